@@ -1,0 +1,70 @@
+"""What can go wrong, as one tree.
+
+::
+
+    PlanError                 anything a user can mend; the command line exits with 2
+    ├── UnitError             a quantity that does not parse or has the wrong dimension
+    ├── InputError            one or more problems in files or options, reported together
+    │   └── each entry is a `Problem`: where, what was found, what is allowed
+    ├── UnknownName           a profile, model, scenario or metric that does not exist
+    └── NotModelled           a sound request that the model does not cover
+
+Everything else that escapes is a bug of ours and exits with 70.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class PlanError(Exception):
+    """A mistake the user can mend; its text is the whole message shown."""
+
+
+class UnitError(PlanError):
+    """A quantity that cannot be read, or that measures something else."""
+
+
+class NotModelled(PlanError):  # noqa: N818 - reads as the sentence it prints
+    """A sound request that lies outside what the model describes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One mistake in the user's input, with everything needed to mend it.
+
+    `origin` is a file name or an option such as ``--set``; `key` the dotted path;
+    `hint` what is allowed or the nearest valid name.
+    """
+
+    origin: str
+    message: str
+    line: int | None = None
+    key: str | None = None
+    found: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        where = self.origin if self.line is None else f"{self.origin}:{self.line}"
+        key = f" {self.key}:" if self.key else ""
+        found = f", found {self.found}" if self.found is not None else ""
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{where}:{key} {self.message}{found}{hint}"
+
+
+class InputError(PlanError):
+    """All problems of the user's input at once.
+
+    Parameters
+    ----------
+    problems : tuple of Problem
+        At least one.
+    """
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class UnknownName(PlanError):  # noqa: N818 - reads as the sentence it prints
+    """A name that nothing goes by; the message offers the nearest one that exists."""

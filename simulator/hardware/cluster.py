@@ -1,0 +1,46 @@
+"""Machines together: groups of equal hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simulator.hardware.host import Host
+from simulator.hardware.link import Link
+from simulator.hardware.storage import Storage
+
+
+class Role(StrEnum):
+    """What a group of machines does for the job."""
+
+    TRAIN = "train"
+    PREPROCESS = "preprocess"
+    SERVE = "serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`count` equal machines with one role, reading their samples from `storage`.
+
+    `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for.
+    """
+
+    name: str
+    role: Role
+    host: Host
+    storage: Storage
+    count: int = 1
+    gpus_per_host: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """All groups of a scenario and the network between them."""
+
+    groups: tuple[Group, ...]
+    fabric: Link | None = None
+
+    @property
+    def trainers(self) -> Group:
+        """The group that trains (the first one, if no role says so)."""
+        return next((g for g in self.groups if g.role is not Role.PREPROCESS), self.groups[0])

@@ -1,0 +1,51 @@
+"""Accelerators: GPUs, TPUs, Gaudi, Trainium and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Watts
+
+
+class Stack(StrEnum):
+    """The software an accelerator is programmed with; it limits what runs there."""
+
+    CUDA = "cuda"
+    ROCM = "rocm"
+    METAL = "metal"
+    NEURON = "neuron"
+    GAUDI = "gaudi"
+    TPU = "tpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One accelerator as a program sees it (a K80 board holds two of them).
+
+    `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
+    real matrix product. A precision in `fallback` runs at the rate of the one it maps to.
+    `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
+    `inference_only`: the maker doesn't offer training on it.
+    """
+
+    name: str
+    maker: str
+    architecture: str
+    stack: Stack
+    memory: Bytes
+    memory_bandwidth: BytesPerSecond
+    peak: Mapping[Precision, FlopsPerSecond]
+    achievable: Mapping[Precision, FlopsPerSecond] = field(default_factory=dict)
+    fallback: Mapping[Precision, Precision] = field(default_factory=dict)
+    achievable_memory_bandwidth: BytesPerSecond | None = None
+    host_link: str | None = None
+    peer_link: str | None = None
+    power: Watts | None = None
+    unified_memory: bool = False
+    inference_only: bool = False
+    note: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict)

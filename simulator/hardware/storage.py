@@ -1,0 +1,54 @@
+"""Stores: disks, volumes, file systems, object stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from simulator.provenance import Source
+from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds, UsdPerByteSecond
+
+
+class Scope(StrEnum):
+    """How a store is reached: over PCIe, over the network, or by object requests."""
+
+    LOCAL = "local"
+    NETWORK = "network"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """A store as one host sees it.
+
+    `read_bandwidth` and `write_bandwidth` are datasheet rates, `achievable_read_bandwidth` what
+    was measured. `read_operations` caps small random reads (an operation carries at most
+    `operation_size`), `read_latency` passes before the first byte of each of them,
+    `open_latency` once per file. `request_rate` is the fastest one object request can go and
+    `request_limit` how many requests a second the store answers.
+    """
+
+    name: str
+    scope: Scope
+    read_bandwidth: BytesPerSecond
+    write_bandwidth: BytesPerSecond | None = None
+    achievable_read_bandwidth: BytesPerSecond | None = None
+    read_operations: PerSecond | None = None
+    write_operations: PerSecond | None = None
+    operation_size: Bytes | None = None
+    read_latency: Seconds = 0.0
+    write_latency: Seconds = 0.0
+    open_latency: Seconds = 0.0
+    request_rate: BytesPerSecond | None = None
+    request_limit: PerSecond | None = None
+    capacity: Bytes | None = None
+    price: UsdPerByteSecond | None = None
+    note: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def read_rate(self) -> BytesPerSecond:
+        """The read rate to plan with [B/s]: achievable where measured, else the datasheet's."""
+        measured = self.achievable_read_bandwidth
+        return self.read_bandwidth if measured is None else measured

@@ -1,0 +1,255 @@
+"""Units: SI floats inside, human text at the boundary; the only module that knows a prefix.
+
+A quantity is a plain float in SI units whose annotation carries its `Unit`. Files and options
+write quantities as text ("400 Gb/s", "114 kB", "2.1 ms"); `parse` turns text into the float and
+refuses bare numbers and other dimensions, `show` turns the float back into text.
+
+GB is 10**9 bytes, GiB is 2**30 bytes, Gb is 10**9 bits (an eighth of a GB).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import UnitError
+
+Real: TypeAlias = float | NDArray[np.float64]
+"""A float, or one float for each candidate of a batch: what equations take and return."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit a float is measured in: `symbol` as printed, `name` for messages."""
+
+    symbol: str
+    name: str
+
+
+BYTE: Final = Unit("B", "bytes")
+BYTE_PER_SECOND: Final = Unit("B/s", "bytes per second")
+SECOND: Final = Unit("s", "time")
+FLOP: Final = Unit("FLOP", "floating-point operations")
+FLOP_PER_SECOND: Final = Unit("FLOP/s", "floating-point operations per second")
+PER_SECOND: Final = Unit("/s", "events per second")
+WATT: Final = Unit("W", "power")
+HERTZ: Final = Unit("Hz", "frequency")
+USD: Final = Unit("$", "dollars")
+USD_PER_SECOND: Final = Unit("$/s", "dollars per hour")
+USD_PER_BYTE_SECOND: Final = Unit("$/B/s", "dollars per byte and month")
+
+Bytes = Annotated[float, BYTE]
+BytesPerSecond = Annotated[float, BYTE_PER_SECOND]
+Seconds = Annotated[float, SECOND]
+Flops = Annotated[float, FLOP]
+FlopsPerSecond = Annotated[float, FLOP_PER_SECOND]
+PerSecond = Annotated[float, PER_SECOND]
+Watts = Annotated[float, WATT]
+Hertz = Annotated[float, HERTZ]
+Usd = Annotated[float, USD]
+UsdPerSecond = Annotated[float, USD_PER_SECOND]
+UsdPerByteSecond = Annotated[float, USD_PER_BYTE_SECOND]
+
+_SI: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
+_SMALL: Final = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0}
+MINUTE: Final = 60.0
+HOUR: Final = 3600.0
+DAY: Final = 86400.0
+MONTH: Final = 30.0 * DAY
+BITS_PER_BYTE: Final = 8.0
+
+
+def _byte_symbols() -> dict[str, float]:
+    prefixes = _SI | _BINARY
+    in_bytes = {f"{prefix}B": factor for prefix, factor in prefixes.items()}
+    in_bits = {
+        f"{prefix}{bit}": factor / BITS_PER_BYTE
+        for prefix, factor in prefixes.items()
+        for bit in ("b", "bit")
+    }
+    return in_bytes | in_bits
+
+
+def _byte_rates() -> dict[str, float]:
+    sizes = _byte_symbols()
+    rates = {f"{symbol}/s": factor for symbol, factor in sizes.items()}
+    spoken = {
+        f"{prefix}bps": factor / BITS_PER_BYTE for prefix, factor in _SI.items() if prefix
+    }
+    return rates | spoken
+
+
+def _operations(suffix: str) -> dict[str, float]:
+    names = ("FLOP", "FLOPs") if not suffix else ("FLOP",)
+    return {f"{p}{name}{suffix}": f for p, f in _SI.items() for name in names}
+
+
+_SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
+    BYTE: _byte_symbols(),
+    BYTE_PER_SECOND: _byte_rates(),
+    SECOND: {f"{p}s": f for p, f in _SMALL.items()}
+    | {"min": MINUTE, "h": HOUR, "d": DAY, "month": MONTH},
+    FLOP: _operations(""),
+    FLOP_PER_SECOND: _operations("/s") | {f"{p}FLOPS": f for p, f in _SI.items() if p},
+    PER_SECOND: {f"{p}/s": f for p, f in _SI.items()}
+    | {f"{p}IOPS": f for p, f in _SI.items()}
+    | {f"{p} {noun}/s": f for p, f in _SI.items() for noun in ("requests", "samples")}
+    | {f"{noun}/s": 1.0 for noun in ("requests", "samples")},
+    WATT: {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
+    HERTZ: {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
+    USD: {"$": 1.0, "USD": 1.0},
+    USD_PER_SECOND: {
+        f"{money}/{period}": 1.0 / length
+        for money in ("$", "USD")
+        for period, length in (("s", 1.0), ("h", HOUR), ("d", DAY), ("month", MONTH))
+    },
+    USD_PER_BYTE_SECOND: {
+        f"$/{prefix}B/month": 1.0 / (factor * MONTH) for prefix, factor in (_SI | _BINARY).items()
+    },
+}
+_NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_QUANTITY: Final = re.compile(rf"\s*(\$)?\s*({_NUMBER})\s*(.*?)\s*")
+_EXAMPLES: Final = {
+    BYTE: "114 kB, 80 GiB",
+    BYTE_PER_SECOND: "25 GB/s, 400 Gb/s",
+    SECOND: "2.1 ms, 3 d",
+    FLOP: "4.1 GFLOP",
+    FLOP_PER_SECOND: "312 TFLOP/s",
+    PER_SECOND: "3000 IOPS, 5500 /s",
+    WATT: "400 W, 10.2 kW",
+    HERTZ: "3.0 GHz",
+    USD: "$250",
+    USD_PER_SECOND: "$32.77/h",
+    USD_PER_BYTE_SECOND: "$0.023/GB/month",
+}
+
+
+def parse(text: str, unit: Unit) -> float:
+    """Read a quantity such as ``"25 GB/s"`` as a float in the SI unit `unit`.
+
+    Parameters
+    ----------
+    text : str
+        Number and symbol; money may lead with ``$``. Case matters: ``GB`` is not ``Gb``.
+    unit : Unit
+        The unit the quantity has to be convertible to.
+
+    Returns
+    -------
+    float
+        The quantity in `unit`; finite.
+
+    Raises
+    ------
+    UnitError
+        If there is no number, no unit, an unknown symbol, a symbol of another dimension,
+        or a value that is not finite.
+
+    Examples
+    --------
+    >>> parse("400 Gb/s", BYTE_PER_SECOND)
+    50000000000.0
+    >>> parse("80 GiB", BYTE)
+    85899345920.0
+    >>> round(parse("$36/h", USD_PER_SECOND), 6)
+    0.01
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        msg = f"is not a quantity; write a number and a unit, such as {_EXAMPLES[unit]}"
+        raise UnitError(msg)
+    dollar, number, rest = match.groups()
+    symbol = f"{dollar or ''}{rest}"
+    value = float(number) * _factor(symbol, unit)
+    if not math.isfinite(value):
+        msg = "is too large to be meant"
+        raise UnitError(msg)
+    return value
+
+
+def _factor(symbol: str, unit: Unit) -> float:
+    known = _SYMBOLS[unit].get(symbol)
+    if known is not None:
+        return known
+    if not symbol:
+        msg = f"has no unit; {unit.name} needs one, such as {_EXAMPLES[unit]}"
+        raise UnitError(msg)
+    other = next((u for u, symbols in _SYMBOLS.items() if symbol in symbols), None)
+    if other is not None:
+        msg = f"measures {other.name} where {unit.name} is needed, such as {_EXAMPLES[unit]}"
+        raise UnitError(msg)
+    close = [s for s in _SYMBOLS[unit] if s.lower() == symbol.lower()]
+    meant = f"; did you mean {' or '.join(close)}? (case matters)" if close else ""
+    msg = f"has the unknown unit '{symbol}'; {unit.name} is written like {_EXAMPLES[unit]}{meant}"
+    raise UnitError(msg)
+
+
+_SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
+    SECOND: (
+        (DAY, "d"),
+        (HOUR, "h"),
+        (MINUTE, "min"),
+        (1.0, "s"),
+        (1e-3, "ms"),
+        (1e-6, "µs"),
+        (1e-9, "ns"),
+    ),
+    USD_PER_SECOND: ((1.0 / HOUR, "$/h"),),
+    USD: ((1.0, "$"),),
+    WATT: ((1e6, "MW"), (1e3, "kW"), (1.0, "W")),
+    USD_PER_BYTE_SECOND: ((1.0 / (1e9 * MONTH), "$/GB/month"),),
+}
+_LONG_TIME: Final = {"d": 2.0, "h": 2.0, "min": 2.0}
+
+
+def show(value: float, unit: Unit, digits: int = 4) -> str:
+    """Write a quantity for people: the largest prefix that keeps the number above one.
+
+    Parameters
+    ----------
+    value : float
+        The quantity in `unit`.
+    unit : Unit
+        What it is measured in.
+    digits : int
+        Significant digits.
+
+    Examples
+    --------
+    >>> show(5e10, BYTE_PER_SECOND)
+    '50 GB/s'
+    >>> show(0.0021, SECOND)
+    '2.1 ms'
+    >>> show(0.01, USD_PER_SECOND)
+    '$36/h'
+    """
+    if not math.isfinite(value):
+        return f"{value} {unit.symbol}"
+    scales = _SCALES.get(unit)
+    if scales is None:
+        scales = tuple((f, f"{p}{unit.symbol}") for p, f in reversed(_SI.items()))
+    size = abs(value)
+    factor, symbol = scales[-1]
+    if size == 0.0 and unit is SECOND:
+        factor, symbol = 1.0, "s"
+    for candidate, name in scales:
+        if size >= candidate * _LONG_TIME.get(name, 1.0) * (1 - 1e-9):
+            factor, symbol = candidate, name
+            break
+    number = _plain(value / factor, digits)
+    if symbol.startswith("$"):
+        return f"${number}{symbol[1:]}"
+    return f"{number} {symbol}"
+
+
+def _plain(number: float, digits: int) -> str:
+    text = f"{number:.{digits}g}"
+    if "e" not in text:
+        return text
+    return f"{number:,.0f}" if 1.0 <= abs(number) < 1e15 else text  # noqa: PLR2004 - printed width
