@@ -79,9 +79,7 @@ def _byte_symbols() -> dict[str, float]:
 def _byte_rates() -> dict[str, float]:
     sizes = _byte_symbols()
     rates = {f"{symbol}/s": factor for symbol, factor in sizes.items()}
-    spoken = {
-        f"{prefix}bps": factor / BITS_PER_BYTE for prefix, factor in _SI.items() if prefix
-    }
+    spoken = {f"{prefix}bps": factor / BITS_PER_BYTE for prefix, factor in _SI.items() if prefix}
     return rates | spoken
 
 

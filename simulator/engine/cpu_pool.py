@@ -1,0 +1,169 @@
+"""A pool of CPU cores shared by whatever threads are runnable.
+
+Processor sharing: all runnable threads progress at one rate. Up to the number of cores each
+thread has a core to itself; beyond it, second hardware threads add a stated fraction of a core
+each; beyond the number of hardware threads the operating system only slices time.
+
+What is left out: cache and memory-bandwidth contention (ask for memory traffic as a flow),
+clock changes with load, migration, priorities.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+from simpy import Environment, Event
+
+from simulator.engine.sharing import (
+    Batch,
+    Deadline,
+    Late,
+    OnChange,
+    UnitKey,
+    checked,
+    clock_slack,
+    succeed_in_order,
+)
+
+
+class CpuPool:
+    """Cores shared equally by the runnable threads.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    cores : float
+        Physical cores, above zero; a fraction where a container has a quota.
+    threads : int
+        Hardware threads, at least `cores`.
+    smt_worth : float
+        What a second hardware thread adds, as a fraction of a core, 0 to 1.
+    speed : float, optional
+        Work that one thread alone on a core does [core-seconds/s].
+    on_change : callable, optional
+        Told (time [s], `unit`, utilization 0..1) whenever the utilization changes.
+    unit : hashable, optional
+        What the pool goes by when it tells.
+
+    Examples
+    --------
+    Three threads on two cores whose second threads are worth a half: each gets 2.5 / 3.
+
+    >>> env = Environment()
+    >>> pool = CpuPool(env, cores=2, threads=4, smt_worth=0.5)
+    >>> jobs = [pool.run(2.5) for _ in range(3)]
+    >>> env.run(env.all_of(jobs)) and env.now, pool.busy(), pool.work_done()
+    (3.0, 2.25, 7.5)
+    """
+
+    def __init__(  # noqa: PLR0913 - each names a property of the pool
+        self,
+        env: Environment,
+        *,
+        cores: float,
+        threads: int,
+        smt_worth: float,
+        speed: float = 1.0,
+        on_change: OnChange | None = None,
+        unit: UnitKey = "cpu",
+    ) -> None:
+        self._env = env
+        self._cores = checked("cores", cores)
+        checked("threads - cores", threads - cores, zero=True)
+        self._threads = threads
+        self._smt_worth = checked("smt_worth", smt_worth, zero=True)
+        checked("1 - smt_worth", 1.0 - smt_worth, zero=True)
+        self._speed = checked("speed", speed)
+        self._on_change = on_change
+        self._unit = unit
+        self._jobs = Batch()
+        self._numbers = count()
+        self._runnable = 0.0
+        self._running = 0.0
+        self._busy = 0.0
+        self._work_done = 0.0
+        self._since = float(env.now)
+        self._deadline = Deadline(env, self._complete)
+        self._late = Late(env, self._settle)
+
+    def run(self, core_seconds: float, *, threads: float = 1.0) -> Event:
+        """Return an event that fires when the work has been done.
+
+        Parameters
+        ----------
+        core_seconds : float
+            Work of the job [core-seconds], over all its threads.
+        threads : float, optional
+            Threads it keeps runnable; it is served that many times a single thread's rate.
+        """
+        checked("core_seconds", core_seconds, zero=True)
+        checked("threads", threads)
+        done = Event(self._env)
+        if core_seconds == 0.0:
+            return done.succeed()
+        self._advance()
+        self._jobs.join(core_seconds / threads, next(self._numbers), done, threads)
+        self._runnable += threads
+        self._late.ask()
+        return done
+
+    def capacity(self, runnable: float) -> float:
+        """Return the cores' worth that so many runnable threads get together."""
+        if runnable <= self._cores:
+            return runnable
+        return self._cores + self._smt_worth * (min(runnable, self._threads) - self._cores)
+
+    def busy(self) -> float:
+        """Return the integral of utilization up to now [s].
+
+        Utilization is what an operating system shows: the fraction of the hardware threads
+        that run something, 1 when all do.
+        """
+        self._advance()
+        return self._busy
+
+    def work_done(self) -> float:
+        """Return the work done up to now [core-seconds]."""
+        self._advance()
+        return self._work_done
+
+    def utilization(self) -> float:
+        """Return the fraction of hardware threads that run something, 0 to 1."""
+        return min(1.0, self._running / self._threads)
+
+    def _rate(self) -> float:
+        """Return what each running thread does [core-seconds/s]."""
+        return self.capacity(self._running) / self._running * self._speed
+
+    def _advance(self) -> None:
+        now = self._env.now
+        passed = now - self._since
+        if passed > 0.0:
+            if self._running:
+                self._jobs.progress += self._rate() * passed
+                self._work_done += self.capacity(self._running) * self._speed * passed
+                self._busy += self.utilization() * passed
+            self._since = now
+
+    def _complete(self) -> None:
+        self._advance()
+        self._jobs.complete_next()
+        gone = self._jobs.leave(self._rate() * clock_slack(self._env.now))
+        self._runnable -= math.fsum(threads for _, threads, _ in gone)
+        if not len(self._jobs):
+            self._runnable = 0.0
+        succeed_in_order(gone)
+        self._late.ask()
+
+    def _settle(self) -> None:
+        self._advance()
+        before, self._running = self.utilization(), self._runnable
+        if len(self._jobs):
+            self._deadline.move(self._env.now + self._jobs.remaining() / self._rate())
+        else:
+            self._deadline.move(math.inf)
+        after = self.utilization()
+        if self._on_change is not None and after != before:
+            self._on_change(self._env.now, self._unit, after)

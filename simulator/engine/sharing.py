@@ -1,0 +1,196 @@
+"""What every shared server of the engine is made of: alarms, a deadline, and equal service.
+
+Three ideas keep the cost of an event small and independent of how many customers are served:
+
+* A batch of customers served at one common rate needs one number, the service each has had
+  since the batch began (its *progress*). A customer that joins asks for ``amount`` more, so it
+  leaves when progress reaches ``progress + amount``, its *finish mark*, whatever the rate does
+  meanwhile. A heap of finish marks therefore never has to be touched when rates change.
+* Only the next departure needs an alarm (`Deadline`).
+* Whatever arrives or leaves at one instant changes the rates once, after everything else that
+  happens at that instant (`LATE`).
+
+Ties are settled by arrival number, so a run is reproduced exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from heapq import heapify, heappop, heappush
+from typing import Final, TypeAlias
+
+from simpy import Environment, Event
+from simpy.events import NORMAL, EventPriority
+
+UnitKey: TypeAlias = Hashable
+"""What a unit of capacity goes by, usually a text such as ``"nvme0"``."""
+
+OnChange: TypeAlias = Callable[[float, UnitKey, float], None]
+"""A listener told (time [s], unit, utilization from 0 to 1) when a utilization changes."""
+
+LATE: Final = EventPriority(NORMAL + 1)
+"""Priority of what must see the outcome of everything else at the same instant."""
+
+TOGETHER: Final = 1e-12
+"""Finish marks this close, relative to their size, are one instant; below it is rounding."""
+
+_REBASE: Final = 1024.0
+_ULPS: Final = 4.0
+
+
+class Alarm(Event):
+    """An event that calls `action` after `delay` [s]."""
+
+    def __init__(
+        self,
+        env: Environment,
+        action: Callable[[Event], None],
+        delay: float = 0.0,
+        priority: EventPriority = NORMAL,
+    ) -> None:
+        super().__init__(env)
+        self.callbacks.append(action)
+        self._ok = True
+        self._value = None
+        env.schedule(self, priority, delay)
+
+
+class Deadline:
+    """One instant that may be moved; `action` is called when it comes.
+
+    Moving it later costs nothing: the alarm already set goes off early, finds the deadline
+    not reached and is set again. Moving it earlier sets a new alarm and forgets the old.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    action : callable
+        Called without arguments at the deadline.
+    """
+
+    __slots__ = ("_action", "_alarm", "_alarm_at", "_at", "_env")
+
+    def __init__(self, env: Environment, action: Callable[[], None]) -> None:
+        self._env = env
+        self._action = action
+        self._at = math.inf
+        self._alarm: Event | None = None
+        self._alarm_at = math.inf
+
+    def move(self, at: float) -> None:
+        """Set the deadline to the instant `at` [s], infinity for never."""
+        self._at = at
+        if at < self._alarm_at:
+            self._alarm_at = at
+            self._alarm = Alarm(self._env, self._ring, at - self._env.now)
+
+    def _ring(self, alarm: Event) -> None:
+        if alarm is not self._alarm:
+            return
+        self._alarm = None
+        self._alarm_at = math.inf
+        if self._at > self._env.now:
+            self.move(self._at)
+        else:
+            self._at = math.inf
+            self._action()
+
+
+class Late:
+    """Calls `action` once at the end of every instant at which it was asked for."""
+
+    __slots__ = ("_action", "_asked", "_env")
+
+    def __init__(self, env: Environment, action: Callable[[], None]) -> None:
+        self._env = env
+        self._action = action
+        self._asked = False
+
+    def ask(self) -> None:
+        """Have `action` called at the end of this instant."""
+        if not self._asked:
+            self._asked = True
+            Alarm(self._env, self._act, 0.0, LATE)
+
+    def _act(self, _: Event) -> None:
+        self._asked = False
+        self._action()
+
+
+Departure: TypeAlias = tuple[int, float, Event]
+"""Arrival number, weight and event of a customer that has had its service."""
+
+
+class Batch:
+    """Customers served at one common rate, known by their finish marks."""
+
+    __slots__ = ("_marks", "progress")
+
+    def __init__(self) -> None:
+        self.progress = 0.0
+        self._marks: list[tuple[float, int, float, Event]] = []
+
+    def __len__(self) -> int:
+        """Return how many are being served."""
+        return len(self._marks)
+
+    def join(self, amount: float, number: int, event: Event, weight: float = 1.0) -> None:
+        """Add a customer that leaves after `amount` more service.
+
+        Progress restarts from zero when it dwarfs the amount, so that a batch that never
+        empties keeps its precision.
+        """
+        if not self._marks:
+            self.progress = 0.0
+        elif self.progress > _REBASE * amount:
+            self._rebase()
+        heappush(self._marks, (self.progress + amount, number, weight, event))
+
+    def remaining(self) -> float:
+        """Return the service that the next to leave still lacks."""
+        return max(0.0, self._marks[0][0] - self.progress)
+
+    def leave(self, slack: float) -> list[Departure]:
+        """Remove and return those who lack no more than `slack` or rounding."""
+        marks = self._marks
+        gone: list[Departure] = []
+        while marks and marks[0][0] * (1.0 - TOGETHER) <= self.progress + slack:
+            _, number, weight, event = heappop(marks)
+            gone.append((number, weight, event))
+        return gone
+
+    def complete_next(self) -> None:
+        """Bring progress to the next finish mark: its time has come, rounding aside."""
+        self.progress = max(self.progress, self._marks[0][0])
+
+    def _rebase(self) -> None:
+        base = self.progress
+        self._marks = [(mark - base, n, weight, event) for mark, n, weight, event in self._marks]
+        heapify(self._marks)
+        self.progress = 0.0
+
+
+def clock_slack(now: float) -> float:
+    """Return the time [s] below which the clock at `now` [s] cannot tell instants apart."""
+    return _ULPS * math.ulp(now)
+
+
+def succeed_in_order(gone: list[Departure]) -> None:
+    """Fire the events of departures in the order in which they arrived."""
+    gone.sort(key=_arrival)
+    for _, _, event in gone:
+        event.succeed()
+
+
+def _arrival(departure: Departure) -> int:
+    return departure[0]
+
+
+def checked(name: str, value: float, *, zero: bool = False) -> float:
+    """Return `value` if it is positive (or zero where allowed), else raise ValueError."""
+    if value > 0.0 or (zero and value == 0.0):
+        return value
+    msg = f"{name}(={value}) must be {'at least' if zero else 'above'} 0"
+    raise ValueError(msg)

@@ -1,0 +1,174 @@
+"""What a prediction holds. Every face (terminal, JSON, report, frame) renders these types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simulator.footprint import HostRam, MemoryFit
+from simulator.provenance import Assumption
+from simulator.scenario import Scenario
+from simulator.stages.base import Demand, Resource
+from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Step times over steady-state steps [s]."""
+
+    mean: Seconds
+    p50: Seconds
+    p95: Seconds
+    p99: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSplit:
+    """The mean step as a sum of what was exposed on a rank's timeline [s].
+
+    `data_stall`: the device waited for a batch. `other`: it waited for other ranks at the
+    barrier, or for the program.
+    """
+
+    data_stall: Seconds = 0.0
+    h2d: Seconds = 0.0
+    compute: Seconds = 0.0
+    communication: Seconds = 0.0
+    bubble: Seconds = 0.0
+    checkpoint: Seconds = 0.0
+    other: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communication:
+    """Communication per step that delays the step, and that is hidden under compute [s]."""
+
+    exposed: Seconds = 0.0
+    hidden: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How busy a resource was: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
+
+    mean: float
+    total: float
+    units: int
+    busiest: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One bar of a timeline: `track` did `name` from `start` for `length` [s]."""
+
+    track: str
+    name: str
+    start: Seconds
+    length: Seconds
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One value of a counter from `time` on: the utilization (0..1) of a unit."""
+
+    unit: str
+    time: Seconds
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What happened in the simulated steps."""
+
+    slices: tuple[Slice, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    start: Seconds = 0.0
+    end: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What a solver returns about time.
+
+    `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
+    caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
+    `intervals`: (seconds since start, samples per second) as a training log would print them.
+    """
+
+    step_time: Distribution
+    first_step: Seconds
+    epoch_time: Seconds
+    first_epoch_time: Seconds
+    total_time: Seconds
+    throughput: PerSecond
+    split: StepSplit
+    communication: Communication
+    usage: Mapping[Resource, Usage]
+    bottleneck: Resource
+    next_bottleneck: Resource | None
+    accelerator_utilization: float | None
+    half_width: Seconds = 0.0
+    simulated_steps: int = 0
+    step_times: tuple[Seconds, ...] = ()
+    intervals: tuple[tuple[Seconds, PerSecond], ...] = ()
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuNeed:
+    """vCPUs one GPU needs to stay busy, and how many the machine lacks over all GPUs."""
+
+    per_gpu: float
+    short: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The bill; None where no price is known."""
+
+    per_second: UsdPerSecond | None
+    per_step: Usd | None
+    samples_per_usd: float | None
+    to_train: Usd | None
+    time_to_train: Seconds
+    energy_per_step: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Closed-form bounds on total time / steps of the whole run [s]."""
+
+    lower: Seconds
+    upper: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDemands:
+    """A stage's name and what it asks for, for `plan explain`."""
+
+    stage: str
+    actor: str
+    demands: tuple[Demand, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Everything `plan` says about one scenario."""
+
+    scenario: Scenario
+    seed: int | None
+    timing: Timing
+    steps_per_epoch: int
+    total_steps: int
+    memory: MemoryFit | None
+    host_ram: HostRam
+    cpu_need: CpuNeed | None
+    cost: Cost
+    bounds: Bounds
+    demands: tuple[StageDemands, ...] = ()
+    page_cache_bytes: Bytes = 0.0
+    cache_hit_ratio: float = 0.0
+    interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[str, ...] = ()

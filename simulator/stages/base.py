@@ -1,0 +1,81 @@
+"""What a stage is: an actor that asks resources for amounts of work, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from simulator.scenario import Scenario
+from simulator.units import BytesPerSecond, Real, Seconds
+
+
+class Resource(StrEnum):
+    """What can be busy; the names users see in utilization and bottleneck."""
+
+    GPU = "gpu"
+    CPU = "cpu"
+    STORAGE = "storage"
+    NETWORK = "network"
+    PCIE = "pcie"
+    NVLINK = "nvlink"
+    HOST_MEMORY = "host_memory"
+
+
+class Path(StrEnum):
+    """Which way a demand goes through the machine; `plant` knows the units on each way."""
+
+    STORE_TO_HOST = "store-to-host"
+    HOST_TO_STORE = "host-to-store"
+    HOST_TO_DEVICE = "host-to-device"
+    DEVICE_TO_HOST = "device-to-host"
+    DEVICE_TO_DEVICE = "device-to-device"
+    CORES = "cores"
+    MEMORY = "memory"
+    COMPUTE = "compute"
+
+
+class Actor(StrEnum):
+    """Who carries a stage out; each actor does its demands one after another."""
+
+    WORKER = "worker"
+    RECEIVER = "receiver"
+    COPY_ENGINE = "copy engine"
+    COMPUTE_STREAM = "compute stream"
+    COMMUNICATION_STREAM = "communication stream"
+    WRITER = "writer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What one batch of one rank asks of one resource.
+
+    `amount` is in the resource's own unit: bytes for storage, links and memory, core-seconds (of
+    an unshared core of this machine) for the CPU, busy seconds for a device's streams.
+    `operations` counts requests where the resource also limits those. `ceiling` is the fastest
+    this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
+    `threads` is how many threads share a CPU demand. `equation` and `inputs` say where the
+    amount came from: the name of the function and what it was given.
+    `spread` is the relative deviation of a single sample's amount; `samples` how many make it up.
+    """
+
+    resource: Resource
+    path: Path
+    amount: Real
+    operations: Real = 0.0
+    ceiling: BytesPerSecond | Real | None = None
+    latency: Seconds | Real = 0.0
+    threads: float = 1.0
+    equation: str = ""
+    inputs: Mapping[str, Real] = field(default_factory=dict)
+
+
+class Stage(Protocol):
+    """One stage of a pipeline."""
+
+    name: str
+    actor: Actor
+
+    def demands(self, scenario: Scenario) -> tuple[Demand, ...]:
+        """What one batch of one rank asks for, in the order it is asked."""

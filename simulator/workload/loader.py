@@ -1,0 +1,155 @@
+"""The input pipeline of one rank: who makes batches, how far ahead, handed over how.
+
+The three loaders differ in data, not in code: how many makers a rank has, how many threads serve
+one batch, how many batches may be outstanding, whether the order is kept and whether anything is
+prefetched across an epoch boundary. `Loader.crew` states those rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from simulator.provenance import Source
+from simulator.units import Bytes, PerSecond, Seconds
+from simulator.workload.spread import CONSTANT, Spread
+
+
+class LoaderKind(StrEnum):
+    """Whose rules the input pipeline follows."""
+
+    PYTORCH = "pytorch"
+    TF_DATA = "tf.data"
+    DALI = "dali"
+
+
+class Transport(StrEnum):
+    """How a finished batch reaches the main process.
+
+    ``shared-memory``: tensors in shared memory, only handles cross; ``pipe``: pickled through a
+    64 KiB pipe and unpickled by the receiver; ``in-process``: threads, nothing is moved.
+    """
+
+    SHARED_MEMORY = "shared-memory"
+    PIPE = "pipe"
+    IN_PROCESS = "in-process"
+
+
+class CostBasis(StrEnum):
+    """What a stated CPU time was measured on.
+
+    ``core``: one thread alone on a physical core; ``vcpu``: one hardware thread while all
+    hardware threads are busy.
+    """
+
+    CORE = "core"
+    VCPU = "vcpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preprocessing:
+    """CPU work of turning stored bytes into a batch, per sample unless it says otherwise.
+
+    `collate` includes serialising for the transport. `output_bytes` is what one finished
+    sample takes in memory and over PCIe. `coremark_per_vcpu` belongs to the machine the times
+    were measured on (None: this machine, so nothing is scaled).
+    """
+
+    decode: Seconds = 0.0
+    augment: Seconds = 0.0
+    collate: Seconds = 0.0
+    per_batch: Seconds = 0.0
+    output_bytes: Bytes = 0.0
+    cost_spread: Spread = CONSTANT
+    basis: CostBasis = CostBasis.CORE
+    coremark_per_vcpu: PerSecond | None = None
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def per_sample(self) -> Seconds:
+        """CPU time of one sample, all parts [s]."""
+        return self.decode + self.augment + self.collate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Straggler:
+    """Some batches or one worker take `factor` times as long.
+
+    Exactly one of `worker` (index within a rank) and `every` (batches k with k mod every == 0)
+    is given.
+    """
+
+    factor: float
+    worker: int | None = None
+    every: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """The rules of a loader as the engine needs them.
+
+    `makers` make whole batches, each with `threads` threads; 0 makers: the trainer's own thread
+    does it. At most `credits` batches are asked for and not yet taken. `static` assignment is
+    round robin whatever the load; `in_order` delivery waits for the oldest batch.
+    `crosses_epochs`: makers go on with the next epoch's batches at an epoch's end.
+    """
+
+    makers: int
+    threads: float
+    credits: int
+    static: bool
+    in_order: bool
+    crosses_epochs: bool
+    restarts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """Settings of the input pipeline of one rank (one process that owns a loader).
+
+    `workers`: processes (PyTorch) or threads (tf.data, DALI). `prefetch`: batches per worker
+    (PyTorch) or batches ahead (tf.data, DALI). `receive_per_batch` and `receive_per_sample` are
+    CPU times of the one thread that takes finished batches (the pin thread where `pin_memory`,
+    else the main thread). `worker_start` passes for each worker in turn when they are started.
+    `overlap_copies`: the copy to the device runs beside compute (needs pinned memory).
+    """
+
+    kind: LoaderKind = LoaderKind.PYTORCH
+    workers: int = 0
+    prefetch: int = 2
+    pin_memory: bool = False
+    in_order: bool = True
+    persistent_workers: bool = False
+    drop_last: bool = False
+    overlap_copies: bool = True
+    transport: Transport = Transport.SHARED_MEMORY
+    receive_per_batch: Seconds = 0.0
+    receive_per_sample: Seconds = 0.0
+    worker_start: Seconds = 0.0
+    worker_memory: Bytes = 0.0
+    stragglers: tuple[Straggler, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def crew(self) -> Crew:
+        """The rules this loader follows."""
+        if self.kind is LoaderKind.PYTORCH:
+            return Crew(
+                makers=self.workers,
+                threads=1.0,
+                credits=max(1, self.workers * self.prefetch),
+                static=self.in_order,
+                in_order=self.in_order,
+                crosses_epochs=False,
+                restarts=not self.persistent_workers,
+            )
+        return Crew(
+            makers=1,
+            threads=float(max(1, self.workers)),
+            credits=max(1, self.prefetch),
+            static=True,
+            in_order=True,
+            crosses_epochs=True,
+            restarts=False,
+        )

@@ -1,0 +1,78 @@
+"""How the model is trained: batch, precision, optimizer, length, checkpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from simulator.precision import Precision
+from simulator.units import Seconds
+
+
+class Mode(StrEnum):
+    """What a job does."""
+
+    TRAIN = "train"
+    INFER = "infer"
+    PREPARE = "prepare"
+    ROLLOUT = "rollout"
+
+
+class Optimizer(StrEnum):
+    """Named for its state: `state_bytes` in `equations.memory` says what each one keeps."""
+
+    NONE = "none"
+    SGD = "sgd"
+    MOMENTUM = "momentum"
+    ADAM = "adam"
+    ADAM_8BIT = "adam-8bit"
+    ADAFACTOR = "adafactor"
+
+
+class Recompute(StrEnum):
+    """Which activations are computed again in the backward pass instead of kept."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A forward-only pass over `samples` after every `every_epochs` epochs."""
+
+    samples: float
+    every_epochs: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpointing:
+    """Model and optimizer are written every `every_steps` steps while training waits."""
+
+    every_steps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Train:
+    """One optimizer step takes `batch_size` x `accumulation` samples of every data-parallel rank.
+
+    `epochs` may be a fraction. `sync_every_step`: the program waits for the device at the end
+    of each step (it reads the loss), so the next batch is asked for only then.
+    `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
+    a gradient bucket whose all-reduce may start while the backward pass goes on.
+    """
+
+    batch_size: float
+    precision: Precision
+    accumulation: int = 1
+    epochs: float = 1.0
+    optimizer: Optimizer = Optimizer.MOMENTUM
+    mixed: bool = False
+    recompute: Recompute = Recompute.NONE
+    sync_every_step: bool = False
+    overlap_communication: bool = True
+    bucket_bytes: float = 0.0
+    evaluation: Evaluation | None = None
+    checkpointing: Checkpointing | None = None
+    start_up: Seconds = 0.0
+    shut_down: Seconds = 0.0
