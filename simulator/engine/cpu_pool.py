@@ -44,7 +44,7 @@ class CpuPool:
         Work that one thread alone on a core does [core-seconds/s].
     on_change : callable, optional
         Told (time [s], `unit`, utilization 0..1) whenever the utilization changes.
-    unit : hashable, optional
+    unit : str, optional
         What the pool goes by when it tells.
 
     Examples

@@ -16,15 +16,15 @@ Ties are settled by arrival number, so a run is reproduced exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 from simpy.events import NORMAL, EventPriority
 
-UnitKey: TypeAlias = Hashable
-"""What a unit of capacity goes by, usually a text such as ``"nvme0"``."""
+UnitKey: TypeAlias = str
+"""What a unit of capacity goes by, such as ``"nvme0"``."""
 
 OnChange: TypeAlias = Callable[[float, UnitKey, float], None]
 """A listener told (time [s], unit, utilization from 0 to 1) when a utilization changes."""

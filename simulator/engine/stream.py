@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,7 +17,7 @@ from simpy import Environment, Event
 
 from simulator.engine.sharing import Deadline, OnChange, UnitKey, checked
 
-OnRun: TypeAlias = Callable[[float, float, Hashable], None]
+OnRun: TypeAlias = Callable[[float, float, object], None]
 """A listener told (start [s], end [s], tag) when a piece of work has been done."""
 
 
@@ -26,7 +26,7 @@ class _Work:
     """A piece of work in the queue: its length alone [s], its tag and the event of its end."""
 
     seconds: float
-    tag: Hashable
+    tag: object
     done: Event
 
 
@@ -43,7 +43,7 @@ class Stream:
         Told (start [s], end [s], tag) of each piece of work done.
     on_change : callable, optional
         Told (time [s], `unit`, 0 or 1) when the stream turns busy or idle.
-    unit : hashable, optional
+    unit : str, optional
         What the stream goes by when it tells.
 
     Examples
@@ -89,7 +89,7 @@ class Stream:
         other._slows.append(self)
         self._change_speed()
 
-    def run(self, seconds: float, *, tag: Hashable = None) -> Event:
+    def run(self, seconds: float, *, tag: object = None) -> Event:
         """Return an event that fires when work of `seconds` [s] alone has been done in turn."""
         checked("seconds", seconds, zero=True)
         self._advance()

@@ -1,7 +1,7 @@
 """Flows share units as the docstring of `simulator.engine.flows` says."""
 
 import math
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 
 import pytest
 from simpy import Environment, Event
@@ -141,7 +141,7 @@ def test_arrivals_of_one_instant_are_solved_once(
     """A hundred flows started and ended together cost one solution, not two hundred."""
     solved: list[Sequence[FlowGroup]] = []
 
-    def counted(capacities: Mapping[Hashable, float], groups: Sequence[FlowGroup]) -> list[float]:
+    def counted(capacities: Mapping[str, float], groups: Sequence[FlowGroup]) -> list[float]:
         solved.append(groups)
         return fair_rates(capacities, groups)
 
