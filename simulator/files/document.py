@@ -1,0 +1,300 @@
+"""A TOML file as plain data with lines, and its check against a pydantic model.
+
+`read_document` and `parse_document` give a `Document`; `check` holds it against a `FileModel` and
+reports every mistake in one `InputError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from simulator.errors import InputError, Problem
+from simulator.files.lines import KeyPath, TooDeepError, key_lines
+from simulator.files.quantity import MISTAKE, nearest, nearest_hint
+from simulator.files.reading import decode, dotted, fail, parse_toml, read_bytes
+
+SCHEMA: Final = 1
+"""The file format this version reads; every file says ``schema = 1``."""
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+class FileModel(BaseModel):
+    """A table of a file: frozen, closed to unknown keys, and without silent conversions."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        defer_build=True,
+        validate_default=False,
+        populate_by_name=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a file says, before anyone knows whether it makes sense.
+
+    `data` are the TOML values, `lines` the line of each key path. Where a document was put
+    together from several files and options, `origins` names the source of each key path that
+    doesn't come from `origin`.
+    """
+
+    origin: str
+    data: dict[str, Any]
+    lines: Mapping[KeyPath, int]
+    origins: Mapping[KeyPath, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def where(self, path: KeyPath) -> tuple[str, int | None]:
+        """File (or option) and line of `path`, or of the table it is missing from."""
+        for end in range(len(path), 0, -1):
+            part = path[:end]
+            if part in self.lines or part in self.origins:
+                return self.origins.get(part, self.origin), self.lines.get(part)
+        return self.origin, None
+
+    def value(self, path: KeyPath) -> object:
+        """What stands at `path`; None where nothing does."""
+        value: Any = self.data
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def problem(self, path: KeyPath, message: str, *, hint: str | None = None) -> Problem:
+        """A `Problem` with the value at `path`: for checks that look at several keys."""
+        origin, line = self.where(path)
+        value = self.value(path)
+        return Problem(
+            origin=origin,
+            line=line,
+            key=dotted(path) or None,
+            message=message,
+            found=None if value is None else shown(value),
+            hint=hint or None,
+        )
+
+
+def read_document(path: Path) -> Document:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; its name as given appears in messages.
+
+    Raises
+    ------
+    InputError
+        If it is missing, a folder, empty, binary, too big, in another encoding than UTF-8, or
+        not valid TOML.
+    """
+    return parse_document(read_bytes(path), str(path))
+
+
+def parse_document(text: bytes, origin: str) -> Document:
+    """Read TOML from memory; `origin` names it in messages. Raises as `read_document` does."""
+    plain = decode(text, origin)
+    data = parse_toml(plain, origin)
+    try:
+        lines = key_lines(plain).lines
+    except TooDeepError as error:
+        fail(origin, "is nested too deeply", line=error.line)
+    return Document(origin=origin, data=data, lines=lines)
+
+
+def check(model: type[AnyModel], document: Document, *, at: KeyPath = ()) -> AnyModel:
+    """Hold a document, or the table `at` a path in it, against a file model.
+
+    Parameters
+    ----------
+    model : type of pydantic.BaseModel
+        Describes the table without its ``schema`` key, which is checked here.
+    document : Document
+        What to check.
+    at : tuple of str or int
+        Path of the table; the whole document by default.
+
+    Returns
+    -------
+    pydantic.BaseModel
+        An instance of `model`.
+
+    Raises
+    ------
+    InputError
+        With all problems of the table.
+    """
+    checked, problems = examine(model, document, at=at)
+    if checked is None:
+        raise InputError(problems)
+    return checked
+
+
+def examine(
+    model: type[AnyModel], document: Document, *, at: KeyPath = ()
+) -> tuple[AnyModel | None, tuple[Problem, ...]]:
+    """Like `check`, but the problems are returned: for those who collect more of them."""
+    data = document.value(at)
+    problems: list[Problem] = []
+    if not at and isinstance(data, dict):
+        problem = schema_problem(document)
+        if problem is not None:
+            problems.append(problem)
+            if "schema" in data:
+                # Nothing else can be said about a format that is unknown.
+                return None, tuple(problems)
+        data = {key: value for key, value in data.items() if key != "schema"}
+    try:
+        checked = model.model_validate(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        problems += [_problem(model, document, at, detail) for detail in details]
+        problems.sort(key=lambda problem: (problem.origin, problem.line or 0))
+        return None, tuple(dict.fromkeys(problems))
+    return (None if problems else checked), tuple(problems)
+
+
+def schema_problem(document: Document) -> Problem | None:
+    """What is wrong with the document's ``schema``, if anything is."""
+    schema = document.data.get("schema")
+    if schema is None:
+        return document.problem(("schema",), "is missing", hint=f"begin with schema = {SCHEMA}")
+    if isinstance(schema, bool) or not isinstance(schema, int) or schema != SCHEMA:
+        hint = f"this version reads schema = {SCHEMA}"
+        return document.problem(("schema",), "is an unknown file format", hint=hint)
+    return None
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: short, on one line, as TOML would write it."""
+    longest = 60
+    plain = {True: "true", False: "false"}
+    if isinstance(value, bool):
+        return plain[value]
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, int) and value.bit_length() > 4 * longest:
+        return "a number of very many digits"
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[: longest - 4]}...{text[-1]}"
+
+
+_TYPES: Final = {
+    "missing": ("is missing", ""),
+    "model_type": ("is not a table", "write it as a [section] or {key = value}"),
+    "dict_type": ("is not a table", "write it as a [section] or {key = value}"),
+    "list_type": ("is not a list", "write it in square brackets"),
+    "bool_type": ("is not true or false", "write true or false, without quotes"),
+    "string_type": ("is not text", "write it in quotes"),
+    "int_type": ("is not a whole number", "write it without quotes and without a point"),
+    "float_type": ("is not a number", "write it without quotes"),
+}
+
+
+def _problem(
+    model: type[BaseModel], document: Document, at: KeyPath, detail: ErrorDetails
+) -> Problem:
+    path = tuple(part for part in detail["loc"] if part != "[key]")
+    kind = detail["type"]
+    if kind == "extra_forbidden":
+        hint = _key_hint(model, path)
+        return document.problem(at + path, "is not a known key", hint=hint)
+    if kind == MISTAKE:
+        context = detail["ctx"]
+        found = document.problem(at + path, context["message"], hint=context["hint"])
+        return replace(found, found=shown(path[-1])) if detail["loc"][-1] == "[key]" else found
+    if kind in _TYPES:
+        message, hint = _TYPES[kind]
+        example = _example(model, path) if kind == "missing" else ""
+        return document.problem(at + path, message, hint=example or hint)
+    said = detail["msg"].removeprefix("Value error, ")
+    return document.problem(at + path, said[0].lower() + said[1:])
+
+
+def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
+    key = str(path[-1])
+    owner = model_at(model, path[:-1])
+    names = tuple(_names(owner)) if owner else ()
+    if nearest(key, names) is None:
+        homes = [dotted(home) for home in _paths(model, ()) if home[-1] == key]
+        if homes:
+            return f"did you mean '{homes[0]}'?"
+    return nearest_hint(key, names)
+
+
+def _names(model: type[BaseModel]) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield info.alias or name
+
+
+def _paths(model: type[BaseModel], before: KeyPath) -> Iterator[KeyPath]:
+    for name, info in model.model_fields.items():
+        path = (*before, info.alias or name)
+        yield path
+        inner = _inner_model(info.annotation)
+        if inner is not None:
+            yield from _paths(inner, path)
+
+
+def _example(model: type[BaseModel], path: KeyPath) -> str:
+    info = field_at(model, path)
+    return "" if info is None or info.description is None else _first_sentence(info.description)
+
+
+def _first_sentence(text: str) -> str:
+    plain = " ".join(text.split())
+    sentence = plain.partition(". ")[0].rstrip(".")
+    return f"it says: {sentence[0].lower()}{sentence[1:]}" if sentence else ""
+
+
+def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:
+    """The field that `path` leads to, None if there is none."""
+    owner = model_at(model, path[:-1])
+    if owner is None or not path:
+        return None
+    fields = owner.model_fields.items()
+    return next((info for name, info in fields if (info.alias or name) == path[-1]), None)
+
+
+def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
+    """The model of the table at `path`, seen through lists, tables of tables and None."""
+    owner: type[BaseModel] | None = model
+    for depth, part in enumerate(path):
+        if owner is None or isinstance(part, int):
+            continue
+        info = field_at(owner, (part,)) if part in _names(owner) else None
+        if info is None:
+            # A key that the user chose, in a table of equal tables.
+            is_entry = depth > 0 and owner is not model
+            owner = owner if is_entry else None
+            continue
+        owner = _inner_model(info.annotation)
+    return owner
+
+
+def _inner_model(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in get_args(annotation):
+        inner = _inner_model(argument)
+        if inner is not None:
+            return inner
+    return None

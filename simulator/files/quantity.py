@@ -1,0 +1,293 @@
+"""Field types for file models: text with a unit in, a float in SI units out.
+
+Each quantity has two types: ``TimeField`` has to be above zero, ``TimeOrZeroField`` may be zero.
+A bare number is refused, and so is a value beyond anything a machine or a job can have.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final, NoReturn
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from simulator import units
+from simulator.errors import UnitError
+from simulator.units import Unit
+
+MISTAKE: Final = "plan_mistake"
+"""Type of the pydantic errors raised here; their context holds `message` and `hint`."""
+
+_EXAMPLE: Final[dict[Unit, str]] = {
+    units.BYTE: "114 kB",
+    units.BYTE_PER_SECOND: "25 GB/s",
+    units.SECOND: "2.1 ms",
+    units.FLOP: "4.1 GFLOP",
+    units.FLOP_PER_SECOND: "312 TFLOP/s",
+    units.PER_SECOND: "3000 IOPS",
+    units.WATT: "400 W",
+    units.HERTZ: "3.0 GHz",
+    units.USD: "$250",
+    units.USD_PER_SECOND: "$32.77/h",
+    units.USD_PER_BYTE_SECOND: "$0.023/GB/month",
+}
+# Wide enough for a petabyte-scale store or a picosecond, narrow enough that products and
+# quotients of two of them stay finite.
+_SMALLEST: Final[dict[Unit, str]] = {
+    units.BYTE: "0.001 B",
+    units.BYTE_PER_SECOND: "0.001 B/s",
+    units.SECOND: "0.001 ns",
+    units.FLOP: "0.001 FLOP",
+    units.FLOP_PER_SECOND: "1 FLOP/s",
+    units.PER_SECOND: "0.000001 /s",
+}
+_LARGEST: Final[dict[Unit, str]] = {
+    units.BYTE: "1000 EB",
+    units.BYTE_PER_SECOND: "1000 EB/s",
+    units.SECOND: "40000 d",
+    units.FLOP: "1e12 EFLOP",
+    units.FLOP_PER_SECOND: "1e6 EFLOP/s",
+    units.PER_SECOND: "1000 P/s",
+    units.WATT: "100000 MW",
+    units.HERTZ: "1000 GHz",
+    units.USD: "$1e12",
+    units.USD_PER_SECOND: "$1e9/h",
+    units.USD_PER_BYTE_SECOND: "$1e6/GB/month",
+}
+_MOST: Final = 1e15
+_PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
+
+
+def refuse(message: str, hint: str = "") -> NoReturn:
+    """Fail the validator that calls this; `check` turns the error into a `Problem`.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, as the rest of a sentence about the key: "is a bare number".
+    hint : str
+        What is allowed instead.
+    """
+    raise PydanticCustomError(MISTAKE, "{message}", {"message": message, "hint": hint})
+
+
+def nearest(name: str, valid: Sequence[str]) -> str | None:
+    """The valid name most like `name`, None if none is close."""
+    folded = {candidate.lower(): candidate for candidate in valid}
+    close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.55)
+    return folded[close[0]] if close else None
+
+
+def nearest_hint(name: str, valid: Sequence[str]) -> str:
+    """Advice on a misspelt name: the nearest valid one, or the whole list if it is short."""
+    close = nearest(name, valid)
+    meant = f"did you mean '{close}'?" if close else ""
+    few = 12
+    if len(valid) > few:
+        return meant
+    allowed = f"allowed: {', '.join(valid)}" if valid else "nothing is allowed here"
+    return f"{meant} {allowed}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
+
+    Examples
+    --------
+    ``ram: Annotated[float, Quantity(units.BYTE)]`` takes ``"80 GiB"`` and gives 85899345920.0.
+    """
+
+    unit: Unit
+    zero: bool = False
+
+    def read(self, value: object) -> float:
+        """The quantity `value` as a float in `unit`; refused with an error pydantic reports."""
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
+        if not isinstance(value, str):
+            hint = f"write it with a unit, such as '{_EXAMPLE[self.unit]}'"
+            refuse("is a bare number", hint)
+        try:
+            number = units.parse(value, self.unit)
+        except UnitError as error:
+            _refuse_unit(str(error))
+        except (OverflowError, ValueError):
+            refuse("is too large to be meant")
+        self._refuse_senseless(number)
+        return number
+
+    def _refuse_senseless(self, number: float) -> None:
+        if number < 0.0:
+            refuse("is negative", f"{self.unit.name} cannot be")
+        if number == 0.0 and not self.zero:
+            refuse("is zero", f"{self.unit.name} has to be above zero here")
+        largest = _LARGEST[self.unit]
+        if number > units.parse(largest, self.unit):
+            refuse("is too large to be meant", f"at most {largest}")
+        smallest = _SMALLEST.get(self.unit)
+        if smallest and 0.0 < number < units.parse(smallest, self.unit):
+            refuse("is too small to be meant", f"at least {smallest}")
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del core, handler
+        return {"type": "string", "pattern": _PATTERN, "examples": [_EXAMPLE[self.unit]]}
+
+
+def _refuse_unit(text: str) -> NoReturn:
+    message, found, hint = text.partition("; ")
+    if not found:
+        message, _, examples = text.partition(", such as ")
+        hint = f"write it like {examples}" if examples else ""
+    refuse(message, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
+
+    A whole number may not be written as a float, nor may true and false stand for 1 and 0.
+    `above` excludes `low` itself.
+    """
+
+    low: float = 0.0
+    high: float = _MOST
+    whole: bool = False
+    above: bool = False
+
+    def read(self, value: object) -> float:
+        """The number `value`; refused with an error pydantic reports."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            kind = "whole number" if self.whole else "number"
+            hint = f"write a {kind} without quotes, {self._allowed()}"
+            refuse(f"is not a {kind}", hint)
+        if self.whole and not isinstance(value, int):
+            refuse("is not a whole number", f"write it without a point, {self._allowed()}")
+        if isinstance(value, float) and not math.isfinite(value):
+            refuse("is not a finite number", self._allowed())
+        if value < self.low or value > self.high or (self.above and value <= self.low):
+            refuse("is out of range", self._allowed())
+        return value
+
+    def _allowed(self) -> str:
+        low = f"above {self.low:g}" if self.above else f"at least {self.low:g}"
+        return low if self.high >= _MOST else f"{low} and at most {self.high:g}"
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del core, handler
+        kind = "integer" if self.whole else "number"
+        low = "exclusiveMinimum" if self.above else "minimum"
+        high = {} if self.high >= _MOST else {"maximum": self.high}
+        return {"type": kind, low: self.low, **high}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Marks a field as one of the values of a `StrEnum`.
+
+    Examples
+    --------
+    ``precision: Annotated[Precision, Choice(Precision)]`` takes ``"bf16"``.
+    """
+
+    kind: type[StrEnum]
+
+    def read(self, value: object) -> StrEnum:
+        """The enum's member; refused with an error pydantic reports."""
+        names = tuple(member.value for member in self.kind)
+        if isinstance(value, str) and value in names:
+            return self.kind(value)
+        hint = nearest_hint(value if isinstance(value, str) else "", names)
+        refuse("is not a valid choice", hint)
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del core, handler
+        return {"type": "string", "enum": [member.value for member in self.kind]}
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Marks a text field: not empty, no control characters, at most `longest` characters."""
+
+    longest: int = 10_000
+
+    def read(self, value: object) -> str:
+        """The text; refused with an error pydantic reports."""
+        if not isinstance(value, str):
+            refuse("is not text", "write it in quotes")
+        if not value.strip():
+            refuse("is empty", "leave the key out or give it a value")
+        if len(value) > self.longest:
+            refuse("is too long", f"at most {self.longest} characters")
+        if any(not (c.isprintable() or c in "\n\t") for c in value):
+            refuse("holds a control character", "write printable text")
+        return value
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del core, handler
+        return {"type": "string", "minLength": 1}
+
+
+ByteField = Annotated[float, Quantity(units.BYTE)]
+ByteOrZeroField = Annotated[float, Quantity(units.BYTE, zero=True)]
+ByteRateField = Annotated[float, Quantity(units.BYTE_PER_SECOND)]
+ByteRateOrZeroField = Annotated[float, Quantity(units.BYTE_PER_SECOND, zero=True)]
+TimeField = Annotated[float, Quantity(units.SECOND)]
+TimeOrZeroField = Annotated[float, Quantity(units.SECOND, zero=True)]
+FlopField = Annotated[float, Quantity(units.FLOP)]
+FlopOrZeroField = Annotated[float, Quantity(units.FLOP, zero=True)]
+FlopRateField = Annotated[float, Quantity(units.FLOP_PER_SECOND)]
+RateField = Annotated[float, Quantity(units.PER_SECOND)]
+RateOrZeroField = Annotated[float, Quantity(units.PER_SECOND, zero=True)]
+PowerField = Annotated[float, Quantity(units.WATT)]
+ClockField = Annotated[float, Quantity(units.HERTZ)]
+MoneyField = Annotated[float, Quantity(units.USD)]
+PriceField = Annotated[float, Quantity(units.USD_PER_SECOND)]
+PriceOrZeroField = Annotated[float, Quantity(units.USD_PER_SECOND, zero=True)]
+StoragePriceField = Annotated[float, Quantity(units.USD_PER_BYTE_SECOND)]
+StoragePriceOrZeroField = Annotated[float, Quantity(units.USD_PER_BYTE_SECOND, zero=True)]
+
+CountField = Annotated[int, Number(low=1.0, whole=True)]
+CountOrZeroField = Annotated[int, Number(whole=True)]
+NumberField = Annotated[float, Number(above=True)]
+NumberOrZeroField = Annotated[float, Number()]
+FractionField = Annotated[float, Number(high=1.0)]
+TextField = Annotated[str, Text()]
