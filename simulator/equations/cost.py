@@ -1,0 +1,279 @@
+"""Money and energy: what a step, a sample and a whole training cost."""
+
+from __future__ import annotations
+
+from simulator.units import HOUR, Real
+
+
+def cost_per_step(price: Real, step_time: Real) -> Real:
+    """Rent of the machines during one step.
+
+    Parameters
+    ----------
+    price : float or array
+        Price of all machines together [$/s].
+    step_time : float or array
+        Step time [s].
+
+    Returns
+    -------
+    float or array
+        Cost [$].
+
+    Notes
+    -----
+    ``price * step_time``. The blog this comes from prints cents (or dollars per 100 steps) under a
+    dollar sign; its ratios are right.
+
+    References
+    ----------
+    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
+       clusters", AWS Machine Learning Blog, 2022.
+
+    Examples
+    --------
+    $37.688 an hour, 192 ms a step:
+
+    >>> f"{cost_per_step(37.688 / 3600, 0.192):.7f}"
+    '0.0020100'
+    """
+    return price * step_time
+
+
+def samples_per_usd(throughput: Real, price: Real) -> Real:
+    """Samples trained for one dollar.
+
+    Parameters
+    ----------
+    throughput : float or array
+        Samples of all ranks [/s].
+    price : float or array
+        Price of all machines together [$/s].
+
+    Returns
+    -------
+    float or array
+        Samples per dollar [1/$].
+
+    Notes
+    -----
+    ``throughput / price``.
+
+    References
+    ----------
+    .. [1] Chaim Rand, "Instance Selection for Deep Learning" (samples per second times 3600
+       over the price of an hour).
+
+    Examples
+    --------
+    42,667 samples a second for $37.688 an hour:
+
+    >>> f"{samples_per_usd(8192 / 0.192, 37.688 / 3600):,.0f}"
+    '4,075,568'
+    """
+    return throughput / price
+
+
+def cost_ratio(price_ratio: Real, time_ratio: Real) -> Real:
+    """Cost of a step after a change over the cost before it.
+
+    Parameters
+    ----------
+    price_ratio : float or array
+        Price after over price before [1].
+    time_ratio : float or array
+        Step time after over step time before [1].
+
+    Returns
+    -------
+    float or array
+        Cost after over cost before [1].
+
+    Notes
+    -----
+    ``(price2 / price1) * (t2 / t1)``: worth it below 1.
+
+    References
+    ----------
+    .. [1] aws/amazon-sagemaker-examples, training/heterogeneous-clusters/
+       tf.data.service.sagemaker (notebook, before its removal in 60142f1a6), 2022.
+
+    Examples
+    --------
+    A price 1.2 times as high that halves the step:
+
+    >>> cost_ratio(1.2, 0.5)
+    0.6
+    """
+    return price_ratio * time_ratio
+
+
+def saving(before: Real, after: Real) -> Real:
+    """Part of a cost or time that a change takes away.
+
+    Parameters
+    ----------
+    before : float or array
+        Cost or time before [$ or s].
+    after : float or array
+        Cost or time after, in the same unit [$ or s].
+
+    Returns
+    -------
+    float or array
+        Saving, negative where it got worse [1].
+
+    Notes
+    -----
+    ``1 - after / before``.
+
+    References
+    ----------
+    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
+       clusters", AWS Machine Learning Blog, 2022 (46% saved).
+
+    Examples
+    --------
+    >>> saving(200.0, 150.0)
+    0.25
+    """
+    return 1.0 - after / before
+
+
+def implied_price_ratio(time_saving: Real, cost_saving: Real) -> Real:
+    """How much dearer an hour got, from what was saved in time and in cost.
+
+    Parameters
+    ----------
+    time_saving : float or array
+        Part of the time saved [1].
+    cost_saving : float or array
+        Part of the cost saved [1].
+
+    Returns
+    -------
+    float or array
+        Hourly price after over before [1].
+
+    Notes
+    -----
+    ``(1 - cost_saving) / (1 - time_saving)``, `cost_ratio` turned round.
+
+    References
+    ----------
+    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
+       clusters", AWS Machine Learning Blog, 2022 (Mobileye: 40% less time, 30% less cost).
+
+    Examples
+    --------
+    0.7 / 0.6:
+
+    >>> round(implied_price_ratio(0.4, 0.3), 4)
+    1.1667
+    """
+    return (1.0 - cost_saving) / (1.0 - time_saving)
+
+
+def cost_to_train(price: Real, time: Real, provisioning: Real = 0.0) -> Real:
+    """Rent of the machines from the first billed second to the last.
+
+    Parameters
+    ----------
+    price : float or array
+        Price of all machines together [$/s].
+    time : float or array
+        Time the job runs [s].
+    provisioning : float or array
+        Billed time before it starts [s].
+
+    Returns
+    -------
+    float or array
+        Cost [$].
+
+    Notes
+    -----
+    ``price * (provisioning + time)``.
+
+    References
+    ----------
+    .. [1] Amazon EC2 on-demand pricing: usage is billed by the second from launch until
+       termination, https://aws.amazon.com/ec2/pricing/on-demand/
+
+    Examples
+    --------
+    Two hours and a half hour before them at $36 an hour:
+
+    >>> round(cost_to_train(36 / 3600, 7200.0, 1800.0), 9)
+    90.0
+    """
+    return price * (provisioning + time)
+
+
+def hourly(price: Real) -> Real:
+    """A price as people quote it.
+
+    Parameters
+    ----------
+    price : float or array
+        Price [$/s].
+
+    Returns
+    -------
+    float or array
+        Price of an hour [$/h].
+
+    Notes
+    -----
+    ``price * 3600``.
+
+    References
+    ----------
+    .. [1] BIPM, "The International System of Units", 9th edition, 2019, table 8 (1 h = 3600 s),
+       https://www.bipm.org/en/publications/si-brochure
+
+    Examples
+    --------
+    >>> round(hourly(0.01), 9)
+    36.0
+    """
+    return price * HOUR
+
+
+def energy_per_step(idle_power: Real, full_power: Real, utilization: Real, step_time: Real) -> Real:
+    """Energy of a step, from how busy the devices were.
+
+    Parameters
+    ----------
+    idle_power : float or array
+        Power at rest [W].
+    full_power : float or array
+        Power when busy [W].
+    utilization : float or array
+        Share of the step in which they were busy [1].
+    step_time : float or array
+        Step time [s].
+
+    Returns
+    -------
+    float or array
+        Energy [J].
+
+    Notes
+    -----
+    ``(idle_power + (full_power - idle_power) * utilization) * step_time``. Crude: real power
+    depends on what is computed, not only on whether something is.
+
+    References
+    ----------
+    .. [1] Fan, Weber, Barroso, "Power Provisioning for a Warehouse-sized Computer", 2007,
+       https://doi.org/10.1145/1250662.1250665 (linear in utilization).
+
+    Examples
+    --------
+    100 W idle, 400 W busy, half the time, for 2 s:
+
+    >>> energy_per_step(100.0, 400.0, 0.5, 2.0)
+    500.0
+    """
+    return (idle_power + (full_power - idle_power) * utilization) * step_time

@@ -1,0 +1,457 @@
+"""Reading samples from a store: operations, latency, and the rate that comes out of them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.units import Real
+
+Flag: TypeAlias = bool | NDArray[np.bool_]
+"""A yes or no, or one for each candidate of a batch."""
+
+
+def opens_per_sample(bytes_per_sample: Real, bytes_per_file: Real) -> Real:
+    """Files opened to read one sample.
+
+    Parameters
+    ----------
+    bytes_per_sample : float or array
+        Mean size of a sample on the store [B].
+    bytes_per_file : float or array
+        Size of a file [B]: that of a sample where each has its own file, that of a shard, or
+        that of the whole data set where all is one array.
+
+    Returns
+    -------
+    float or array
+        Opens per sample [1].
+
+    Notes
+    -----
+    A shard is opened once and read in windows, so its open is spread over the samples in it:
+    ``opens = bytes_per_sample / bytes_per_file``.
+
+    References
+    ----------
+    .. [1] Aizman, Maltby, Breuel, "High Performance I/O For Large Scale Deep Learning", 2019,
+       https://arxiv.org/abs/2001.01858 (why small files are packed into shards).
+
+    Examples
+    --------
+    A 100 MB shard holds 1,000 samples of 100 kB:
+
+    >>> opens_per_sample(100e3, 100e6)
+    0.001
+    """
+    return bytes_per_sample / bytes_per_file
+
+
+def operations_per_sample(
+    bytes_per_sample: Real, bytes_per_file: Real, operation_size: Real, *, sequential: Flag
+) -> Real:
+    """Read operations (or object requests) that one sample takes.
+
+    Parameters
+    ----------
+    bytes_per_sample : float or array
+        Mean size of a sample on the store [B].
+    bytes_per_file : float or array
+        Size of a file [B]; see `opens_per_sample`.
+    operation_size : float or array
+        Most bytes that one operation carries [B]; ``inf`` where nothing limits it.
+    sequential : bool or array of bool
+        Whether a file is read front to back [1]; otherwise each sample is fetched on its own.
+
+    Returns
+    -------
+    float or array
+        Operations per sample [1]; a fraction where neighbours share an operation.
+
+    Notes
+    -----
+    Fetched alone: ``max(1, ceil(bytes_per_sample / operation_size))``. Front to back, the file's
+    operations are shared: ``max(1, ceil(bytes_per_file / operation_size)) * opens``.
+
+    References
+    ----------
+    .. [1] Amazon EBS User Guide, "I/O characteristics and monitoring": an operation is at most
+       256 KiB on SSD volumes, and contiguous ones are merged,
+       https://docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html
+
+    Examples
+    --------
+    600 kB in operations of 256 kB: 3 alone; packed in 6 MB shards, 24 operations for 10 samples.
+
+    >>> float(operations_per_sample(600e3, 600e3, 256e3, sequential=False))
+    3.0
+    >>> round(float(operations_per_sample(600e3, 6e6, 256e3, sequential=True)), 9)
+    2.4
+    """
+    alone = np.maximum(1.0, np.ceil(bytes_per_sample / operation_size))
+    whole_file = np.maximum(1.0, np.ceil(bytes_per_file / operation_size))
+    shared = whole_file * opens_per_sample(bytes_per_sample, bytes_per_file)
+    operations: Real = np.where(sequential, shared, alone)[()]
+    return operations
+
+
+def latency_per_sample(
+    bytes_per_sample: Real,
+    bytes_per_file: Real,
+    read_latency: Real,
+    open_latency: Real,
+    *,
+    sequential: Flag,
+) -> Real:
+    """Time one reader waits for first bytes, per sample.
+
+    Parameters
+    ----------
+    bytes_per_sample : float or array
+        Mean size of a sample on the store [B].
+    bytes_per_file : float or array
+        Size of a file [B]; see `opens_per_sample`.
+    read_latency : float or array
+        Time from asking to the first byte [s].
+    open_latency : float or array
+        Time to open a file [s].
+    sequential : bool or array of bool
+        Whether a file is read front to back [1], so that read-ahead hides all but the first wait.
+
+    Returns
+    -------
+    float or array
+        Latency per sample of one reader [s].
+
+    Notes
+    -----
+    ``opens * open_latency + (opens if sequential else 1) * read_latency``. Within one sample only
+    the first operation waits: the system reads ahead in a file it is read from in order [1]_.
+
+    References
+    ----------
+    .. [1] Linux kernel documentation, "Memory Management APIs", section Readahead,
+       https://docs.kernel.org/core-api/mm-api.html#readahead
+
+    Examples
+    --------
+    Files over a network, 2.3 ms to open and 1 ms to the first byte; then 1,000 samples a shard,
+    shuffled and front to back:
+
+    >>> round(float(latency_per_sample(1e5, 1e5, 1e-3, 2.3e-3, sequential=False)), 9)
+    0.0033
+    >>> round(float(latency_per_sample(1e5, 1e8, 1e-3, 2.3e-3, sequential=False)), 9)
+    0.0010023
+    >>> round(float(latency_per_sample(1e5, 1e8, 1e-3, 2.3e-3, sequential=True)), 9)
+    3.3e-06
+    """
+    opens = opens_per_sample(bytes_per_sample, bytes_per_file)
+    waits = np.where(sequential, opens, 1.0)[()]
+    latency: Real = opens * open_latency + waits * read_latency
+    return latency
+
+
+def latency_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
+    """Time a worker waits for first bytes, per batch, with several requests open at once.
+
+    Parameters
+    ----------
+    samples : float or array
+        Samples in the batch [1].
+    latency : float or array
+        Latency of one sample [s]; see `latency_per_sample`.
+    readers : float or array
+        Requests the worker keeps open [1].
+
+    Returns
+    -------
+    float or array
+        Latency of the batch [s].
+
+    Notes
+    -----
+    Requests go out in rounds of `readers`, each round waits once: ``ceil(samples / readers) *
+    latency``.
+
+    References
+    ----------
+    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
+       https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
+
+    Examples
+    --------
+    Thirty-two objects at 100 ms, one after another and eight at a time:
+
+    >>> [round(float(latency_per_batch(32, 0.1, readers)), 9) for readers in (1, 8)]
+    [3.2, 0.4]
+    """
+    total: Real = np.ceil(samples / readers) * latency
+    return total
+
+
+def reader_ceiling(readers: Real, request_rate: Real) -> Real:
+    """Fastest that one worker can read, however wide the store.
+
+    Parameters
+    ----------
+    readers : float or array
+        Requests the worker keeps open [1].
+    request_rate : float or array
+        Fastest that one request goes [B/s]; ``inf`` where nothing limits it.
+
+    Returns
+    -------
+    float or array
+        Ceiling of the worker's flow [B/s].
+
+    Notes
+    -----
+    ``readers * request_rate``.
+
+    References
+    ----------
+    .. [1] Amazon S3, "Best practices design patterns": throughput scales with parallel requests,
+       https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
+
+    Examples
+    --------
+    >>> reader_ceiling(4, 30e6)
+    120000000.0
+    """
+    return readers * request_rate
+
+
+def request_throughput(size: Real, latency: Real, request_rate: Real) -> Real:
+    """Rate of one reader that asks again when the last answer is in.
+
+    Parameters
+    ----------
+    size : float or array
+        Bytes a request brings [B].
+    latency : float or array
+        Time to the first byte [s].
+    request_rate : float or array
+        Rate after the first byte [B/s].
+
+    Returns
+    -------
+    float or array
+        Mean rate over the whole request [B/s].
+
+    Notes
+    -----
+    ``size / (latency + size / request_rate)``: the half-performance size is
+    ``latency * request_rate`` [1]_.
+
+    References
+    ----------
+    .. [1] Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", 1994,
+       https://doi.org/10.1016/S0167-8191(06)80021-9 (n-half of a latency and a rate).
+
+    Examples
+    --------
+    8 MB after 100 ms at 80 MB/s takes 0.2 s:
+
+    >>> round(request_throughput(8e6, 0.1, 80e6))
+    40000000
+    """
+    return size / (latency + size / request_rate)
+
+
+def read_rate(  # noqa: PLR0913 - one limit each
+    size: Real,
+    *,
+    concurrency: Real,
+    latency: Real,
+    request_rate: Real,
+    bandwidth: Real,
+    operations_cap: Real,
+    operations: Real = 1.0,
+) -> Real:
+    """Rate at which a store delivers equal reads.
+
+    Parameters
+    ----------
+    size : float or array
+        Bytes of one read [B].
+    concurrency : float or array
+        Reads under way at any time [1].
+    latency : float or array
+        Time to the first byte of each read [s].
+    request_rate : float or array
+        Fastest that one read goes [B/s]; ``inf`` where nothing limits it.
+    bandwidth : float or array
+        What the store delivers over all reads together [B/s].
+    operations_cap : float or array
+        Operations the store answers [/s]; ``inf`` where nothing limits them.
+    operations : float or array
+        Operations one read takes [1].
+
+    Returns
+    -------
+    float or array
+        Rate over all reads together [B/s].
+
+    Notes
+    -----
+    The tightest of three limits: ``min(bandwidth, operations_cap * size / operations,
+    concurrency * size / (latency + size / request_rate))``; the last is Little's law [1]_.
+
+    References
+    ----------
+    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
+       https://doi.org/10.1287/opre.9.3.383
+
+    Examples
+    --------
+    100 kB reads from a volume of 125 MB/s and 3,000 operations a second, 1 ms to the first byte:
+    one reader gets 100 kB in 1.8 ms, many are held by the bandwidth.
+
+    >>> volume = {"latency": 1e-3, "request_rate": 125e6, "bandwidth": 125e6, "operations_cap": 3e3}
+    >>> [round(float(read_rate(1e5, concurrency=n, **volume)) / 1e6, 1) for n in (1, 8)]
+    [55.6, 125.0]
+    """
+    by_operations = operations_cap * size / operations
+    by_latency = concurrency * request_throughput(size, latency, request_rate)
+    rate: Real = np.minimum(bandwidth, np.minimum(by_operations, by_latency))
+    return rate
+
+
+def read_time(reads: Real, size: Real, rate: Real) -> Real:
+    """Time of many equal reads.
+
+    Parameters
+    ----------
+    reads : float or array
+        How many [1].
+    size : float or array
+        Bytes of one read [B].
+    rate : float or array
+        Rate over all reads together [B/s]; see `read_rate`.
+
+    Returns
+    -------
+    float or array
+        Time from the first request to the last byte [s].
+
+    Notes
+    -----
+    ``reads * size / rate``.
+
+    References
+    ----------
+    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
+       https://doi.org/10.1145/356733.356735 (utilization law).
+
+    Examples
+    --------
+    >>> read_time(1000, 1e5, 125e6)
+    0.8
+    """
+    return reads * size / rate
+
+
+def requests_to_saturate(bandwidth: Real, request_rate: Real) -> Real:
+    """Requests that must be open at once to fill a pipe.
+
+    Parameters
+    ----------
+    bandwidth : float or array
+        What the other end takes [B/s].
+    request_rate : float or array
+        What one request brings [B/s].
+
+    Returns
+    -------
+    float or array
+        Requests, a whole number [1].
+
+    Notes
+    -----
+    ``ceil(bandwidth / request_rate)``; one request feeds ``request_rate / bandwidth`` of the pipe.
+
+    References
+    ----------
+    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
+       https://doi.org/10.1287/opre.9.3.383
+
+    Examples
+    --------
+    An accelerator that takes 140 GB/s from a store that gives 30 MB/s a request:
+
+    >>> float(requests_to_saturate(140e9, 30e6))
+    4667.0
+    """
+    requests: Real = np.ceil(bandwidth / request_rate)
+    return requests
+
+
+def share_fed(request_rate: Real, bandwidth: Real, requests: Real = 1.0) -> Real:
+    """Part of a pipe that some requests fill.
+
+    Parameters
+    ----------
+    request_rate : float or array
+        What one request brings [B/s].
+    bandwidth : float or array
+        What the other end takes [B/s].
+    requests : float or array
+        Requests open at once [1].
+
+    Returns
+    -------
+    float or array
+        Share of the bandwidth, at most 1 [1].
+
+    Notes
+    -----
+    ``min(1, requests * request_rate / bandwidth)``.
+
+    References
+    ----------
+    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
+       https://doi.org/10.1145/356733.356735 (utilization law).
+
+    Examples
+    --------
+    >>> f"{share_fed(30e6, 140e9):.3%}"
+    '0.021%'
+    """
+    share: Real = np.minimum(1.0, requests * request_rate / bandwidth)
+    return share
+
+
+def blocks_touched(window: Real, block: Real) -> Real:
+    """Blocks that a window at a random place in a file touches, on average.
+
+    Parameters
+    ----------
+    window : float or array
+        Bytes wanted [B].
+    block : float or array
+        Bytes fetched at least, aligned [B].
+
+    Returns
+    -------
+    float or array
+        Mean number of blocks [1]; times ``block / window`` it is the read amplification.
+
+    Notes
+    -----
+    With the start uniform over a block's bytes: ``1 + (window - 1 byte) / block``.
+
+    References
+    ----------
+    .. [1] Linux kernel documentation, "Memory Management APIs", section Readahead: files are read
+       in whole pages, https://docs.kernel.org/core-api/mm-api.html#readahead
+
+    Examples
+    --------
+    A window of one page and one byte touches exactly two pages:
+
+    >>> blocks_touched(4097.0, 4096.0)
+    2.0
+    """
+    return 1.0 + (window - 1.0) / block
