@@ -1,0 +1,166 @@
+"""The console script ``plan``: the table of verbs, and how each kind of failure ends."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.output import complain
+from simulator.errors import InputError, PlanError
+from simulator.version import __version__
+
+TRACKER: Final = "the project's issue tracker (its address stands in the README)"
+
+VERBS: Final[dict[str, tuple[str, str]]] = {
+    "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
+    "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+    "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
+    "models": ("simulator.cli.models", "List the models of the library."),
+    "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
+}
+"""Verb: (module that holds a click command of the verb's name, one line of help)."""
+
+
+class Verbs(click.Group):
+    """A group that imports a verb's module only when the verb is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names of all verbs, most used first."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The verb's command, imported now; None if there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        module, summary = VERBS[cmd_name]
+        command: click.Command = getattr(import_module(module), cmd_name)
+        command.short_help = summary
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or name the one that was probably meant."""
+        name = args[0]
+        if name in VERBS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        close = difflib.get_close_matches(name, VERBS, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        msg = f"there is no command '{name}'{hint}"
+        raise click.UsageError(msg, ctx=ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the table of verbs without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
+
+
+@click.group(
+    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="plan", message="%(prog)s %(version)s")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an internal error."
+)
+def plan() -> None:
+    """Predict what hardware a machine-learning job needs.
+
+    A scenario is a TOML file, the name of a shipped one (resnet50-imagenet-p4d), or - for
+    standard input.
+
+    Exit codes: 0 fine; 1 answered, but it does not fit; 2 bad input or usage; 70 a bug of ours.
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``plan`` and return its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+
+    Returns
+    -------
+    int
+        One of `Exit`.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    wanted = [argument for argument in arguments if argument != "--debug"]
+    _accept_any_character()
+    try:
+        with _user_mistakes_are_messages():
+            return _invoke(wanted)
+    except BrokenPipeError:
+        _drop_output()
+        return Exit.PIPE_CLOSED
+    except (KeyboardInterrupt, click.Abort):
+        return Exit.INTERRUPTED
+    except _Reported as reported:
+        return reported.code
+    except Exception as error:  # noqa: BLE001 - the last resort is what this function is for
+        return _confess(error, debug=len(wanted) < len(arguments))
+
+
+class _Reported(Exception):  # noqa: N818 - control flow, not a mistake
+    """The message is out; leave with `code`."""
+
+    def __init__(self, code: Exit) -> None:
+        self.code = code
+        super().__init__(code)
+
+
+@contextlib.contextmanager
+def _user_mistakes_are_messages() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        error.show()
+        raise _Reported(Exit.BAD_INPUT) from None
+    except InputError as error:
+        for problem in error.problems:
+            complain(str(problem))
+        raise _Reported(Exit.BAD_INPUT) from None
+    except PlanError as error:
+        complain(*str(error).splitlines())
+        raise _Reported(Exit.BAD_INPUT) from None
+
+
+def _invoke(arguments: list[str]) -> int:
+    code = plan.main(arguments, prog_name="plan", standalone_mode=False)
+    sys.stdout.flush()
+    return code if isinstance(code, int) else Exit.FINE
+
+
+def _accept_any_character() -> None:
+    """Print what the terminal's encoding lacks as a question mark instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_output() -> None:
+    """Point standard output nowhere, so that the flush at exit finds no closed pipe."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _confess(error: Exception, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    complain(
+        f"this is a bug in plan {__version__}, not in your input: {type(error).__name__}: {error}",
+        f"please report it, with the command and the scenario, in {TRACKER}",
+        *(() if debug else ("run again with --debug for the traceback",)),
+    )
+    return Exit.OUR_BUG

@@ -1,0 +1,101 @@
+"""Where output goes: standard output, standard error, or a file that appears whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from simulator.errors import InputError, PlanError, Problem
+from simulator.report.layout import printable
+
+
+def emit(text: str) -> None:
+    """Write `text` and a line end to standard output.
+
+    Raises
+    ------
+    PlanError
+        If it cannot be written (a full disk); a closed pipe stays a `BrokenPipeError`.
+    """
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        msg = f"cannot write to standard output: {error.strerror}"
+        raise PlanError(msg) from error
+
+
+def complain(*lines: str) -> None:
+    """Write messages to standard error, one line each, whatever characters they hold."""
+    with contextlib.suppress(OSError):
+        for line in lines:
+            sys.stderr.write(f"plan: {printable(line)}\n")
+        sys.stderr.flush()
+
+
+def check_writable(path: Path, option: str) -> None:
+    """Refuse a path that cannot be written, before a long run rather than after it.
+
+    Raises
+    ------
+    InputError
+        If `path` is a folder, or its folder is missing or closed to us.
+    """
+    if path.is_dir():
+        raise _unwritable(path, option, "is a folder")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise _unwritable(path, option, "lies in a folder that does not exist")
+    target = path if path.exists() else folder
+    if not os.access(target, os.W_OK):
+        raise _unwritable(path, option, "cannot be written: permission denied")
+
+
+def write_file(path: Path, text: str, option: str) -> None:
+    """Write `text` to `path` so that a reader finds the old file or the new one, never a part.
+
+    What is no regular file (``/dev/stdout``, a named pipe) is written in place.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written; names `option`.
+    """
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            _replace(path.resolve(), text)
+    except OSError as error:
+        raise _unwritable(path, option, f"cannot be written: {error.strerror}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        part.chmod(_mode(path))
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path) -> int:
+    """Permissions of the file that is replaced, or those a plain new file would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
+
+
+def _unwritable(path: Path, option: str, message: str) -> InputError:
+    return InputError((Problem(origin=option, message=message, found=str(path)),))

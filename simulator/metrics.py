@@ -1,0 +1,278 @@
+"""Metrics: the one home of every reported figure, by the dotted path it has everywhere.
+
+The same name is a path in ``--json``, a ``measured.`` column of a measurement set, a term of a
+goal and the argument of ``plan explain``. Rates, times and amounts are SI. None: the figure does
+not apply to this scenario (no accelerator, no price).
+
+Left out on purpose: what identifies a run (schema, version, scenario, seed) and what explains it
+(interval, assumptions, warnings). Those are no figures; `report.json` adds them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from simulator.errors import UnknownName
+from simulator.results import Prediction, Usage
+from simulator.stages.base import Resource
+from simulator.units import (
+    BYTE,
+    HOUR,
+    PER_SECOND,
+    SECOND,
+    USD,
+    PerSecond,
+    Seconds,
+    Unit,
+)
+
+JOULE: Final = Unit("J", "energy")
+USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
+
+Value: TypeAlias = float | int | str | Mapping[str, float] | None
+Getter: TypeAlias = Callable[[Prediction], Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+
+    name: str
+    get: Getter
+    doc: str
+    unit: Unit | None = None
+    better: Literal["high", "low"] | None = None
+
+
+def _time(name: str, get: Getter, doc: str) -> Metric:
+    return Metric(name=name, get=get, doc=doc, unit=SECOND, better="low")
+
+
+def _ratio(
+    name: str, get: Getter, doc: str, better: Literal["high", "low"] | None = None
+) -> Metric:
+    return Metric(name=name, get=get, doc=doc, better=better)
+
+
+def _bytes(name: str, get: Getter, doc: str, better: Literal["low"] | None = None) -> Metric:
+    return Metric(name=name, get=get, doc=doc, unit=BYTE, better=better)
+
+
+def _usage_metrics(resource: Resource) -> tuple[Metric, ...]:
+    def part(name: str, get: Callable[[Usage], float], doc: str) -> Metric:
+        def of(prediction: Prediction) -> Value:
+            usage = prediction.timing.usage.get(resource)
+            return None if usage is None else get(usage)
+
+        return _ratio(f"utilization.{resource}.{name}", of, doc)
+
+    return (
+        part("mean", lambda u: u.mean, f"Busy share of {resource}, 0 to 1, over its units."),
+        part("sum", lambda u: u.total, f"Busy units of {resource}: 4.0 for four busy ones."),
+        part("units", lambda u: u.units, f"Units of {resource}."),
+    )
+
+
+_TIMES: Final = (
+    _time("step_time_s.mean", lambda p: p.timing.step_time.mean, "Mean step, warm-up apart."),
+    _time("step_time_s.p50", lambda p: p.timing.step_time.p50, "Median step."),
+    _time("step_time_s.p95", lambda p: p.timing.step_time.p95, "95th percentile of the step."),
+    _time("step_time_s.p99", lambda p: p.timing.step_time.p99, "99th percentile of the step."),
+    _time("first_step_s", lambda p: p.timing.first_step, "From start to the end of step 1."),
+    _time("epoch_time_s", lambda p: p.timing.epoch_time, "One epoch with warm caches."),
+    _time("total_time_s", lambda p: p.timing.total_time, "All epochs, start to end."),
+    Metric(
+        name="throughput_samples_per_s",
+        get=lambda p: p.timing.throughput,
+        doc="Samples trained per second at the mean step, all ranks.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+)
+_SPLIT: Final = (
+    _time(
+        "step_split_s.data_stall",
+        lambda p: p.timing.split.data_stall,
+        "The device waits for a batch.",
+    ),
+    _time("step_split_s.h2d", lambda p: p.timing.split.h2d, "Exposed copy to the device."),
+    _time("step_split_s.compute", lambda p: p.timing.split.compute, "The device computes."),
+    _time(
+        "step_split_s.communication",
+        lambda p: p.timing.split.communication,
+        "Exposed communication.",
+    ),
+    _time("step_split_s.bubble", lambda p: p.timing.split.bubble, "Pipeline bubble."),
+    _time("step_split_s.checkpoint", lambda p: p.timing.split.checkpoint, "Writing checkpoints."),
+    _time(
+        "step_split_s.other",
+        lambda p: p.timing.split.other,
+        "Waiting for other ranks or for the program.",
+    ),
+    _time(
+        "communication_s.exposed",
+        lambda p: p.timing.communication.exposed,
+        "Communication that delays the step.",
+    ),
+    _time(
+        "communication_s.hidden",
+        lambda p: p.timing.communication.hidden,
+        "Communication under compute.",
+    ),
+)
+_USE: Final = (
+    _ratio(
+        "accelerator_utilization",
+        lambda p: p.timing.accelerator_utilization,
+        "Share of the step in which the accelerators compute.",
+        "high",
+    ),
+    *(metric for resource in Resource for metric in _usage_metrics(resource)),
+    _ratio("bottleneck", lambda p: p.timing.bottleneck, "The busiest resource."),
+    _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "The one behind it."),
+    _ratio(
+        "vcpus_needed_per_gpu",
+        lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,
+        "vCPUs that keep one accelerator busy.",
+        "low",
+    ),
+    _ratio(
+        "vcpus_short",
+        lambda p: None if p.cpu_need is None else p.cpu_need.short,
+        "vCPUs the machine lacks to keep all accelerators busy.",
+        "low",
+    ),
+)
+_MEMORY: Final = (
+    _bytes("host_ram_bytes.total", lambda p: p.host_ram.total, "RAM one machine needs.", "low"),
+    _bytes("host_ram_bytes.capacity", lambda p: p.host_ram.capacity, "RAM one machine has."),
+    _bytes("host_ram_bytes.items", lambda p: p.host_ram.items, "What the RAM is needed for."),
+    _bytes(
+        "gpu_memory_bytes.total",
+        lambda p: None if p.memory is None else p.memory.total,
+        "Memory one accelerator needs.",
+        "low",
+    ),
+    _bytes(
+        "gpu_memory_bytes.capacity",
+        lambda p: None if p.memory is None else p.memory.capacity,
+        "Memory one accelerator has.",
+    ),
+    _bytes(
+        "gpu_memory_bytes.items",
+        lambda p: None if p.memory is None else p.memory.items,
+        "What the accelerator's memory is needed for.",
+    ),
+    _ratio(
+        "fits.gpu",
+        lambda p: None if p.memory is None else p.memory.verdict,
+        "yes, no or uncertain.",
+    ),
+    _ratio("fits.host", lambda p: p.host_ram.verdict, "yes, no or uncertain."),
+)
+_COST: Final = (
+    Metric(
+        name="cost.usd_per_h",
+        get=lambda p: None if p.cost.per_second is None else p.cost.per_second * HOUR,
+        doc="Price of all machines for an hour.",
+        unit=USD_PER_HOUR,
+        better="low",
+    ),
+    Metric(
+        name="cost.usd_per_step",
+        get=lambda p: p.cost.per_step,
+        doc="Price of a mean step.",
+        unit=USD,
+        better="low",
+    ),
+    _ratio(
+        "cost.samples_per_usd",
+        lambda p: p.cost.samples_per_usd,
+        "Samples trained for a dollar at the mean step.",
+        "high",
+    ),
+    Metric(
+        name="cost.usd_to_train",
+        get=lambda p: p.cost.to_train,
+        doc="The bill of the whole job, start-up included.",
+        unit=USD,
+        better="low",
+    ),
+    _time("cost.time_to_train_s", lambda p: p.cost.time_to_train, "Billed time of the job."),
+    Metric(
+        name="cost.energy_j_per_step",
+        get=lambda p: p.cost.energy_per_step,
+        doc="Power x utilization x mean step; crude.",
+        unit=JOULE,
+        better="low",
+    ),
+)
+_BOUND: Final = (
+    _time("bound_s.lower", lambda p: p.bounds.lower, "Least total time / steps of the run."),
+    _time("bound_s.upper", lambda p: p.bounds.upper, "Most total time / steps of the run."),
+)
+
+METRICS: Final[tuple[Metric, ...]] = (*_TIMES, *_SPLIT, *_USE, *_MEMORY, *_COST, *_BOUND)
+"""Every reported figure in the order of ``--json``."""
+
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+
+def select(path: str) -> tuple[Metric, ...]:
+    """The metrics at or below a dotted path: ``cost`` gives all of the cost.
+
+    Raises
+    ------
+    UnknownName
+        If nothing lies there; names the nearest metric.
+
+    Examples
+    --------
+    >>> [metric.name for metric in select("bound_s")]
+    ['bound_s.lower', 'bound_s.upper']
+    """
+    found = tuple(m for m in METRICS if m.name == path or m.name.startswith(f"{path}."))
+    if found:
+        return found
+    close = difflib.get_close_matches(path, _BY_NAME, n=1, cutoff=0.5)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    msg = f"there is no metric '{path}'{hint}"
+    raise UnknownName(msg)
+
+
+def samples_per_step(prediction: Prediction) -> float:
+    """Samples one optimizer step takes over all ranks."""
+    train = prediction.scenario.job.train
+    return float(train.batch_size * train.accumulation * prediction.scenario.ranks)
+
+
+def unstarved_rate(prediction: Prediction) -> PerSecond | None:
+    """Samples per second if every batch were ready in time [/s]; None without an accelerator."""
+    timing = prediction.timing
+    working = timing.step_time.mean - timing.split.data_stall
+    if timing.accelerator_utilization is None or working <= 0.0:
+        return None
+    return samples_per_step(prediction) / working
+
+
+def training_log(prediction: Prediction, every: int) -> tuple[tuple[int, Seconds, PerSecond], ...]:
+    """What a training loop that reports every `every` steps would have printed.
+
+    Returns
+    -------
+    tuple
+        (steps done, seconds since the start [s], samples per second over the interval [/s]).
+    """
+    rows = []
+    steps = prediction.timing.step_times
+    done = 0.0
+    for start in range(0, len(steps), every):
+        interval = steps[start : start + every]
+        length = sum(interval)
+        done += length
+        rate = samples_per_step(prediction) * len(interval) / length if length > 0.0 else 0.0
+        rows.append((start + len(interval), done, rate))
+    return tuple(rows)

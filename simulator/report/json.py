@@ -1,0 +1,75 @@
+"""The object that ``--json`` prints: every metric by its dotted path, nested, in SI units.
+
+Keys may be added, never renamed without a new `SCHEMA`. Null: does not apply, or has no finite
+value. ``utilization`` lists the resources the scenario has.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simulator.metrics import METRICS, Value
+from simulator.provenance import Assumption
+from simulator.results import Prediction
+from simulator.version import __version__
+
+SCHEMA: Final = 1
+
+
+def as_object(prediction: Prediction) -> dict[str, Any]:
+    """The prediction as plain dictionaries, lists, strings and numbers."""
+    tree: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "scenario": prediction.scenario.name,
+        "seed": prediction.seed,
+    }
+    for metric in METRICS:
+        _place(tree, metric.name.split("."), _plain(metric.get(prediction)))
+    present = {str(resource) for resource in prediction.timing.usage}
+    tree["utilization"] = {k: v for k, v in tree["utilization"].items() if k in present}
+    tree["interval"] = {
+        name: {key: _plain(value) for key, value in band.items()}
+        for name, band in prediction.interval.items()
+    }
+    tree["assumptions"] = [_assumption(assumption) for assumption in prediction.assumptions]
+    tree["warnings"] = list(prediction.warnings)
+    return tree
+
+
+def as_json(prediction: Prediction) -> str:
+    """The prediction as JSON text, without NaN or Infinity."""
+    return json.dumps(as_object(prediction), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _place(tree: dict[str, Any], path: list[str], value: object) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
+
+
+def _plain(value: Value) -> object:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, int):
+        return value
+    number = float(value)
+    return number if math.isfinite(number) else None
+
+
+def _assumption(assumption: Assumption) -> dict[str, object]:
+    source = assumption.source
+    return {
+        "what": assumption.what,
+        "value": assumption.value,
+        "source": source.reference,
+        "date": source.date,
+        "verified": source.verified,
+    }

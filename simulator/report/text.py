@@ -1,0 +1,211 @@
+"""The terminal report: verdict first, then every figure of ``--json`` for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Final
+
+from simulator.footprint import HostRam, MemoryFit, Verdict
+from simulator.metrics import JOULE, select, training_log
+from simulator.provenance import Assumption
+from simulator.report.figures import figure
+from simulator.report.layout import (
+    WIDTH,
+    bar,
+    columns,
+    count,
+    percent,
+    printable,
+    section,
+    wrapped,
+)
+from simulator.report.verdict import device_word, verdict
+from simulator.results import Prediction, StepSplit, Timing
+from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
+
+_FITS: Final = {
+    Verdict.YES: "fits",
+    Verdict.NO: "does not fit",
+    Verdict.UNCERTAIN: "uncertain: within 5% of the capacity",
+}
+_NO_PRICE: Final = "no price"
+
+
+def as_text(prediction: Prediction) -> str:
+    """The report of one prediction, `WIDTH` columns wide, without colours or a final line end."""
+    lines = [
+        *_head(prediction),
+        *wrapped(verdict(prediction), hang="", width=WIDTH),
+        *section(_step_title(prediction.timing), split_lines(prediction.timing)),
+        *section("Run", _run(prediction)),
+        *section("Resources, over steady-state steps", _resources(prediction.timing)),
+        *section("vCPUs", _vcpus(prediction)),
+        *_host_ram(prediction.host_ram),
+        *_device_memory(prediction),
+        *section("Cost", _cost(prediction)),
+        *section("Rests on", assumption_lines(prediction.assumptions)),
+        *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
+    ]
+    return "\n".join(lines)
+
+
+def log_text(prediction: Prediction, every: int) -> str:
+    """What a training loop that reports every `every` steps would have printed."""
+    rows = [
+        (f"step {done:,}", show(time, SECOND), f"{count(rate)} samples/s")
+        for done, time, rate in training_log(prediction, every)
+    ]
+    return "\n".join(columns(rows, "<>>"))
+
+
+def _head(prediction: Prediction) -> list[str]:
+    scenario = prediction.scenario
+    group, train = scenario.cluster.trainers, scenario.job.train
+    title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
+    devices = f" with {group.gpus_per_host} x {group.host.gpu.name}" if group.host.gpu else ""
+    batch = f"{count(train.batch_size)} samples"
+    accumulated = f" x {train.accumulation} batches" if train.accumulation > 1 else ""
+    machine = (
+        f"{group.count} x {group.host.name}{devices}; reads from {group.storage.name}; "
+        f"a step is {scenario.ranks} x {batch}{accumulated} in {train.precision}"
+    )
+    return [*wrapped(title, width=WIDTH), *wrapped(machine, width=WIDTH), ""]
+
+
+def _step_title(timing: Timing) -> str:
+    step = timing.step_time
+    spread = ", ".join(
+        f"{name} {show(value, SECOND)}"
+        for name, value in (("p50", step.p50), ("p95", step.p95), ("p99", step.p99))
+    )
+    exact = f" +- {show(timing.half_width, SECOND)}" if timing.half_width > 0.0 else ""
+    return f"Step {show(step.mean, SECOND)}{exact} ({spread})"
+
+
+def split_lines(timing: Timing) -> list[str]:
+    """The mean step as a waterfall of its exposed parts, with their sum."""
+    whole = timing.step_time.mean or 1.0
+    rows: list[tuple[str, str, str, str]] = []
+    before = 0.0
+    for name, length in _parts(timing.split):
+        share = length / whole
+        if length > 0.0:
+            drawn = bar(share, before)
+            rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn))
+        before += share
+    rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), ""))
+    hidden = timing.communication.hidden
+    note = [f"{show(hidden, SECOND)} of communication hides under compute"] if hidden > 0.0 else []
+    return columns(rows, "<>><") + note
+
+
+def _parts(split: StepSplit) -> list[tuple[str, float]]:
+    return [(field.name, getattr(split, field.name)) for field in fields(split)]
+
+
+def _run(prediction: Prediction) -> list[str]:
+    timing = prediction.timing
+    bounds = prediction.bounds
+    average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
+    rows = [
+        ("throughput", f"{count(timing.throughput)} samples/s"),
+        ("first step", f"{show(timing.first_step, SECOND)} after the start"),
+        ("epoch", f"{show(timing.epoch_time, SECOND)} ({prediction.steps_per_epoch:,} steps)"),
+        ("first epoch", f"{show(timing.first_epoch_time, SECOND)} (caches cold)"),
+        ("total", f"{show(timing.total_time, SECOND)} ({prediction.total_steps:,} steps)"),
+        ("bounds", f"{average} for total time / steps, in closed form"),
+    ]
+    if prediction.cache_hit_ratio > 0.0:
+        rows.append(("page cache", f"answers {percent(prediction.cache_hit_ratio)} of the reads"))
+    rows += [(name, _band(name, band)) for name, band in prediction.interval.items()]
+    return columns(rows, "<<")
+
+
+def _band(name: str, band: Mapping[str, float]) -> str:
+    unit = select(name)[0].unit
+    return ", ".join(f"{key} {figure(value, unit)}" for key, value in band.items())
+
+
+def _resources(timing: Timing) -> list[str]:
+    marks = {timing.next_bottleneck: "next", timing.bottleneck: "bottleneck"}
+    busiest_first = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
+    rows = [
+        (
+            str(resource),
+            percent(usage.mean),
+            f"{usage.total:.4g} of {usage.units}",
+            f"{bar(usage.mean):40}",
+            marks.get(resource, ""),
+        )
+        for resource, usage in busiest_first
+    ]
+    return columns(rows, "<>><<")
+
+
+def _vcpus(prediction: Prediction) -> list[str]:
+    need = prediction.cpu_need
+    if need is None:
+        return []
+    group = prediction.scenario.cluster.trainers
+    devices = max(1, group.gpus_per_host)
+    word = device_word(prediction)
+    there = group.host.cpu.threads / devices
+    rows = [(f"per {word}", f"{need.per_gpu:.3g} needed, {there:.3g} there")]
+    wanted = need.per_gpu * devices * group.count
+    if need.short > 0.0:
+        share = f" ({percent(need.short / wanted)})"
+        rows.append(("short", f"{need.short:.3g} of {wanted:.4g}{share}"))
+    else:
+        rows.append(("short", "none"))
+    return columns(rows, "<<")
+
+
+def _items(fit: MemoryFit | HostRam) -> list[str]:
+    rows = [(printable(name), show(size, BYTE)) for name, size in fit.items.items() if size > 0.0]
+    return columns(rows, "<>")
+
+
+def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
+    total, capacity = show(fit.total, BYTE), show(fit.capacity, BYTE)
+    return f"{what}: {total} needed of {capacity}, {_FITS[fit.verdict]}"
+
+
+def _host_ram(ram: HostRam) -> list[str]:
+    rule = f"rule of thumb: {show(ram.rule_of_thumb, BYTE)} (GPU memory + system + application)"
+    return section(_fit_title("Host RAM of one machine", ram), [*_items(ram), rule])
+
+
+def _device_memory(prediction: Prediction) -> list[str]:
+    if prediction.memory is None:
+        return []
+    title = _fit_title(f"Memory of one {device_word(prediction)}", prediction.memory)
+    return section(title, _items(prediction.memory))
+
+
+def _cost(prediction: Prediction) -> list[str]:
+    cost = prediction.cost
+    per_usd = cost.samples_per_usd
+    rows = [
+        ("rent", _NO_PRICE if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
+        ("step", _NO_PRICE if cost.per_step is None else show(cost.per_step, USD)),
+        ("samples per $", _NO_PRICE if per_usd is None else count(per_usd)),
+        ("to train", _NO_PRICE if cost.to_train is None else show(cost.to_train, USD)),
+        ("billed time", show(cost.time_to_train, SECOND)),
+    ]
+    if cost.energy_per_step is not None:
+        energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
+        rows.append(("energy", energy))
+    return columns(rows, "<<")
+
+
+def assumption_lines(assumptions: tuple[Assumption, ...]) -> list[str]:
+    """Each assumption with its value and source; unverified ones first and marked."""
+    ordered = sorted(assumptions, key=lambda assumption: assumption.source.verified)
+    lines = []
+    for assumption in ordered:
+        source = assumption.source
+        mark = "" if source.verified else "UNVERIFIED "
+        text = f"{mark}{assumption.what}: {assumption.value} [{source.reference}, {source.date}]"
+        lines += wrapped(text, hang="    ")
+    return lines

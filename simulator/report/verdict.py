@@ -1,0 +1,142 @@
+"""The answer in a sentence or two, from the numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulator.footprint import HostRam, MemoryFit, Verdict
+from simulator.hardware.gpu import Stack
+from simulator.metrics import unstarved_rate
+from simulator.report.layout import count, percent
+from simulator.results import Prediction, Timing
+from simulator.stages.base import Resource
+from simulator.units import BYTE, show
+
+STARVED: Final = 0.05
+"""Share of the step spent waiting for data from which on the devices are called starved."""
+BUSY: Final = 0.85
+"""Utilization from which on a resource is called full."""
+
+_MAKES: Final = {
+    Resource.CPU: "the CPUs make",
+    Resource.STORAGE: "the storage delivers",
+    Resource.NETWORK: "the network delivers",
+    Resource.PCIE: "PCIe carries",
+    Resource.NVLINK: "the accelerators' links carry",
+    Resource.HOST_MEMORY: "host memory delivers",
+    Resource.GPU: "the input pipeline makes",
+}
+_NOUN: Final = {
+    Resource.CPU: "the CPUs",
+    Resource.STORAGE: "the storage",
+    Resource.NETWORK: "the network",
+    Resource.PCIE: "PCIe",
+    Resource.NVLINK: "the links between accelerators",
+    Resource.HOST_MEMORY: "host memory",
+    Resource.GPU: "the accelerators",
+}
+
+
+def verdict(prediction: Prediction) -> str:
+    """What limits the job and whether it fits."""
+    return f"{_fit(prediction)}{_speed(prediction)}"
+
+
+def noun(resource: Resource) -> str:
+    """A resource in words."""
+    return _NOUN[resource]
+
+
+def device_word(prediction: Prediction) -> str:
+    """``GPU``, or ``accelerator`` where nobody would call it that."""
+    gpu = prediction.scenario.cluster.trainers.host.gpu
+    is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
+    return "GPU" if is_gpu else "accelerator"
+
+
+def _speed(prediction: Prediction) -> str:
+    timing = prediction.timing
+    possible = unstarved_rate(prediction)
+    if possible is None or timing.accelerator_utilization is None:
+        return _without_device(timing)
+    device = device_word(prediction)
+    if timing.split.data_stall < STARVED * timing.step_time.mean:
+        return _fed(timing, device)
+    makes = _MAKES[timing.bottleneck]
+    starved = (
+        f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
+        f"the {device}s could take; they wait for data "
+        f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time."
+    )
+    return f"{starved}{_slack(timing)}"
+
+
+def _without_device(timing: Timing) -> str:
+    said = (
+        f"{_limited(timing.bottleneck)}: {count(timing.throughput)} samples/s, "
+        f"with {_NOUN[timing.bottleneck]} {_busy(timing, timing.bottleneck)} busy."
+    )
+    return f"{said}{_slack(timing)}"
+
+
+def _fed(timing: Timing, device: str) -> str:
+    share = timing.accelerator_utilization or 0.0
+    rate = f"{count(timing.throughput)} samples/s"
+    if timing.bottleneck is Resource.GPU:
+        said = f"{device}-bound: the {device}s take {rate} and compute {percent(share)} of the time"
+        behind = timing.next_bottleneck
+        after = (
+            "" if behind is None else f"; next is {_NOUN[behind]} ({_busy(timing, behind)} busy)"
+        )
+        return f"{said}{after}."
+    busy = _busy(timing, timing.bottleneck)
+    return (
+        f"{_limited(timing.bottleneck)}: {rate}, with {_NOUN[timing.bottleneck]} {busy} busy; "
+        f"the {device}s compute {percent(share)} of the time.{_slack(timing)}"
+    )
+
+
+def _limited(resource: Resource) -> str:
+    words = {
+        Resource.CPU: "CPU-bound",
+        Resource.STORAGE: "Storage-bound",
+        Resource.NETWORK: "Network-bound",
+        Resource.PCIE: "PCIe-bound",
+        Resource.NVLINK: "Communication-bound",
+        Resource.HOST_MEMORY: "Memory-bound",
+        Resource.GPU: "Accelerator-bound",
+    }
+    return words[resource]
+
+
+def _busy(timing: Timing, resource: Resource) -> str:
+    usage = timing.usage.get(resource)
+    return "not" if usage is None else percent(usage.mean)
+
+
+def _slack(timing: Timing) -> str:
+    """Say so where nothing is full: more hardware of the busiest kind would not help."""
+    fullest = max((max(u.mean, u.busiest) for u in timing.usage.values()), default=0.0)
+    if fullest >= BUSY:
+        return ""
+    return (
+        f" No resource is full (the fullest is {percent(fullest)} busy): the time goes into doing "
+        "things one after another, so look at workers, prefetch, latency and overlap."
+    )
+
+
+def _fit(prediction: Prediction) -> str:
+    device = device_word(prediction)
+    said = [_misfit(prediction.host_ram, "one machine's RAM")]
+    if prediction.memory is not None:
+        said.insert(0, _misfit(prediction.memory, f"the {device}'s memory"))
+    return "".join(said)
+
+
+def _misfit(fit: MemoryFit | HostRam, what: str) -> str:
+    if fit.verdict is Verdict.YES:
+        return ""
+    figures = f"needs {show(fit.total, BYTE)} of {show(fit.capacity, BYTE)} of {what}"
+    if fit.verdict is Verdict.NO:
+        return f"Does not fit: it {figures}; the times below are as if it did. "
+    return f"May not fit: it {figures}. "

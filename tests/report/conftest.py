@@ -1,0 +1,177 @@
+"""A hand-made prediction: a four-GPU machine whose CPUs keep up with 60% of its GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.footprint import HostRam, MemoryFit, Verdict
+from simulator.hardware.cluster import Cluster, Group, Role
+from simulator.hardware.gpu import Gpu, Stack
+from simulator.hardware.host import CpuPool, Host
+from simulator.hardware.storage import Scope, Storage
+from simulator.precision import Precision
+from simulator.provenance import Assumption, Source
+from simulator.results import (
+    Bounds,
+    Communication,
+    Cost,
+    CpuNeed,
+    Distribution,
+    Prediction,
+    Sample,
+    Slice,
+    StageDemands,
+    StepSplit,
+    Timing,
+    Trace,
+    Usage,
+)
+from simulator.scenario import Job, Scenario
+from simulator.stages.base import Actor, Demand, Path, Resource
+from simulator.workload.dataset import Dataset
+from simulator.workload.loader import Loader, Preprocessing
+from simulator.workload.software import Software
+from simulator.workload.train import Mode, Train
+
+SHEET = Source(reference="maker's datasheet", date="2020-05")
+GUESS = Source(reference="a guess", date="undated", verified=False)
+
+
+@pytest.fixture
+def scenario() -> Scenario:
+    """Four GPUs, 48 vCPUs, images from a local disk."""
+    gpu = Gpu(
+        name="gpu/test-40gb",
+        maker="Maker",
+        architecture="test",
+        stack=Stack.CUDA,
+        memory=40e9,
+        memory_bandwidth=1.5e12,
+        peak={Precision.FP16: 312e12},
+        sources={"memory": SHEET, "peak": SHEET},
+    )
+    host = Host(
+        name="node/test-four",
+        cpu=CpuPool(cores=24, threads=48, model="Some CPU"),
+        ram=256e9,
+        gpu=gpu,
+        gpu_count=4,
+        sources={"ram": SHEET},
+    )
+    storage = Storage(
+        name="storage/test-nvme",
+        scope=Scope.LOCAL,
+        read_bandwidth=3e9,
+        sources={"read_bandwidth": SHEET},
+    )
+    group = Group(name="trainers", role=Role.TRAIN, host=host, storage=storage, gpus_per_host=4)
+    job = Job(
+        mode=Mode.TRAIN,
+        dataset=Dataset(
+            name="images", samples=1.28e6, bytes_per_sample=114e3, sources={"samples": SHEET}
+        ),
+        loader=Loader(workers=12, pin_memory=True),
+        preprocessing=Preprocessing(decode=0.0016, output_bytes=150528.0),
+        train=Train(batch_size=256, precision=Precision.FP16, epochs=2.0),
+        software=Software(),
+    )
+    return Scenario(name="test-four", cluster=Cluster(groups=(group,)), jobs=(job,))
+
+
+@pytest.fixture
+def trace() -> Trace:
+    """Ten steps of 40 ms: the device computes 24 ms of each, the CPU is always busy."""
+    slices = tuple(
+        Slice(track="rank 0 compute", name="compute", start=0.04 * k + 0.016, length=0.024, step=k)
+        for k in range(10)
+    )
+    busy = tuple(
+        Sample(unit="gpu 0", time=0.04 * k + offset, value=value)
+        for k in range(10)
+        for offset, value in ((0.0, 0.0), (0.016, 1.0))
+    )
+    cpu = (Sample(unit="cpu", time=0.0, value=1.0),)
+    return Trace(slices=slices, samples=busy + cpu, start=0.0, end=0.4)
+
+
+@pytest.fixture
+def timing(trace: Trace) -> Timing:
+    """40 ms a step, 16 of them waiting for a batch."""
+    return Timing(
+        step_time=Distribution(mean=0.040, p50=0.040, p95=0.041, p99=0.042),
+        first_step=1.2,
+        epoch_time=50.0,
+        first_epoch_time=55.0,
+        total_time=105.0,
+        throughput=25600.0,
+        split=StepSplit(data_stall=0.016, h2d=0.001, compute=0.022, communication=0.001),
+        communication=Communication(exposed=0.001, hidden=0.004),
+        usage={
+            Resource.GPU: Usage(mean=0.6, total=2.4, units=4, busiest=0.61),
+            Resource.CPU: Usage(mean=0.99, total=47.5, units=48, busiest=0.99),
+            Resource.STORAGE: Usage(mean=0.2, total=0.2, units=1, busiest=0.2),
+        },
+        bottleneck=Resource.CPU,
+        next_bottleneck=Resource.GPU,
+        accelerator_utilization=0.6,
+        simulated_steps=10,
+        step_times=(0.040,) * 10,
+        trace=trace,
+    )
+
+
+@pytest.fixture
+def prediction(scenario: Scenario, timing: Timing) -> Prediction:
+    """The whole answer for the four-GPU machine."""
+    decode = Demand(
+        resource=Resource.CPU,
+        path=Path.CORES,
+        amount=0.4096,
+        equation="equations.cpu.decode_time",
+        inputs={"decode": 0.0016, "batch_size": 256.0},
+    )
+    read = Demand(
+        resource=Resource.STORAGE,
+        path=Path.STORE_TO_HOST,
+        amount=29.184e6,
+        operations=256.0,
+        equation="equations.storage.read_bytes",
+        inputs={"samples": 256.0, "bytes_per_sample": 114e3, "read_bandwidth": 3e9},
+    )
+    return Prediction(
+        scenario=scenario,
+        seed=7,
+        timing=timing,
+        steps_per_epoch=1250,
+        total_steps=2500,
+        memory=MemoryFit(
+            items={"parameters": 0.1e9, "activations": 21.9e9},
+            capacity=40e9,
+            verdict=Verdict.YES,
+        ),
+        host_ram=HostRam(
+            items={"operating system": 2e9, "workers": 24e9},
+            capacity=256e9,
+            rule_of_thumb=164e9,
+            verdict=Verdict.YES,
+        ),
+        cpu_need=CpuNeed(per_gpu=20.0, short=32.0),
+        cost=Cost(
+            per_second=0.01,
+            per_step=0.0004,
+            samples_per_usd=2.56e6,
+            to_train=1.05,
+            time_to_train=105.0,
+            energy_per_step=60.0,
+        ),
+        bounds=Bounds(lower=0.039, upper=0.09),
+        demands=(
+            StageDemands(stage="read", actor=Actor.WORKER, demands=(read,)),
+            StageDemands(stage="decode", actor=Actor.WORKER, demands=(decode,)),
+        ),
+        assumptions=(
+            Assumption(what="operating system RAM", value="2 GB", source=GUESS),
+            Assumption(what="GPU memory", value="40 GB", source=SHEET),
+        ),
+        warnings=("The CPUs are 32 vCPUs short.",),
+    )
