@@ -152,7 +152,7 @@ class CpuPool:
         self._jobs.complete_next()
         gone = self._jobs.leave(self._rate() * clock_slack(self._env.now))
         self._runnable -= math.fsum(threads for _, threads, _ in gone)
-        if not len(self._jobs):
+        if not self._jobs.marks:
             self._runnable = 0.0
         succeed_in_order(gone)
         self._late.ask()
@@ -160,7 +160,7 @@ class CpuPool:
     def _settle(self) -> None:
         self._advance()
         before, self._running = self.utilization(), self._runnable
-        if len(self._jobs):
+        if self._jobs.marks:
             self._deadline.move(self._env.now + self._jobs.remaining() / self._rate())
         else:
             self._deadline.move(math.inf)

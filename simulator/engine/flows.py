@@ -183,6 +183,7 @@ class FlowNetwork:
         self._on_change = on_change
         self._classes: dict[tuple[Route, float], _Class | None] = {}
         self._active: list[_Class] = []
+        self._next: _Class | None = None
         self._numbers = count()
         self._idle = _State([], {})
         self._state = self._idle
@@ -216,6 +217,7 @@ class FlowNetwork:
             Time before the first byte [s]; uses no capacity.
         """
         checked("amount", amount, zero=True)
+        checked("latency", latency, zero=True)
         flows = self._class_of(tuple(route), ceiling)
         done = Event(self._env)
         if flows is None or amount == 0.0:
@@ -253,7 +255,7 @@ class FlowNetwork:
 
     def _start(self, flows: _Class, amount: float, done: Event, _: Event | None = None) -> None:
         self._advance()
-        if not len(flows):
+        if not flows.marks:
             flows.rate = 0.0
             insort(self._active, flows, key=_number)
         flows.join(amount, next(self._numbers), done)
@@ -275,11 +277,12 @@ class FlowNetwork:
         """Let go those whose amount has been carried; there is at least one."""
         self._advance()
         slack = clock_slack(self._env.now)
-        min(self._active, key=_time_left).complete_next()
+        if self._next is not None:
+            self._next.complete_next()
         gone: list[Departure] = []
         for flows in self._active:
             gone += flows.leave(flows.rate * slack)
-        self._active = [flows for flows in self._active if len(flows)]
+        self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
         self._late.ask()
 
@@ -289,14 +292,15 @@ class FlowNetwork:
         before, self._state = self._state, self._solved()
         for flows, rate in zip(self._active, self._state.rates, strict=True):
             flows.rate = rate
-        next_in = min(map(_time_left, self._active), default=math.inf)
+        self._next = min(self._active, key=_time_left, default=None)
+        next_in = math.inf if self._next is None else _time_left(self._next)
         self._deadline.move(self._env.now + next_in)
         if self._on_change is not None and before is not self._state:
             self._tell(before.utilization, self._state.utilization, self._on_change)
 
     def _solved(self) -> _State:
         """Return the state of the active flows, solved now or remembered."""
-        key = tuple([n for flows in self._active for n in (flows.number, len(flows))])
+        key = tuple([n for flows in self._active for n in (flows.number, len(flows.marks))])
         state = self._states.get(key)
         if state is None:
             if len(self._states) >= _REMEMBERED:
@@ -306,7 +310,7 @@ class FlowNetwork:
 
     def _solve(self) -> _State:
         groups = [
-            FlowGroup(route=flows.route, ceiling=flows.ceiling, count=len(flows))
+            FlowGroup(route=flows.route, ceiling=flows.ceiling, count=len(flows.marks))
             for flows in self._active
         ]
         rates = fair_rates(self._capacities, groups)
@@ -346,7 +350,7 @@ def _number(flows: _Class) -> int:
 
 def _time_left(flows: _Class) -> float:
     """Return the time [s] to the next departure at the rate in force."""
-    return flows.remaining() / flows.rate if flows.rate else math.inf
+    return flows.remaining() / flows.rate
 
 
 def _succeed(done: Event, _: Event) -> None:

@@ -124,17 +124,13 @@ Departure: TypeAlias = tuple[int, float, Event]
 
 
 class Batch:
-    """Customers served at one common rate, known by their finish marks."""
+    """Customers served at one common rate: a heap of (finish mark, number, weight, event)."""
 
-    __slots__ = ("_marks", "progress")
+    __slots__ = ("marks", "progress")
 
     def __init__(self) -> None:
         self.progress = 0.0
-        self._marks: list[tuple[float, int, float, Event]] = []
-
-    def __len__(self) -> int:
-        """Return how many are being served."""
-        return len(self._marks)
+        self.marks: list[tuple[float, int, float, Event]] = []
 
     def join(self, amount: float, number: int, event: Event, weight: float = 1.0) -> None:
         """Add a customer that leaves after `amount` more service.
@@ -142,19 +138,17 @@ class Batch:
         Progress restarts from zero when it dwarfs the amount, so that a batch that never
         empties keeps its precision.
         """
-        if not self._marks:
-            self.progress = 0.0
-        elif self.progress > _REBASE * amount:
+        if not self.marks or self.progress > _REBASE * amount:
             self._rebase()
-        heappush(self._marks, (self.progress + amount, number, weight, event))
+        heappush(self.marks, (self.progress + amount, number, weight, event))
 
     def remaining(self) -> float:
         """Return the service that the next to leave still lacks."""
-        return max(0.0, self._marks[0][0] - self.progress)
+        return max(0.0, self.marks[0][0] - self.progress)
 
     def leave(self, slack: float) -> list[Departure]:
         """Remove and return those who lack no more than `slack` or rounding."""
-        marks = self._marks
+        marks = self.marks
         gone: list[Departure] = []
         while marks and marks[0][0] * (1.0 - TOGETHER) <= self.progress + slack:
             _, number, weight, event = heappop(marks)
@@ -163,12 +157,12 @@ class Batch:
 
     def complete_next(self) -> None:
         """Bring progress to the next finish mark: its time has come, rounding aside."""
-        self.progress = max(self.progress, self._marks[0][0])
+        self.progress = max(self.progress, self.marks[0][0])
 
     def _rebase(self) -> None:
         base = self.progress
-        self._marks = [(mark - base, n, weight, event) for mark, n, weight, event in self._marks]
-        heapify(self._marks)
+        self.marks = [(mark - base, n, weight, event) for mark, n, weight, event in self.marks]
+        heapify(self.marks)
         self.progress = 0.0
 
 

@@ -167,14 +167,19 @@ def test_many_more_states_than_are_remembered_lose_no_busy_time(
     assert network.busy("link") == pytest.approx(55.0)
 
 
-def test_a_batch_that_never_empties_keeps_its_precision(env: Environment) -> None:
-    """After 1e12 units of service a flow of one unit is still timed exactly."""
-    network = FlowNetwork(env, {"link": 2.0})
-    network.transfer(1e13, LINK)
-    env.run(until=5e11)
-    start = env.now
-    env.run(network.transfer(1.0, LINK))
-    assert env.now - start == pytest.approx(1.0, abs=1e-3)
+def test_a_batch_that_never_empties_keeps_its_precision(
+    env: Environment, log: list[tuple[float, object]]
+) -> None:
+    """After 3e13 units of service, flows of 1 and of 5 units are still told apart."""
+    network = FlowNetwork(env, {"link": 3e13})
+    network.transfer(1e15, LINK)
+    env.run(until=1.0)
+    for amount in (1.0, 5.0):
+        write(env, log, network.transfer(amount, LINK), amount)
+    env.run(until=2.0)
+    (first, _), (second, _) = log
+    assert first - 1.0 == pytest.approx(1 / 1e13, rel=0.01)
+    assert second - first == pytest.approx(4 / 1.5e13, rel=0.01)
 
 
 def test_clock_that_cannot_resolve_a_transfer_does_not_stall(env: Environment) -> None:
@@ -201,6 +206,12 @@ def test_nonsense_is_refused(
     network = FlowNetwork(env, {"link": 1.0})
     with pytest.raises(ValueError, match=r"must be"):
         network.transfer(amount, route, ceiling=ceiling)
+
+
+def test_negative_latency_is_refused(env: Environment) -> None:
+    """A flow cannot start in the past."""
+    with pytest.raises(ValueError, match="latency"):
+        FlowNetwork(env, {"link": 1.0}).transfer(1.0, LINK, latency=-1.0)
 
 
 def test_unit_that_carries_nothing_is_refused(env: Environment) -> None:
