@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from simulator.equations.cpu import pool_capacity
 from simulator.units import Real
 
 
@@ -62,9 +63,8 @@ def thread_slowdown(
     1.588235
     """
     runs = np.maximum(1.0, busy)
-    on_cores = np.minimum(runs, cores)
-    capacity = on_cores + smt_worth * (np.minimum(runs, threads) - on_cores)
-    others = np.maximum(0.0, on_cores - 1.0)
+    capacity = pool_capacity(runs, cores, threads, smt_worth)
+    others = np.maximum(0.0, np.minimum(runs, cores) - 1.0)
     slowdown: Real = runs / capacity * (1.0 + contention * others / cores)
     return slowdown
 
