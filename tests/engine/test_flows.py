@@ -178,8 +178,8 @@ def test_a_batch_that_never_empties_keeps_its_precision(
         write(env, log, network.transfer(amount, LINK), amount)
     env.run(until=2.0)
     (first, _), (second, _) = log
-    assert first - 1.0 == pytest.approx(1 / 1e13, rel=0.01)
-    assert second - first == pytest.approx(4 / 1.5e13, rel=0.01)
+    assert first - 1.0 == pytest.approx(1 / 1e13, rel=0.01, abs=0.0)
+    assert second - first == pytest.approx(4 / 1.5e13, rel=0.01, abs=0.0)
 
 
 def test_clock_that_cannot_resolve_a_transfer_does_not_stall(env: Environment) -> None:
