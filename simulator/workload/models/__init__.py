@@ -1,6 +1,16 @@
 """Models by family; each lowers to operators with FLOPs and bytes.
 
-`Model` is what stages and footprints ask of any family.
+`Model` is what stages and footprints ask of any family. A family is a frozen dataclass: `convnet`
+(built layer by layer by `resnet`, `efficientnet` and `unet`), `transformer`, `recommender`,
+`cpu_only`, and `custom` for models known by their totals only. All but the last two are lists of
+`layer.Layer`: FLOPs and tensor sizes counted from the published shape, per sample. Layers of one
+shape are merged, so that a model is some tens of operators and a sum of
+max(FLOPs / rate, bytes / bandwidth) over them means something.
+
+What is counted: each tensor an eager framework reads or writes from device memory, every layer a
+kernel of its own (no fusion but bias into the matrix product before it, and scale, mask and softmax
+into one), at the compute precision. What is not: caches that outlive a kernel, workspaces, casts of
+the weights, padding of odd sizes.
 """
 
 from __future__ import annotations
@@ -21,7 +31,9 @@ class Operator:
 
     `flops` and `traffic` (bytes to and from device memory) are those of the forward pass,
     `backward_flops` and `backward_traffic` of the backward pass. `matrix` work runs on the
-    matrix units at the compute precision, other work at the device's memory speed.
+    matrix units at the compute precision, other work at the device's memory speed. `kernels` and
+    `backward_kernels` count the launches it stands for: each costs the device some microseconds
+    however little work is in it.
     """
 
     name: str
@@ -30,6 +42,8 @@ class Operator:
     backward_flops: Real
     backward_traffic: Real
     matrix: bool = True
+    kernels: float = 1.0
+    backward_kernels: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +73,10 @@ class Model(Protocol):
         """Trainable parameters."""
 
     @property
+    def dense_parameters(self) -> float:
+        """Those that every step has a gradient for; rows of a table are only if looked up."""
+
+    @property
     def step_times(self) -> tuple[StepTimes, ...]:
         """Step times measured elsewhere, best evidence first."""
 
@@ -73,6 +91,10 @@ class Model(Protocol):
     @property
     def output_bytes(self) -> Bytes:
         """Bytes of the results of one sample copied back to the host [B]."""
+
+    @property
+    def cpu_seconds(self) -> Seconds:
+        """Time of one host core that one sample takes to learn from [s]; 0 on a device."""
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
         """The forward pass over `samples` samples, operator by operator."""

@@ -1,0 +1,345 @@
+"""Transformers: encoders, decoders and vision transformers, counted from their shape.
+
+Traffic is that of an eager framework: layer norms, dropouts, residual sums and the activation
+function each pass over their tensors; the attention probabilities are written and read unless one
+fused kernel keeps them on the chip. Kept activations follow [1]_: per layer sbh(34 + 5as/h) bytes
+in 16 bit for s positions, b samples, width h, a heads and a four times wider MLP.
+
+References
+----------
+.. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+       equations 2 and 6, https://arxiv.org/abs/2205.05198
+.. [2] Dao et al., "FlashAttention", https://arxiv.org/abs/2205.14135
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.units import Bytes, Real, Seconds
+from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
+from simulator.workload.train import Recompute
+
+_MASK: Final = 1.0 / WIDE
+"""A dropout mask's byte, counted in elements of fp32."""
+_TOKEN_BYTES: Final = 8.0
+_FUSED_BACKWARD: Final = 2.5
+"""Five products against two: a fused kernel computes the scores again in its backward pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding:
+    """How a sample becomes vectors: looked up as tokens, or projected from image patches.
+
+    `tokens`, `positions` and `segments` are rows of learned tables; `patch` the values of one
+    patch. Each position takes `integers_per_token` 64-bit integers to the device.
+    """
+
+    tokens: int = 0
+    positions: int = 0
+    segments: int = 0
+    patch: int = 0
+    normalized: bool = False
+    integers_per_token: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What is computed from the last layer: `features` scores for a `share` of the positions.
+
+    `share` None: for one position of each sample. A `tied` head uses the token table; a `pooler`
+    is a square layer over one position.
+    """
+
+    features: int
+    share: float | None = None
+    tied: bool = False
+    bias: bool = False
+    pooler: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformer:
+    """A stack of equal layers of attention and MLP.
+
+    `sequence` counts the positions of a sample, class token included. `causal`: a position attends
+    to earlier ones only, and a fused kernel skips the rest. `gated`: the MLP multiplies two
+    projections (SwiGLU), and norms are RMS norms computed in fp32 over rotary positions.
+    `fused_attention`: one kernel that keeps no matrix of scores in memory.
+    """
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    ffn: int
+    sequence: int
+    embedding: Embedding
+    head: Head
+    causal: bool = False
+    gated: bool = False
+    bias: bool = True
+    dropout: bool = True
+    final_norm: bool = True
+    fused_attention: bool = True
+    step_times: tuple[StepTimes, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> float:
+        """Trainable parameters."""
+        return sum(layer.parameters for layer in self._all_layers())
+
+    @property
+    def dense_parameters(self) -> float:
+        """All of them."""
+        return self.parameters
+
+    @property
+    def cpu_seconds(self) -> Seconds:
+        """None: a device does the work [s]."""
+        return 0.0
+
+    @property
+    def input_bytes(self) -> Bytes:
+        """Token numbers as 64-bit integers, or the patches' values in fp32 [B]."""
+        if self.embedding.patch:
+            return WIDE * self.embedding.patch * (self.sequence - 1)
+        return _TOKEN_BYTES * self.embedding.integers_per_token * self.sequence
+
+    @property
+    def output_bytes(self) -> Bytes:
+        """Scores of a class in fp32, or the chosen token of each scored position [B]."""
+        if self.head.share is None:
+            return WIDE * self.head.features
+        return _TOKEN_BYTES * self.scored
+
+    @property
+    def scored(self) -> float:
+        """Positions of a sample that the head computes scores for."""
+        return 1.0 if self.head.share is None else self.head.share * self.sequence
+
+    @property
+    def kv_width(self) -> float:
+        """Values of all keys (or of all values) of one position."""
+        return self.hidden / self.heads * self.kv_heads
+
+    def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
+        """The forward pass over `samples` sequences, all layers together."""
+        return tuple(layer.operator(samples, precision) for layer in merge(self._all_layers()))
+
+    def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
+        """Bytes kept for the backward pass of `samples` sequences [B].
+
+        Selective recomputation keeps no attention probabilities. Full recomputation keeps each
+        layer's input, and one layer's activations while it is computed again.
+        """
+        element = activation_element(precision)
+        selective = recompute is not Recompute.NONE
+        layer = self._kept_by_layer(element, attention=not selective)
+        inputs = self.sequence * self.hidden * element
+        if recompute is Recompute.FULL:
+            stack = self.layers * inputs + layer
+        else:
+            stack = self.layers * layer
+        return (stack + self._kept_outside(element)) * samples
+
+    def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
+        """Bytes one layer keeps per sequence [B]."""
+        tokens, hidden = self.sequence, self.hidden
+        # the inputs of both halves, queries, keys, values, what attention gives
+        elements = 2.0 * hidden + hidden + 2.0 * self.kv_width + hidden
+        elements += (4.0 if self.gated else 2.0) * self.ffn
+        # an RMS norm in fp32 keeps its input as such, and the normalised values before scaling
+        norms = 2.0 * hidden * ((WIDE + element) if self.gated else element)
+        masks = 2.0 * hidden if self.dropout else 0.0
+        kept = tokens * (elements * element + norms + masks)
+        if self.fused_attention:
+            return kept + WIDE * self.heads * tokens
+        if not attention:
+            return kept
+        probabilities = self.heads * float(tokens) ** 2
+        dropped = element + 1.0 if self.dropout else 0.0
+        return kept + probabilities * (element + dropped)
+
+    def _kept_outside(self, element: Bytes) -> Bytes:
+        """Bytes the embedding and the head keep per sequence [B]."""
+        norms = float(self.embedding.normalized) + float(self.final_norm)
+        masks = float(self.dropout)
+        kept = self.sequence * self.hidden * (norms * element + masks)
+        copy = element if element < WIDE else 0.0
+        return kept + self.scored * self.head.features * (WIDE + copy)
+
+    def _all_layers(self) -> Iterator[Layer]:
+        yield from self._embedding_layers()
+        for layer in (*self._attention_half(), *self._mlp_half()):
+            yield layer.times(self.layers)
+        if self.final_norm:
+            yield self._norm()
+        yield from self._head_layers()
+
+    def _embedding_layers(self) -> Iterator[Layer]:
+        hidden, values = self.hidden, float(self.sequence * self.hidden)
+        tables = self.embedding
+        if tables.patch:
+            product = self._product("patch embedding", self.sequence - 1.0, tables.patch, hidden)
+            # images need no gradient; the class token is one more learned row
+            yield replace(
+                product,
+                backward=1.0,
+                moved_back=product.moved,
+                backward_kernels=1.0,
+                parameters=product.parameters + hidden,
+            )
+        rows = tables.tokens + tables.positions + tables.segments
+        lookups = (
+            float(tables.tokens > 0) + float(tables.positions > 0) + float(tables.segments > 0)
+        )
+        yield _pass("embedding", values, 3.0 * lookups, 2.0 * lookups, parameters=rows * hidden)
+        if tables.normalized:
+            yield self._norm()
+
+    def _attention_half(self) -> Iterator[Layer]:
+        tokens, hidden = float(self.sequence), self.hidden
+        yield self._norm()
+        yield self._product("queries, keys, values", tokens, hidden, hidden + 2.0 * self.kv_width)
+        if self.gated:
+            yield _pass("rotary positions", tokens * (hidden + self.kv_width), 2.0, 2.0)
+        yield from (self._fused_attention() if self.fused_attention else self._plain_attention())
+        yield _pass("head transpose", tokens * hidden, 2.0, 2.0)
+        yield self._product("attention output", tokens, hidden, hidden)
+        yield self._residual()
+
+    def _fused_attention(self) -> Iterator[Layer]:
+        tokens, width, both = float(self.sequence), self.hidden, 2.0 * self.kv_width
+        yield Layer(
+            name="fused attention",
+            macs=2.0 * tokens**2 * width * (0.5 if self.causal else 1.0),
+            backward=_FUSED_BACKWARD,
+            moved=tokens * (2.0 * width + both),
+            moved_back=tokens * (4.0 * width + 2.0 * both),
+            wide=tokens * self.heads,
+            wide_back=tokens * self.heads,
+            backward_kernels=2.0,
+        )
+
+    def _plain_attention(self) -> Iterator[Layer]:
+        tokens, width = float(self.sequence), self.hidden
+        probabilities = self.heads * tokens**2
+        sides = tokens * (width + self.kv_width)
+        for name in ("attention scores", "attention values"):
+            yield Layer(
+                name=name,
+                macs=tokens**2 * width,
+                moved=sides + probabilities,
+                moved_back=2.0 * (sides + probabilities),
+                backward_kernels=2.0,
+            )
+        yield _pass("softmax", probabilities, 2.0, 3.0)
+        if self.dropout:
+            yield _dropout(probabilities)
+
+    def _mlp_half(self) -> Iterator[Layer]:
+        tokens = float(self.sequence)
+        inside = tokens * self.ffn
+        yield self._norm()
+        yield self._product("MLP in", tokens, self.hidden, self.ffn * (2.0 if self.gated else 1.0))
+        if self.gated:
+            yield _pass("activation", inside, 5.0, 8.0, kernels=2.0)
+        else:
+            yield _pass("activation", inside, 2.0, 3.0)
+        yield self._product("MLP out", tokens, self.ffn, self.hidden)
+        yield self._residual()
+
+    def _head_layers(self) -> Iterator[Layer]:
+        head, hidden = self.head, self.hidden
+        if head.pooler:
+            yield self._product("pooler", 1.0, hidden, hidden)
+        scores = self._product("scores", self.scored, hidden, head.features, bias=head.bias)
+        yield replace(scores, parameters=0.0) if head.tied else scores
+        # the loss is computed from a copy in fp32
+        values = self.scored * head.features
+        yield Layer(
+            name="loss",
+            moved=values,
+            moved_back=values,
+            wide=3.0 * values,
+            wide_back=3.0 * values,
+            matrix=False,
+            kernels=3.0,
+            backward_kernels=3.0,
+        )
+
+    def _norm(self) -> Layer:
+        learned = self.hidden * (1.0 if self.gated else 2.0)
+        return _pass("normalization", self.sequence * self.hidden, 2.0, 3.0, parameters=learned)
+
+    def _residual(self) -> Layer:
+        """Dropout of a branch and its sum with the other; backward, the sum of their gradients."""
+        values = float(self.sequence * self.hidden)
+        if not self.dropout:
+            return _pass("residual sum", values, 3.0, 3.0)
+        return Layer(
+            name="residual sum",
+            moved=5.0 * values,
+            moved_back=5.0 * values,
+            wide=_MASK * values,
+            wide_back=_MASK * values,
+            matrix=False,
+            kernels=2.0,
+            backward_kernels=2.0,
+        )
+
+    def _product(
+        self, name: str, rows: float, inputs: float, outputs: float, *, bias: bool | None = None
+    ) -> Layer:
+        """A matrix product of `rows` positions with `inputs` x `outputs` weights."""
+        biased = self.bias if bias is None else bias
+        weights = inputs * outputs
+        return Layer(
+            name=name,
+            macs=rows * weights,
+            moved=rows * (inputs + outputs),
+            moved_back=2.0 * rows * (inputs + outputs),
+            weights=weights,
+            parameters=weights + (outputs if biased else 0.0),
+            backward_kernels=2.0,
+        )
+
+
+def _pass(
+    name: str,
+    values: float,
+    forward: float,
+    backward: float,
+    *,
+    parameters: float = 0.0,
+    kernels: float = 1.0,
+) -> Layer:
+    """Kernels that move `values` elements `forward` and `backward` times."""
+    return Layer(
+        name=name,
+        moved=forward * values,
+        moved_back=backward * values,
+        parameters=parameters,
+        matrix=False,
+        kernels=kernels,
+        backward_kernels=kernels,
+    )
+
+
+def _dropout(values: float) -> Layer:
+    return Layer(
+        name="attention dropout",
+        moved=2.0 * values,
+        moved_back=2.0 * values,
+        wide=_MASK * values,
+        wide_back=_MASK * values,
+        matrix=False,
+    )
