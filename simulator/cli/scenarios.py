@@ -1,0 +1,53 @@
+"""The arguments every verb on a scenario takes, and reading the scenario they name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from simulator.scenario import Scenario
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def scenario_arguments(verb: Verb) -> Verb:
+    """Add SCENARIO, ``--set`` and ``--profiles`` to a verb."""
+    for add in (
+        click.option(
+            "--profiles",
+            "profiles",
+            multiple=True,
+            metavar="DIR",
+            type=click.Path(path_type=Path),
+            help="Look for hardware profiles here first; may be given again.",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Set a key of the scenario, such as input.workers=8; may be given again.",
+        ),
+        click.argument("scenario"),
+    ):
+        verb = add(verb)
+    return verb
+
+
+def read_scenario(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Scenario:
+    """Load what the arguments name; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        With every problem found.
+    """
+    from simulator.files.scenario import load_scenario
+
+    stdin = sys.stdin.buffer if name == "-" else None
+    return load_scenario(name, overrides=overrides, stdin=stdin, profiles=profiles)

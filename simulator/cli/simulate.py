@@ -1,0 +1,94 @@
+"""``plan simulate``: what a scenario's job takes, and what limits it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.progress import progress_line
+from simulator.cli.scenarios import read_scenario, scenario_arguments
+
+if TYPE_CHECKING:
+    from simulator.results import Prediction
+
+
+@click.command()
+@scenario_arguments
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
+@click.option(
+    "--trace",
+    "trace",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a timeline of the simulated steps for Perfetto or chrome://tracing.",
+)
+@click.option(
+    "--log",
+    "every",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Also print samples/s for every N simulated steps, as a training loop would.",
+)
+@click.option(
+    "--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps."
+)
+def simulate(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenario: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    as_json: bool,
+    seed: int,
+    trace: Path | None,
+    every: int | None,
+    steps: int | None,
+) -> int:
+    """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
+
+    Prints step time, bottleneck, utilization, memory and cost. Exit code 1 says that the job
+    does not fit.
+    """
+    from simulator.predict import predict
+
+    if trace is not None:
+        check_writable(trace, "--trace")
+    job = read_scenario(scenario, overrides, profiles)
+    with progress_line("simulating") as progress:
+        prediction = predict(
+            job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps
+        )
+    if trace is not None:
+        _write_timeline(prediction, trace)
+    emit(_rendered(prediction, as_json=as_json, every=every))
+    return _code(prediction)
+
+
+def _rendered(prediction: Prediction, *, as_json: bool, every: int | None) -> str:
+    from simulator.report import json, text
+
+    if as_json:
+        return json.as_json(prediction)
+    log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
+    return f"{log}{text.as_text(prediction)}"
+
+
+def _write_timeline(prediction: Prediction, path: Path) -> None:
+    from simulator.report.timeline import timeline_text
+    from simulator.results import Trace
+
+    trace = prediction.timing.trace or Trace()
+    write_file(path, timeline_text(trace, prediction.scenario.name), "--trace")
+
+
+def _code(prediction: Prediction) -> Exit:
+    from simulator.footprint import Verdict
+
+    verdicts = {prediction.host_ram.verdict}
+    if prediction.memory is not None:
+        verdicts.add(prediction.memory.verdict)
+    return Exit.DOES_NOT_FIT if Verdict.NO in verdicts else Exit.FINE

@@ -1,0 +1,221 @@
+"""The waterfall of a number: which equation, given what, from which source.
+
+Three depths: what each stage asks of each resource (with equation, inputs and their origin), the
+step as the sum of its exposed parts, and what bounds the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from simulator.metrics import Metric, select
+from simulator.report.figures import figure
+from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
+from simulator.report.origins import Origin, find, origins
+from simulator.report.text import assumption_lines, split_lines
+from simulator.report.verdict import noun, verdict
+from simulator.results import Prediction, StageDemands
+from simulator.stages.base import Demand, Resource
+from simulator.units import BYTE, SECOND, USD_PER_SECOND, Real, Unit, show
+
+CORE_SECOND: Final = Unit("core-s", "CPU work")
+_UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
+
+
+def as_explanation(prediction: Prediction, path: str | None = None) -> str:
+    """Explain a metric, a group of metrics, or (without `path`) the step time.
+
+    Raises
+    ------
+    UnknownName
+        If `path` is no metric.
+    """
+    metrics = select("step_time_s" if path is None else path)
+    title = f"{prediction.scenario.name}: where {path or 'the step time'} comes from"
+    lines = [*wrapped(title, width=WIDTH), *section("Figures", _figures(prediction, metrics))]
+    chapters = dict.fromkeys(_chapter(metric.name) for metric in metrics)
+    for chapter in chapters:
+        lines += chapter(prediction, metrics)
+    lines += section("Rests on", assumption_lines(prediction.assumptions))
+    return "\n".join(lines)
+
+
+def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    rows = [(m.name, figure(m.get(prediction), m.unit), m.doc) for m in metrics]
+    lines = columns([row[:2] for row in rows], "<<")
+    if all(len(line) + len(row[2]) < WIDTH - 4 for line, row in zip(lines, rows, strict=True)):
+        return columns(rows, "<<<")
+    return [part for line in lines for part in wrapped(line)]
+
+
+Chapter = Callable[[Prediction, tuple[Metric, ...]], list[str]]
+
+
+def _chapter(name: str) -> Chapter:
+    return next(chapter for start, chapter in _CHAPTERS.items() if name.startswith(start))
+
+
+def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    return [
+        *_demands(prediction, None),
+        *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
+        *_bound(prediction, ()),
+    ]
+
+
+def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    names = {metric.name.split(".")[1] for metric in metrics}
+    return _demands(prediction, frozenset(r for r in Resource if str(r) in names))
+
+
+def _cpu(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    group = prediction.scenario.cluster.trainers
+    pool = group.host.cpu
+    facts = [
+        ("vCPUs of one machine", count(pool.threads)),
+        ("physical cores", count(pool.cores)),
+        ("worth of a second thread", f"{pool.smt_worth:.3g} of a core"),
+        ("accelerators in use", count(group.gpus_per_host)),
+    ]
+    return [
+        *_demands(prediction, frozenset({Resource.CPU, Resource.GPU})),
+        *section("vCPUs", columns(facts, "<>")),
+    ]
+
+
+def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    wanted = {metric.name.split(".")[0].removesuffix("_bytes") for metric in metrics}
+    lines: list[str] = []
+    known = origins(prediction.scenario)
+    for key, title, fit in (
+        ("host_ram", "Host RAM of one machine", prediction.host_ram),
+        ("gpu_memory", "Memory of one accelerator", prediction.memory),
+    ):
+        if fit is None or wanted.isdisjoint({key, "fits"}):
+            continue
+        rows = [
+            (name, show(size, BYTE), percent(size / fit.total)) for name, size in fit.items.items()
+        ]
+        rows += [
+            ("= needed", show(fit.total, BYTE), ""),
+            ("capacity", show(fit.capacity, BYTE), ""),
+        ]
+        lines += section(title, columns(rows, "<>>"))
+        lines += section(f"{title}: origin", _origin(find(known, "ram memory", fit.capacity)))
+    return lines
+
+
+def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    cost = prediction.cost
+    group = prediction.scenario.cluster.trainers
+    if cost.per_second is None:
+        return section("Price", [f"the profile of {group.host.name} states no price"])
+    own = prediction.scenario.cost.price is not None
+    price = group.host.price
+    stated = (
+        "stated by the scenario"
+        if own or price is None
+        else f"{price.region}; {price.source.reference}, {price.source.date}"
+    )
+    rows = [
+        ("rent of all machines", show(cost.per_second, USD_PER_SECOND)),
+        ("x mean step", show(prediction.timing.step_time.mean, SECOND)),
+        ("x billed time", show(cost.time_to_train, SECOND)),
+        ("machines", count(group.count)),
+    ]
+    return [*section("Price", columns(rows, "<>")), *section("Price from", wrapped(stated))]
+
+
+def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    timing, bounds = prediction.timing, prediction.bounds
+    rows = [
+        ("at least", show(bounds.lower, SECOND), "the busiest resource's work / its capacity"),
+        (
+            "simulated",
+            show(timing.total_time / max(1, prediction.total_steps), SECOND),
+            "total time / steps, start and end included",
+        ),
+        ("at most", show(bounds.upper, SECOND), "all work of all ranks one after another"),
+    ]
+    busy = [
+        f"{noun(resource)}: {percent(timing.usage[resource].mean)} busy"
+        for resource in (timing.bottleneck, timing.next_bottleneck)
+        if resource is not None and resource in timing.usage
+    ]
+    return [
+        *section("What bounds it", columns(rows, "<><")),
+        *section("Bottleneck, and the one behind it", [*busy, *wrapped(verdict(prediction))]),
+    ]
+
+
+_CHAPTERS: Final[dict[str, Chapter]] = {
+    "utilization.": _utilization,
+    "vcpus": _cpu,
+    "host_ram": _memory,
+    "gpu_memory": _memory,
+    "fits": _memory,
+    "cost": _cost,
+    "bound_s": _bound,
+    "": _time,
+}
+"""First chapter whose key the metric's name starts with."""
+
+
+def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[str]:
+    known = origins(prediction.scenario)
+    lines: list[str] = []
+    for stage in prediction.demands:
+        lines += _stage(stage, only, known)
+    return section("What one batch of one rank asks for", lines)
+
+
+def _stage(
+    stage: StageDemands, only: frozenset[Resource] | None, known: tuple[Origin, ...]
+) -> list[str]:
+    wanted = [d for d in stage.demands if only is None or d.resource in only]
+    if not wanted:
+        return []
+    lines = [f"{stage.stage} (by the {stage.actor})"]
+    for demand in wanted:
+        lines += [f"  {line}" for line in _demand(demand, known)]
+    return lines
+
+
+def _demand(demand: Demand, known: tuple[Origin, ...]) -> list[str]:
+    parts = [
+        f"{demand.resource}: {show(_float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))}"
+    ]
+    if _float(demand.operations) > 0.0:
+        parts.append(f"{count(_float(demand.operations))} operations")
+    if _float(demand.latency) > 0.0:
+        parts.append(f"{show(_float(demand.latency), SECOND)} of latency")
+    if demand.ceiling is not None:
+        parts.append(f"at most {show(_float(demand.ceiling), BYTE)}/s")
+    if demand.threads > 1.0:
+        parts.append(f"{demand.threads:.3g} threads")
+    lines = [", ".join(parts), *wrapped(f"  = {demand.equation or 'as stated'}", hang="    ")]
+    rows = [_input(name, _float(value), known) for name, value in demand.inputs.items()]
+    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", hang=" " * 8))]
+
+
+def _input(name: str, value: float, known: tuple[Origin, ...]) -> str:
+    origin = find(known, name, value)
+    if origin is None:
+        return f"{name} = {value:.6g}"
+    shown = f"{value:.6g}" if origin.unit is None else show(value, origin.unit)
+    return f"{name.partition(' [')[0]} = {shown}   from {'; '.join(_origin(origin))}"
+
+
+def _origin(origin: Origin | None) -> list[str]:
+    if origin is None:
+        return []
+    if origin.source is None:
+        return [f"{origin.path} of the scenario"]
+    mark = "" if origin.source.verified else ", UNVERIFIED"
+    source = f"{origin.source.reference}, {origin.source.date}{mark}"
+    return [f"{origin.owner} {origin.name} [{source}]"]
+
+
+def _float(value: Real) -> float:
+    return float(value)

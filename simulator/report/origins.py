@@ -1,0 +1,112 @@
+"""Where the inputs of an equation come from: the scenario's figures with their sources."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin, get_type_hints
+
+from simulator.provenance import Source
+from simulator.scenario import Scenario
+from simulator.units import Unit
+
+_DEPTH = 8
+"""How deep a scenario nests at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A figure of the scenario: its dotted `path`, `owner`'s name, value, unit and source."""
+
+    path: str
+    owner: str
+    value: float
+    unit: Unit | None = None
+    source: Source | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit(".", maxsplit=1)[-1]
+
+
+def origins(scenario: Scenario) -> tuple[Origin, ...]:
+    """All numbers of a scenario, each with where it came from."""
+    return tuple(_figures(scenario, "", scenario.name, _DEPTH))
+
+
+def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
+    """The figure an input was taken from: the same value under a name that shares a word.
+
+    Parameters
+    ----------
+    known : tuple of Origin
+        What `origins` returned.
+    label : str
+        Name of the input, with or without a unit in brackets.
+    value : float
+        What the equation was given.
+    """
+    wanted = _words(label)
+    same = [o for o in known if math.isclose(o.value, value, rel_tol=1e-12) and value != 0.0]
+    exact = [o for o in same if _words(o.name) == wanted]
+    near = [o for o in same if _words(o.name) & wanted]
+    found = exact or near
+    return next((o for o in found if o.source is not None), found[0] if found else None)
+
+
+def _words(label: str) -> frozenset[str]:
+    bare = re.sub(r"\[.*?\]", "", label).lower()
+    return frozenset(re.findall(r"[a-z0-9]+", bare)) - {"per", "the", "of"}
+
+
+def _figures(thing: object, path: str, owner: str, depth: int) -> Iterator[Origin]:
+    if depth == 0 or not is_dataclass(thing) or isinstance(thing, type | Source):
+        return
+    owner = getattr(thing, "name", "") or owner
+    sources: Mapping[str, Source] = getattr(thing, "sources", {})
+    units = _units(type(thing))
+    for field in fields(thing):
+        inner = f"{path}.{field.name}" if path else field.name
+        value = getattr(thing, field.name)
+        source = sources.get(field.name)
+        if field.name != "sources":
+            yield from _leaves(value, inner, owner, (units.get(field.name), source), depth)
+
+
+def _leaves(
+    value: object, path: str, owner: str, known: tuple[Unit | None, Source | None], depth: int
+) -> Iterator[Origin]:
+    unit, source = known
+    if isinstance(value, bool | str):
+        return
+    if isinstance(value, int | float):
+        yield Origin(path=path, owner=owner, value=float(value), unit=unit, source=source)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}", owner, known, depth)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _leaves(item, path, owner, known, depth)
+    else:
+        yield from _figures(value, path, owner, depth - 1)
+
+
+@cache
+def _units(cls: type) -> dict[str, Unit]:
+    """Units of a class's fields, read from their annotations."""
+    hints = get_type_hints(cls, include_extras=True)
+    found = {name: _unit_in(hint) for name, hint in hints.items()}
+    return {name: unit for name, unit in found.items() if unit is not None}
+
+
+def _unit_in(hint: object) -> Unit | None:
+    if get_origin(hint) is Annotated:
+        return next((m for m in get_args(hint)[1:] if isinstance(m, Unit)), None)
+    if get_origin(hint) in {Union, UnionType, Mapping} or hasattr(hint, "__args__"):
+        return next((u for u in map(_unit_in, get_args(hint)) if u is not None), None)
+    return None

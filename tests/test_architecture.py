@@ -1,0 +1,257 @@
+"""House rules of the code, read from its syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "simulator"
+FILES = sorted(path for path in PACKAGE.rglob("*.py"))
+
+FILE_LINES = 400
+FUNCTION_LINES = 40
+EQUATION_LINES = 15
+NESTING = 3
+
+LONG_FILES: dict[str, str] = {}
+"""File below simulator/: why it may be longer than `FILE_LINES`."""
+LONG_FUNCTIONS: dict[str, str] = {}
+"""file:function: why it may be longer than `FUNCTION_LINES`."""
+
+PREFIXES = frozenset(
+    [1000.0**k for k in range(2, 7)] + [1024.0**k for k in range(1, 6)] + [1e-6, 1e-3, 1e3]
+)
+POWERS = {2: frozenset({10, 20, 30, 40, 50}), 10: frozenset({3, 6, 9, 12, 15, 18, -3, -6})}
+FACTORS_ONLY = frozenset({1e3, 1e-3, 1e-6})
+"""Read as prefixes only where something is multiplied or divided by them: they may be counts."""
+
+CASES = re.compile(
+    r"\b(p3dn|p[2-6]|g[3-6]|g[56]e|trn[12]n?|inf[12]|dl1|[cmr][4-8][agin]*)\.(\d*xlarge|\d*xl|metal)"
+    r"|dgx[-_ ]?[1ahb]|\b(v100|a100|h100|h200|b200|p100|m40|k80|t4|l4|a10g?)\b"
+    r"|us-(east|west)-\d|\b(aws|gcp|azure|sagemaker|lambda cloud)\b"
+    r"|\b(dlio|mlperf|imread_benchmark|bloomtune|kort5|sc21t1|vtrain|mbridge|foundry|torchtitan)\b"
+    r"|\b(imagenet|mnist|mobileye|cifar)\b",
+    re.IGNORECASE,
+)
+"""Machines, shops, data sets and sources: data files name them, model code never does."""
+NAMES_ALLOWED = ("cli/", "importers/", "data/")
+
+
+def relative(path: Path) -> str:
+    """A file's name below simulator/."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def tree(path: Path) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef]:
+    """All functions and methods of a file."""
+    yield from (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef))
+
+
+def docstrings(module: ast.Module) -> set[int]:
+    """Ids of the constants that document something: a string that stands alone."""
+    return {
+        id(node.value)
+        for node in ast.walk(module)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def body_lines(function: ast.FunctionDef) -> int:
+    """Lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
+
+
+def depth(node: ast.AST) -> int:
+    """How deep blocks nest below `node`; an elif is no deeper than its if."""
+    blocks = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
+    deepest = 0
+    for name, value in ast.iter_fields(node):
+        inner = value if isinstance(value, list) else [value]
+        for child in inner:
+            if not isinstance(child, ast.AST) or isinstance(child, ast.FunctionDef | ast.ClassDef):
+                continue
+            chained = name == "orelse" and isinstance(node, ast.If) and isinstance(child, ast.If)
+            step = 1 if isinstance(child, blocks) and not chained else 0
+            deepest = max(deepest, step + depth(child))
+    return deepest
+
+
+def number(node: ast.AST) -> float | None:
+    """The value of a number literal, signed or not."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = number(node.operand)
+        return None if value is None else -value
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return None if isinstance(node.value, bool) else float(node.value)
+    return None
+
+
+def prefix_literals(module: ast.Module) -> list[str]:
+    """Literals that scale a unit: 1e9, 2**30, 1024, and 1000 or 1e-3 as factors."""
+    found = []
+    for node in ast.walk(module):
+        if isinstance(node, ast.BinOp):
+            left, right = number(node.left), number(node.right)
+            if isinstance(node.op, ast.Pow) and right in POWERS.get(int(left or 0), ()):
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+            if isinstance(node.op, ast.LShift) and left == 1.0 and right in POWERS[2]:
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+            if isinstance(node.op, ast.Mult | ast.Div) and FACTORS_ONLY & {left, right}:
+                found.append(f"line {node.lineno}: {ast.unparse(node)}")
+        value = number(node)
+        if value in PREFIXES and value not in FACTORS_ONLY:
+            found.append(f"line {getattr(node, 'lineno', 0)}: {ast.unparse(node)}")
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_files_are_short(path: Path) -> None:
+    """A file can be read at one sitting, and an exemption is still needed."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert (lines > FILE_LINES) == (relative(path) in LONG_FILES), f"{lines} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_functions_are_short(path: Path) -> None:
+    """A function fits on a screen; an equation in a few lines."""
+    limit = EQUATION_LINES if relative(path).startswith("equations/") else FUNCTION_LINES
+    long = {
+        f"{relative(path)}:{function.name}": body_lines(function)
+        for function in functions(path)
+        if body_lines(function) > limit
+    }
+    assert {name: size for name, size in long.items() if name not in LONG_FUNCTIONS} == {}
+
+
+def test_no_exemption_is_stale() -> None:
+    """What stands in an exemption list exists and needs it."""
+    long = {
+        f"{relative(path)}:{function.name}"
+        for path in FILES
+        for function in functions(path)
+        if body_lines(function) > FUNCTION_LINES
+    }
+    assert set(LONG_FUNCTIONS) <= long
+    assert set(LONG_FILES) <= {relative(path) for path in FILES}
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_nesting_is_shallow(path: Path) -> None:
+    """No block lies deeper than three inside its function."""
+    deep = {function.name: depth(function) for function in functions(path)}
+    assert {name: levels for name, levels in deep.items() if levels > NESTING} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_only_units_knows_a_prefix(path: Path) -> None:
+    """A power of 1000 or 1024 in code is a unit conversion done by hand."""
+    if relative(path) != "units.py":
+        assert prefix_literals(tree(path)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1e9",
+        "x = 2**30",
+        "x = 10**6",
+        "x = 1024",
+        "x = y * 1024**3",
+        "x = y / 1e3",
+        "x = 1 << 20",
+        "x = y * 1e-6",
+        "x = 1_000_000",
+    ],
+)
+def test_a_prefix_literal_is_found(text: str) -> None:
+    """The scan sees every way to write a prefix."""
+    assert prefix_literals(ast.parse(text))
+
+
+@pytest.mark.parametrize("text", ["x = 1000", "x = 1e-9", "x = 2**3", "x = 96 * y", "ok = True"])
+def test_other_numbers_are_allowed(text: str) -> None:
+    """Counts, tolerances and small powers are no prefixes."""
+    assert prefix_literals(ast.parse(text)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_model_code_names_no_case(path: Path) -> None:
+    """No machine, shop, data set or source of a known answer steers the code."""
+    if relative(path).startswith(NAMES_ALLOWED):
+        return
+    module = tree(path)
+    documentation = docstrings(module)
+    words = [
+        node.value if isinstance(node, ast.Constant) else getattr(node, "id", "")
+        for node in ast.walk(module)
+        if isinstance(node, ast.Constant | ast.Name) and id(node) not in documentation
+    ]
+    assert [word for word in words if isinstance(word, str) and CASES.search(word)] == []
+
+
+def test_model_code_names_no_scenario(root: Path) -> None:
+    """No shipped scenario's name stands in the code outside the command line's help."""
+    names = {path.stem for path in (root / "scenarios").glob("*.toml")}
+    sources = [p.read_text(encoding="utf-8") for p in FILES if "cli/" not in relative(p)]
+    assert [name for name in sorted(names) if any(name in text for text in sources)] == []
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=relative)
+def test_every_stage_stands_in_a_pipeline(path: Path) -> None:
+    """A file in stages/ has a class in one of the tuples that are the pipelines."""
+    if path.stem in {"__init__", "base"}:
+        return
+    stages = importlib.import_module("simulator.stages")
+    pipelines = [value for name, value in vars(stages).items() if isinstance(value, tuple)]
+    placed = {type(stage).__name__ for pipeline in pipelines for stage in pipeline}
+    here = {
+        node.name
+        for node in tree(path).body
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(item, ast.FunctionDef) and item.name == "demands" for item in node.body)
+    }
+    assert here
+    assert here <= placed
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_suppressions_name_a_rule_and_a_reason(path: Path) -> None:
+    """``noqa`` and ``type: ignore`` say which rule and why."""
+    text = path.read_text(encoding="utf-8")
+    marks = re.findall(r"#\s*(?:noqa|type:\s*ignore).*", text)
+    good = re.compile(r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\]) ?(#|-) ?\S+")
+    assert [mark for mark in marks if not good.match(mark)] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_nothing_is_imported_wholesale(path: Path) -> None:
+    """No ``import *``, and no assert on the user's input."""
+    nodes = list(ast.walk(tree(path)))
+    stars = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+    assert stars == []
+    assert [node.lineno for node in nodes if isinstance(node, ast.Assert)] == []
+
+
+def test_every_package_explains_itself() -> None:
+    """Each package has a docstring that says what it is for."""
+    packages = [path for path in FILES if path.name == "__init__.py"]
+    assert [relative(path) for path in packages if not ast.get_docstring(tree(path))] == []
+
+
+def test_the_version_has_one_home(root: Path) -> None:
+    """pyproject.toml reads the version from the code."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["hatch"]["version"]["path"] == "simulator/version.py"
