@@ -1,0 +1,427 @@
+"""Collectives: bytes on the wire and time, latency plus bytes over bandwidth (alpha-beta).
+
+`size` is the size of the whole buffer as nccl-tests counts it: what every rank ends up with for
+all-gather, what every rank starts with for reduce-scatter and all-reduce. `bandwidth` is that of
+one rank in one direction. With one rank everything takes no time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulator.units import Real
+
+
+def all_reduce_bytes(size: Real, ranks: Real) -> Real:
+    """Bytes each rank sends in a ring all-reduce.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+
+    Returns
+    -------
+    float or array
+        Bytes on the wire per rank [B].
+
+    Notes
+    -----
+    ``2 (n - 1) / n * size``, which no algorithm without help from switches can beat.
+
+    References
+    ----------
+    .. [1] Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+       workstations", 2009, https://doi.org/10.1016/j.jpdc.2008.09.002
+
+    Examples
+    --------
+    >>> all_reduce_bytes(100e6, 8)
+    175000000.0
+    """
+    return 2.0 * (ranks - 1.0) / ranks * size
+
+
+def shard_bytes(size: Real, ranks: Real) -> Real:
+    """Bytes each rank sends in a ring all-gather or reduce-scatter.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+
+    Returns
+    -------
+    float or array
+        Bytes on the wire per rank [B].
+
+    Notes
+    -----
+    ``(n - 1) / n * size``, half of an all-reduce.
+
+    References
+    ----------
+    .. [1] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+       MPICH", 2005, https://doi.org/10.1177/1094342005051521
+
+    Examples
+    --------
+    >>> shard_bytes(100e6, 8)
+    87500000.0
+    """
+    return (ranks - 1.0) / ranks * size
+
+
+def ring_all_reduce_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
+    """Time of a ring all-reduce.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+    bandwidth : float or array
+        Rate of a rank in one direction [B/s].
+    latency : float or array
+        Time of a step without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``2 (n - 1) latency + 2 (n - 1) / n * size / bandwidth``.
+
+    References
+    ----------
+    .. [1] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+       MPICH", 2005, https://doi.org/10.1177/1094342005051521
+    .. [2] Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+       workstations", 2009, https://doi.org/10.1016/j.jpdc.2008.09.002
+
+    Examples
+    --------
+    100 MB over 8 ranks of 100 GB/s with 5 us a step: 14 * 5 us + 1.75 ms.
+
+    >>> round(ring_all_reduce_time(100e6, 8, 100e9, 5e-6), 9)
+    0.00182
+    """
+    return 2.0 * (ranks - 1.0) * latency + all_reduce_bytes(size, ranks) / bandwidth
+
+
+def ring_shard_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
+    """Time of a ring all-gather or reduce-scatter.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+    bandwidth : float or array
+        Rate of a rank in one direction [B/s].
+    latency : float or array
+        Time of a step without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``(n - 1) latency + (n - 1) / n * size / bandwidth``.
+
+    References
+    ----------
+    .. [1] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+       MPICH", 2005, https://doi.org/10.1177/1094342005051521
+
+    Examples
+    --------
+    Half of the all-reduce above, 7 * 5 us + 0.875 ms:
+
+    >>> round(ring_shard_time(100e6, 8, 100e9, 5e-6), 9)
+    0.00091
+    """
+    return (ranks - 1.0) * latency + shard_bytes(size, ranks) / bandwidth
+
+
+def tree_all_reduce_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
+    """Time of a pipelined double binary tree all-reduce.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+    bandwidth : float or array
+        Rate of a rank in one direction [B/s].
+    latency : float or array
+        Time of a step without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    Up the tree and down again: ``2 log2(n) latency + 2 size / bandwidth``. Two trees, in which an
+    inner node of one is a leaf of the other, keep every rank's link full. At one rank nothing
+    moves.
+
+    References
+    ----------
+    .. [1] Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+       scan", 2009, https://doi.org/10.1016/j.parco.2009.09.001
+
+    Examples
+    --------
+    1 MB over 8 ranks of 100 GB/s with 5 us a step: 6 * 5 us + 20 us.
+
+    >>> round(float(tree_all_reduce_time(1e6, 8, 100e9, 5e-6)), 9)
+    5e-05
+    """
+    moves = np.where(np.asarray(ranks) > 1.0, 1.0, 0.0)
+    time: Real = moves * (2.0 * np.log2(ranks) * latency + 2.0 * size / bandwidth)
+    return time
+
+
+def best_all_reduce_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
+    """Time of an all-reduce by the better of ring and tree.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    ranks : float or array
+        Ranks [1].
+    bandwidth : float or array
+        Rate of a rank in one direction [B/s].
+    latency : float or array
+        Time of a step without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``min(ring, tree)``: the tree wins for small buffers and many ranks.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Massively Scale Your Deep Learning Training with NCCL 2.4", 2019,
+       https://developer.nvidia.com/blog/massively-scale-deep-learning-training-nccl-2-4/
+
+    Examples
+    --------
+    The two buffers above, by ring and by tree:
+
+    >>> [round(float(best_all_reduce_time(s, 8, 100e9, 5e-6)), 9) for s in (100e6, 1e6)]
+    [0.00182, 5e-05]
+    """
+    ring = ring_all_reduce_time(size, ranks, bandwidth, latency)
+    time: Real = np.minimum(ring, tree_all_reduce_time(size, ranks, bandwidth, latency))
+    return time
+
+
+def hierarchical_all_reduce_time(  # noqa: PLR0913 - two levels with their own link each
+    size: Real,
+    *,
+    local_ranks: Real,
+    nodes: Real,
+    local_bandwidth: Real,
+    node_bandwidth: Real,
+    local_latency: Real,
+    node_latency: Real,
+) -> Real:
+    """Time of an all-reduce over several machines, inside each first.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    local_ranks : float or array
+        Ranks in a machine [1].
+    nodes : float or array
+        Machines [1].
+    local_bandwidth : float or array
+        Rate of a rank inside the machine in one direction [B/s].
+    node_bandwidth : float or array
+        Rate of a machine's network in one direction, all cards [B/s].
+    local_latency : float or array
+        Time of a step inside the machine without bytes [s].
+    node_latency : float or array
+        Time of a step between machines without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    Reduce-scatter inside, all-reduce of the parts between machines (all local ranks at once, so
+    together they move `size` over the machine's network), all-gather inside:
+    ``2 ring_shard(size, g, local) + ring_all_reduce(size, nodes, node)``.
+
+    References
+    ----------
+    .. [1] Jia et al., "Highly Scalable Deep Learning Training System with Mixed-Precision:
+       Training ImageNet in Four Minutes", 2018, section 3.4, https://arxiv.org/abs/1807.11205
+
+    Examples
+    --------
+    100 MB, 2 machines of 8: inside 2 * 0.875 ms at 100 GB/s, between them 2 ms at 50 GB/s.
+
+    >>> links = {"local_bandwidth": 100e9, "node_bandwidth": 50e9}
+    >>> round(hierarchical_all_reduce_time(
+    ...     100e6, local_ranks=8, nodes=2, local_latency=0.0, node_latency=0.0, **links), 9)
+    0.00375
+    """
+    inside = ring_shard_time(size, local_ranks, local_bandwidth, local_latency)
+    between = ring_all_reduce_time(size, nodes, node_bandwidth, node_latency)
+    return 2.0 * inside + between
+
+
+def all_to_all_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
+    """Time of an all-to-all.
+
+    Parameters
+    ----------
+    size : float or array
+        Bytes each rank holds for all ranks, itself included [B].
+    ranks : float or array
+        Ranks [1].
+    bandwidth : float or array
+        Rate of a rank in one direction [B/s].
+    latency : float or array
+        Time of a message without bytes [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    A message to each other rank: ``(n - 1) latency + (n - 1) / n * size / bandwidth``.
+
+    References
+    ----------
+    .. [1] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+       MPICH", 2005, https://doi.org/10.1177/1094342005051521
+
+    Examples
+    --------
+    >>> round(all_to_all_time(100e6, 8, 100e9, 0.0), 9)
+    0.000875
+    """
+    return (ranks - 1.0) * latency + shard_bytes(size, ranks) / bandwidth
+
+
+def algorithm_bandwidth(size: Real, time: Real) -> Real:
+    """What a benchmark of collectives prints as algbw.
+
+    Parameters
+    ----------
+    size : float or array
+        Buffer size [B].
+    time : float or array
+        Time of the collective [s].
+
+    Returns
+    -------
+    float or array
+        Algorithm bandwidth [B/s].
+
+    Notes
+    -----
+    ``size / time``.
+
+    References
+    ----------
+    .. [1] NVIDIA/nccl-tests doc/PERFORMANCE.md,
+       https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+
+    Examples
+    --------
+    >>> algorithm_bandwidth(1e9, 0.0125)
+    80000000000.0
+    """
+    return size / time
+
+
+def all_reduce_bus_bandwidth(algorithm: Real, ranks: Real) -> Real:
+    """What a benchmark prints as busbw of an all-reduce: the rate the link must have had.
+
+    Parameters
+    ----------
+    algorithm : float or array
+        Algorithm bandwidth [B/s].
+    ranks : float or array
+        Ranks [1].
+
+    Returns
+    -------
+    float or array
+        Bus bandwidth [B/s].
+
+    Notes
+    -----
+    ``algorithm * 2 (n - 1) / n``; comparable with a link's rate whatever the number of ranks.
+
+    References
+    ----------
+    .. [1] NVIDIA/nccl-tests doc/PERFORMANCE.md,
+       https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+
+    Examples
+    --------
+    >>> all_reduce_bus_bandwidth(80e9, 8)
+    140000000000.0
+    """
+    return algorithm * 2.0 * (ranks - 1.0) / ranks
+
+
+def shard_bus_bandwidth(algorithm: Real, ranks: Real) -> Real:
+    """What a benchmark prints as busbw of an all-gather, reduce-scatter or all-to-all.
+
+    Parameters
+    ----------
+    algorithm : float or array
+        Algorithm bandwidth [B/s].
+    ranks : float or array
+        Ranks [1].
+
+    Returns
+    -------
+    float or array
+        Bus bandwidth [B/s].
+
+    Notes
+    -----
+    ``algorithm * (n - 1) / n``.
+
+    References
+    ----------
+    .. [1] NVIDIA/nccl-tests doc/PERFORMANCE.md,
+       https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+
+    Examples
+    --------
+    >>> shard_bus_bandwidth(80e9, 8)
+    70000000000.0
+    """
+    return algorithm * (ranks - 1.0) / ranks
