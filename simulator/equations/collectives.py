@@ -12,7 +12,7 @@ import numpy as np
 from simulator.units import Real
 
 
-def all_reduce_bytes(size: Real, ranks: Real) -> Real:
+def ring_wire_bytes(size: Real, ranks: Real) -> Real:
     """Bytes each rank sends in a ring all-reduce.
 
     Parameters
@@ -38,7 +38,7 @@ def all_reduce_bytes(size: Real, ranks: Real) -> Real:
 
     Examples
     --------
-    >>> all_reduce_bytes(100e6, 8)
+    >>> ring_wire_bytes(100e6, 8)
     175000000.0
     """
     return 2.0 * (ranks - 1.0) / ranks * size
@@ -113,7 +113,7 @@ def ring_all_reduce_time(size: Real, ranks: Real, bandwidth: Real, latency: Real
     >>> round(ring_all_reduce_time(100e6, 8, 100e9, 5e-6), 9)
     0.00182
     """
-    return 2.0 * (ranks - 1.0) * latency + all_reduce_bytes(size, ranks) / bandwidth
+    return 2.0 * (ranks - 1.0) * latency + ring_wire_bytes(size, ranks) / bandwidth
 
 
 def ring_shard_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.units import Real
+
+Points: TypeAlias = Sequence[float] | NDArray[np.float64]
+"""Coordinates of measured points, one after another."""
 
 
 def roofline_time(flops: Real, traffic: Real, rate: Real, bandwidth: Real) -> Real:
@@ -84,7 +89,7 @@ def attainable_rate(intensity: Real, rate: Real, bandwidth: Real) -> Real:
 
 
 def interpolated_step_time(
-    batch: Real, batch_sizes: Sequence[float], seconds: Sequence[float], fixed: Real = 0.0
+    batch: Real, batch_sizes: Points, seconds: Points, fixed: Real = 0.0
 ) -> Real:
     """Step time at any batch size, from measured ones.
 
@@ -92,9 +97,9 @@ def interpolated_step_time(
     ----------
     batch : float or array
         Batch size asked for [1].
-    batch_sizes : sequence of float
+    batch_sizes : sequence or array of float
         Batch sizes measured, rising [1].
-    seconds : sequence of float
+    seconds : sequence or array of float
         Step time at each of them [s].
     fixed : float or array
         Time of a step with an empty batch, used where only one size was measured [s].
