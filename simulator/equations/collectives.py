@@ -295,42 +295,6 @@ def hierarchical_all_reduce_time(  # noqa: PLR0913 - two levels with their own l
     return 2.0 * inside + between
 
 
-def all_to_all_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:
-    """Time of an all-to-all.
-
-    Parameters
-    ----------
-    size : float or array
-        Bytes each rank holds for all ranks, itself included [B].
-    ranks : float or array
-        Ranks [1].
-    bandwidth : float or array
-        Rate of a rank in one direction [B/s].
-    latency : float or array
-        Time of a message without bytes [s].
-
-    Returns
-    -------
-    float or array
-        Time [s].
-
-    Notes
-    -----
-    A message to each other rank: ``(n - 1) latency + (n - 1) / n * size / bandwidth``.
-
-    References
-    ----------
-    .. [1] Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
-       MPICH", 2005, https://doi.org/10.1177/1094342005051521
-
-    Examples
-    --------
-    >>> round(all_to_all_time(100e6, 8, 100e9, 0.0), 9)
-    0.000875
-    """
-    return (ranks - 1.0) * latency + shard_bytes(size, ranks) / bandwidth
-
-
 def algorithm_bandwidth(size: Real, time: Real) -> Real:
     """What a benchmark of collectives prints as algbw.
 

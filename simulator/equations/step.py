@@ -128,39 +128,6 @@ def overlapped_step(load: Real, compute: Real, workers: Real = 1.0) -> Real:
     return step
 
 
-def data_stall(supply: Real, demand: Real) -> Real:
-    """Time per step that a device waits for data in the steady state.
-
-    Parameters
-    ----------
-    supply : float or array
-        Time between two batches the input pipeline can deliver [s].
-    demand : float or array
-        Time the device takes for a batch [s].
-
-    Returns
-    -------
-    float or array
-        Stall [s].
-
-    Notes
-    -----
-    ``max(0, supply - demand)``.
-
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, section 3, https://doi.org/10.14778/3446095.3446100
-
-    Examples
-    --------
-    >>> float(data_stall(0.75, 0.5)), float(data_stall(0.25, 0.5))
-    (0.25, 0.0)
-    """
-    stall: Real = np.maximum(0.0, supply - demand)
-    return stall
-
-
 def workers_needed(load: Real, compute: Real) -> Real:
     """Workers that keep a device busy, if they do not slow each other.
 
@@ -232,38 +199,6 @@ def exposed_communication(communication: Real, window: Real, last: Real = 0.0) -
     """
     exposed: Real = np.maximum(last, communication - window)
     return exposed
-
-
-def utilization(busy: Real, step: Real) -> Real:
-    """Share of the time a resource was busy.
-
-    Parameters
-    ----------
-    busy : float or array
-        Busy time per step [s].
-    step : float or array
-        Step time [s].
-
-    Returns
-    -------
-    float or array
-        Utilization [1].
-
-    Notes
-    -----
-    ``busy / step``.
-
-    References
-    ----------
-    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
-       https://doi.org/10.1145/356733.356735 (utilization law).
-
-    Examples
-    --------
-    >>> round(utilization(0.055, 0.435), 3)
-    0.126
-    """
-    return busy / step
 
 
 def iterations_per_epoch(samples: Real, batch: Real, *, drop_last: Flag) -> Real:

@@ -319,40 +319,6 @@ def read_rate(  # noqa: PLR0913 - one limit each
     return rate
 
 
-def read_time(reads: Real, size: Real, rate: Real) -> Real:
-    """Time of many equal reads.
-
-    Parameters
-    ----------
-    reads : float or array
-        How many [1].
-    size : float or array
-        Bytes of one read [B].
-    rate : float or array
-        Rate over all reads together [B/s]; see `read_rate`.
-
-    Returns
-    -------
-    float or array
-        Time from the first request to the last byte [s].
-
-    Notes
-    -----
-    ``reads * size / rate``.
-
-    References
-    ----------
-    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
-       https://doi.org/10.1145/356733.356735 (utilization law).
-
-    Examples
-    --------
-    >>> read_time(1000, 1e5, 125e6)
-    0.8
-    """
-    return reads * size / rate
-
-
 def requests_to_saturate(bandwidth: Real, request_rate: Real) -> Real:
     """Requests that must be open at once to fill a pipe.
 
@@ -421,37 +387,3 @@ def share_fed(request_rate: Real, bandwidth: Real, requests: Real = 1.0) -> Real
     """
     share: Real = np.minimum(1.0, requests * request_rate / bandwidth)
     return share
-
-
-def blocks_touched(window: Real, block: Real) -> Real:
-    """Blocks that a window at a random place in a file touches, on average.
-
-    Parameters
-    ----------
-    window : float or array
-        Bytes wanted [B].
-    block : float or array
-        Bytes fetched at least, aligned [B].
-
-    Returns
-    -------
-    float or array
-        Mean number of blocks [1]; times ``block / window`` it is the read amplification.
-
-    Notes
-    -----
-    With the start uniform over a block's bytes: ``1 + (window - 1 byte) / block``.
-
-    References
-    ----------
-    .. [1] Linux kernel documentation, "Memory Management APIs", section Readahead: files are read
-       in whole pages, https://docs.kernel.org/core-api/mm-api.html#readahead
-
-    Examples
-    --------
-    A window of one page and one byte touches exactly two pages:
-
-    >>> blocks_touched(4097.0, 4096.0)
-    2.0
-    """
-    return 1.0 + (window - 1.0) / block

@@ -195,8 +195,7 @@ def layer_matrix_flops(tokens: Real, hidden: Real, ffn: Real) -> Real:
 
     Notes
     -----
-    Two per weight and token: ``2 tokens (4 h**2 + 2 h f)``, that is 24 B s h**2 with f = 4 h
-    (appendix of [1]_).
+    Two per weight and token: ``2 tokens (4 h**2 + 2 h f)``, 24 B s h**2 with f = 4 h [1]_.
 
     References
     ----------
@@ -348,8 +347,7 @@ def forward_flops_per_token(parameters: Real, layers: Real, sequence: Real, hidd
 
     Notes
     -----
-    ``2 N + 2 layers * sequence * hidden``, equation 2.2 of [1]_. Its attention term counts the
-    scores only, half of `attention_flops`.
+    ``2 N + 2 layers * sequence * hidden``, equation 2.2 of [1]_: half of `attention_flops`.
 
     References
     ----------
@@ -362,36 +360,6 @@ def forward_flops_per_token(parameters: Real, layers: Real, sequence: Real, hidd
     188.874368
     """
     return 2 * parameters + 2 * layers * sequence * hidden
-
-
-def backward_flops(forward: Real) -> Real:
-    """Arithmetic of the backward pass.
-
-    Parameters
-    ----------
-    forward : float or array
-        Arithmetic of the forward pass [FLOP].
-
-    Returns
-    -------
-    float or array
-        Arithmetic [FLOP].
-
-    Notes
-    -----
-    Each matrix product has two in the backward pass, for inputs and for weights: ``2 forward``.
-
-    References
-    ----------
-    .. [1] Kaplan et al., "Scaling Laws for Neural Language Models", 2020, section 2.1,
-       https://arxiv.org/abs/2001.08361
-
-    Examples
-    --------
-    >>> backward_flops(4.0)
-    8.0
-    """
-    return 2.0 * forward
 
 
 def key_value_bytes(tokens: Real, layers: Real, key_value_width: Real, element_bytes: Real) -> Real:
