@@ -15,8 +15,8 @@ from simulator.report.layout import WIDTH, columns, count, percent, section, wra
 from simulator.report.origins import Origin, find, origins
 from simulator.report.text import assumption_lines, split_lines
 from simulator.report.verdict import noun, verdict
-from simulator.results import Prediction, StageDemands
-from simulator.stages.base import Demand, Resource
+from simulator.results import Prediction
+from simulator.stages.base import Demand, Resource, StageDemands
 from simulator.units import BYTE, SECOND, USD_PER_SECOND, Real, Unit, show
 
 CORE_SECOND: Final = Unit("core-s", "CPU work")

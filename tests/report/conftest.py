@@ -20,14 +20,13 @@ from simulator.results import (
     Prediction,
     Sample,
     Slice,
-    StageDemands,
     StepSplit,
     Timing,
     Trace,
     Usage,
 )
 from simulator.scenario import Job, Scenario
-from simulator.stages.base import Actor, Demand, Path, Resource
+from simulator.stages.base import Actor, Demand, Path, Resource, StageDemands
 from simulator.workload.dataset import Dataset
 from simulator.workload.loader import Loader, Preprocessing
 from simulator.workload.software import Software
