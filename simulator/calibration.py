@@ -27,4 +27,22 @@ class Calibration:
         return next((f.value for f in self.factors if f.name == name), 1.0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Efficiency:
+    """Shares of a device's rates that training reaches where nothing was measured on it.
+
+    `matrix` is the share of the best measured matrix rate (of the peak where none was measured),
+    `memory` the share of the peak memory bandwidth.
+    """
+
+    matrix: float
+    memory: float
+    source: Source
+
+
 IDENTITY = Calibration()
+PERFECT = Efficiency(
+    matrix=1.0,
+    memory=1.0,
+    source=Source(reference="upper limit: the device's own rates", date="undated", verified=False),
+)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simulator.footprint import HostRam, MemoryFit
 from simulator.provenance import Assumption
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Resource
+from simulator.stages.base import Resource, StageDemands
 from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 
 
@@ -141,15 +141,6 @@ class Bounds:
 
     lower: Seconds
     upper: Seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StageDemands:
-    """A stage's name and what it asks for, for `plan explain`."""
-
-    stage: str
-    actor: str
-    demands: tuple[Demand, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,9 @@ class CpuPool:
         Hardware threads, at least `cores`.
     smt_worth : float
         What a second hardware thread adds, as a fraction of a core, 0 to 1.
+    contention : float, optional
+        How much longer work takes with all cores busy than alone, less 1: threads share memory
+        bandwidth, cache and power.
     speed : float, optional
         Work that one thread alone on a core does [core-seconds/s].
     on_change : callable, optional
@@ -65,6 +68,7 @@ class CpuPool:
         cores: float,
         threads: int,
         smt_worth: float,
+        contention: float = 0.0,
         speed: float = 1.0,
         on_change: OnChange | None = None,
         unit: UnitKey = "cpu",
@@ -75,6 +79,7 @@ class CpuPool:
         self._threads = threads
         self._smt_worth = checked("smt_worth", smt_worth, zero=True)
         checked("1 - smt_worth", 1.0 - smt_worth, zero=True)
+        self._contention = checked("contention", contention, zero=True) / cores
         self._speed = checked("speed", speed)
         self._on_change = on_change
         self._unit = unit
@@ -112,8 +117,9 @@ class CpuPool:
     def capacity(self, runnable: float) -> float:
         """Return the cores' worth that so many runnable threads get together."""
         if runnable <= self._cores:
-            return runnable
-        return self._cores + self._smt_worth * (min(runnable, self._threads) - self._cores)
+            return runnable / (1.0 + self._contention * max(0.0, runnable - 1.0))
+        shared = self._cores + self._smt_worth * (min(runnable, self._threads) - self._cores)
+        return shared / (1.0 + self._contention * max(0.0, self._cores - 1.0))
 
     def busy(self) -> float:
         """Return the integral of utilization up to now [s].

@@ -35,7 +35,8 @@ class CpuPool:
     """The processors a program may use, all sockets together.
 
     `threads` is what the operating system shows (vCPUs), `cores` the physical cores behind them.
-    `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core.
+    `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core;
+    `contention` how much longer work takes with all cores busy than alone, less 1.
     `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
     """
 
@@ -43,6 +44,7 @@ class CpuPool:
     threads: float
     sockets: int = 1
     smt_worth: float = 1.0
+    contention: float = 0.0
     coremark: PerSecond | None = None
     base_clock: Hertz | None = None
     model: str = ""
@@ -51,7 +53,8 @@ class CpuPool:
     @property
     def capacity(self) -> float:
         """Core-seconds per second with every hardware thread busy."""
-        return self.cores + self.smt_worth * (self.threads - self.cores)
+        shared = self.cores + self.smt_worth * (self.threads - self.cores)
+        return shared / (1.0 + self.contention * (self.cores - 1.0) / self.cores)
 
 
 class PeerTopology(StrEnum):

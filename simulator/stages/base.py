@@ -36,12 +36,20 @@ class Path(StrEnum):
     COMPUTE = "compute"
 
 
+class Phase(StrEnum):
+    """Whether an epoch's reads find the page cache empty or as the last epoch left it."""
+
+    COLD = "cold"
+    WARM = "warm"
+
+
 class Actor(StrEnum):
     """Who carries a stage out; each actor does its demands one after another."""
 
     WORKER = "worker"
     RECEIVER = "receiver"
     COPY_ENGINE = "copy engine"
+    RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"
     COMMUNICATION_STREAM = "communication stream"
     WRITER = "writer"
@@ -57,7 +65,6 @@ class Demand:
     this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
     `threads` is how many threads share a CPU demand. `equation` and `inputs` say where the
     amount came from: the name of the function and what it was given.
-    `spread` is the relative deviation of a single sample's amount; `samples` how many make it up.
     """
 
     resource: Resource
@@ -74,8 +81,30 @@ class Demand:
 class Stage(Protocol):
     """One stage of a pipeline."""
 
-    name: str
-    actor: Actor
+    @property
+    def name(self) -> str:
+        """What the stage is called in tables."""
 
-    def demands(self, scenario: Scenario) -> tuple[Demand, ...]:
+    @property
+    def actor(self) -> Actor:
+        """Who carries it out."""
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """What one batch of one rank asks for, in the order it is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageDemands:
+    """A stage's name, who carries it out, and what it asks for."""
+
+    stage: str
+    actor: Actor
+    demands: tuple[Demand, ...]
+
+
+def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
+    """The demand table: what every stage asks for one batch of one rank."""
+    return tuple(
+        StageDemands(stage=s.name, actor=s.actor, demands=s.demands(scenario, phase))
+        for s in stages
+    )

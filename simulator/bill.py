@@ -1,0 +1,102 @@
+"""What a run costs, and how many processors its devices need to stay busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from simulator.device_time import device_time
+from simulator.equations import cost as equations
+from simulator.equations.cpu import vcpus_short, vcpus_to_feed
+from simulator.plant import Plant
+from simulator.results import Cost, CpuNeed, Timing
+from simulator.scenario import Purchase, Scenario
+from simulator.stages.base import Path, Resource, StageDemands
+from simulator.units import UsdPerSecond
+
+
+def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
+    """Price, cost per step and of the whole run, samples per dollar, energy per step.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Says what machines cost; without a price all dollars are None.
+    timing : Timing
+        How long a step and the run take.
+    total_steps : int
+        Steps of the run.
+    """
+    del total_steps
+    price = machine_price(scenario)
+    step = timing.step_time.mean
+    energy = _energy(scenario, timing)
+    if price is None:
+        return Cost(
+            per_second=None,
+            per_step=None,
+            samples_per_usd=None,
+            to_train=None,
+            time_to_train=timing.total_time,
+            energy_per_step=energy,
+        )
+    total = price * scenario.cluster.trainers.count
+    return Cost(
+        per_second=total,
+        per_step=float(equations.cost_per_step(total, step)),
+        samples_per_usd=float(equations.samples_per_usd(timing.throughput, total)),
+        to_train=float(
+            equations.cost_to_train(total, timing.total_time, scenario.cost.provisioning)
+        ),
+        time_to_train=timing.total_time,
+        energy_per_step=energy,
+    )
+
+
+def machine_price(scenario: Scenario) -> UsdPerSecond | None:
+    """Price of one machine [$/s]: the scenario's own, else the catalogue's; None if unknown.
+
+    A spot price is the middle of the range seen.
+    """
+    if scenario.cost.price is not None:
+        return scenario.cost.price
+    price = scenario.cluster.trainers.host.price
+    if price is None:
+        return None
+    if scenario.cost.purchase is Purchase.ON_DEMAND:
+        return price.on_demand
+    if price.spot_low is None or price.spot_high is None:
+        return None
+    return (price.spot_low + price.spot_high) / 2.0
+
+
+def _energy(scenario: Scenario, timing: Timing) -> float | None:
+    """Power of the accelerators while busy [J]; crude, the rest of the machine is left out."""
+    group = scenario.cluster.trainers
+    gpu = group.host.gpu
+    if gpu is None or gpu.power is None or timing.accelerator_utilization is None:
+        return None
+    used = group.gpus_per_host * gpu.power
+    return float(
+        equations.energy_per_step(0.0, used, timing.accelerator_utilization, timing.step_time.mean)
+    )
+
+
+def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> CpuNeed | None:
+    """vCPUs one accelerator needs to stay busy, and how many the machine lacks for all of them.
+
+    A vCPU here is a hardware thread of a machine whose threads are all busy.
+    """
+    compute = device_time(scenario)
+    gpus = scenario.cluster.trainers.gpus_per_host
+    if compute is None or gpus == 0 or float(compute.total) == 0.0:
+        return None
+    pool = plant.host.cpu
+    core_seconds = sum(
+        float(demand.amount)
+        for stage in stages
+        for demand in stage.demands
+        if demand.path is Path.CORES and demand.resource is Resource.CPU
+    )
+    per_thread = pool.capacity / pool.threads
+    per_gpu = float(vcpus_to_feed(core_seconds / per_thread, compute.total))
+    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(pool.threads, per_gpu, gpus)))

@@ -1,0 +1,162 @@
+"""How long a device computes on one batch, from the best evidence there is.
+
+In this order: the user's own measured step times, step times a source measured on the same
+device and precision, and a roofline over the model's operators at the device's achievable rates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.equations.memory import state_bytes
+from simulator.equations.roofline import interpolated_step_time, roofline_time
+from simulator.hardware.gpu import Gpu
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.scenario import Job, Scenario
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
+from simulator.workload.models import Model, Operator, StepTimes
+from simulator.workload.train import Mode
+
+UNSTATED = Source(reference="the accelerator's profile", date="undated")
+
+BACKWARD_SHARE = 2.0 / 3.0
+"""Share of a measured step spent in the backward pass: two of three equal matrix products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTime:
+    """Busy time of the compute stream for one batch, and what it rests on.
+
+    `equation` and `inputs` name the function and its arguments for `plan explain`.
+    """
+
+    forward: Seconds | Real
+    backward: Seconds | Real
+    optimizer: Seconds | Real
+    equation: str
+    inputs: dict[str, Real]
+    source: Source
+
+    @property
+    def total(self) -> Real:
+        """Forward, backward and optimizer together [s]."""
+        return self.forward + self.backward + self.optimizer
+
+
+def device_time(scenario: Scenario) -> DeviceTime | None:
+    """Compute time of one batch on one device; None where no device computes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its job's model or measured step times, and the trainers' accelerator.
+
+    Returns
+    -------
+    DeviceTime or None
+        Times in seconds for the job's batch size.
+    """
+    job = scenario.job
+    gpu = scenario.cluster.trainers.host.gpu
+    measured = job.step_times or _library_times(job.model, gpu, job.train.precision)
+    if measured is not None:
+        return _from_measurement(job, measured)
+    if gpu is None or job.model is None:
+        return None
+    return _from_roofline(scenario, job, job.model, gpu)
+
+
+def _library_times(model: Model | None, gpu: Gpu | None, precision: Precision) -> StepTimes | None:
+    if model is None or gpu is None:
+        return None
+    fitting = (t for t in model.step_times if t.gpu == gpu.name and t.precision == precision)
+    return next(fitting, None)
+
+
+def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
+    whole = interpolated_step_time(job.train.batch_size, measured.batch_sizes, measured.seconds)
+    backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
+    return DeviceTime(
+        forward=whole * (1.0 - backward),
+        backward=whole * backward,
+        optimizer=0.0,
+        equation="roofline.interpolated_step_time",
+        inputs={"batch_size": job.train.batch_size, "measured points": len(measured.seconds)},
+        source=measured.source,
+    )
+
+
+def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> DeviceTime:
+    train = job.train
+    speed = float(np.prod([factor.value for factor in job.software.factors]))
+    speed *= scenario.calibration.value("compute")
+    rates = _Rates(
+        matrix=achievable_rate(scenario, gpu, train.precision) * speed,
+        vector=gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, train.precision)]) * speed,
+        memory=memory_rate(scenario, gpu) * speed,
+    )
+    operators = model.operators(train.batch_size, train.precision)
+    training = job.mode is Mode.TRAIN
+    return DeviceTime(
+        forward=sum((rates.forward(op) for op in operators), 0.0),
+        backward=sum((rates.backward(op) for op in operators), 0.0) if training else 0.0,
+        optimizer=optimizer_traffic(job, model) / rates.memory if training else 0.0,
+        equation="roofline.roofline_time",
+        inputs={
+            "operators": len(operators),
+            "forward FLOP": sum((op.flops for op in operators), 0.0),
+            "matrix rate [FLOP/s]": rates.matrix,
+            "memory rate [B/s]": rates.memory,
+        },
+        source=gpu.sources.get(f"peak.{train.precision}", UNSTATED),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rates:
+    """Rates of a device: matrix and other arithmetic [FLOP/s], memory [B/s]."""
+
+    matrix: FlopsPerSecond
+    vector: FlopsPerSecond
+    memory: BytesPerSecond
+
+    def forward(self, op: Operator) -> Real:
+        rate = self.matrix if op.matrix else self.vector
+        return roofline_time(op.flops, op.traffic, rate, self.memory)
+
+    def backward(self, op: Operator) -> Real:
+        rate = self.matrix if op.matrix else self.vector
+        return roofline_time(op.backward_flops, op.backward_traffic, rate, self.memory)
+
+
+def _runs_as(gpu: Gpu, precision: Precision) -> Precision:
+    return gpu.fallback.get(precision, precision)
+
+
+def achievable_rate(scenario: Scenario, gpu: Gpu, precision: Precision) -> FlopsPerSecond:
+    """Matrix rate to plan with [FLOP/s]: the best one measured, else the peak, times efficiency.
+
+    A precision the device lacks runs at the rate of its stated fallback.
+    """
+    runs_as = _runs_as(gpu, precision)
+    rate = gpu.achievable.get(runs_as, gpu.peak[runs_as])
+    return rate * scenario.job.software.efficiency.matrix
+
+
+def memory_rate(scenario: Scenario, gpu: Gpu) -> BytesPerSecond:
+    """Device memory bandwidth to plan with [B/s]."""
+    measured = gpu.achievable_memory_bandwidth
+    return measured or gpu.memory_bandwidth * scenario.job.software.efficiency.memory
+
+
+def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
+    """Bytes an optimizer step moves through device memory [B].
+
+    Reads weights, gradients and state, and writes weights and state back, at fp32.
+    """
+    full = Precision.FP32.bytes_per_element
+    moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
+    return model.parameters * moved

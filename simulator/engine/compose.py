@@ -1,0 +1,102 @@
+"""A whole run out of simulated epochs: what was not replayed is composed.
+
+An epoch of n steps takes what the simulated one of k steps took, start and drain included, plus
+n - k mean steady steps. A run is its start-up, a first epoch with cold caches, warm epochs,
+evaluation passes, checkpoints and shut-down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from simulator.engine.epoch import Epoch
+from simulator.engine.machine import CPU
+from simulator.plant import Plant
+from simulator.results import Communication, Distribution, StepSplit, Usage
+from simulator.run_length import Extras, Lengths
+from simulator.stages.base import Resource
+from simulator.units import Seconds
+
+
+def epoch_time(epoch: Epoch, steps: int) -> Seconds:
+    """Time of an epoch of `steps` steps of which `epoch` simulated some or all [s]."""
+    return epoch.end + (steps - len(epoch.ends)) * epoch.mean_step
+
+
+def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras) -> Seconds:
+    """Time of the whole run from its first and later epochs [s]."""
+    epochs = lengths.epochs
+    training = first * min(1.0, epochs) + later * max(0.0, epochs - 1.0)
+    beside = extras.per_step * lengths.total_steps + extras.per_epoch * epochs
+    return extras.once + training + beside
+
+
+def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:
+    """Steady step times as mean and percentiles [s]; the mean with its share of what is rare."""
+    times = np.asarray(epoch.steady_steps or epoch.ends[:1])
+    p50, p95, p99 = np.percentile(times, [50, 95, 99])
+    mean = epoch.mean_step + per_step
+    return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
+
+
+def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, Communication]:
+    """The mean step of the average rank as a sum of parts, and its communication [s]."""
+    first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
+    after = np.asarray(last.ledgers).mean(axis=0)
+    before = np.asarray(first.ledgers).mean(axis=0) if epoch.last > epoch.first else 0.0 * after
+    steps = max(1, epoch.last - epoch.first)
+    stall, h2d, compute, communication, other, hidden = (float(x) for x in (after - before) / steps)
+    rest = mean - checkpoint - (stall + h2d + compute + communication + other)
+    parts = StepSplit(
+        data_stall=stall,
+        h2d=h2d,
+        compute=compute,
+        communication=communication,
+        checkpoint=checkpoint,
+        other=other + rest,
+    )
+    return parts, Communication(exposed=communication, hidden=hidden)
+
+
+def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[Resource, Usage]:
+    """How busy each resource was over the steady window, made `stretch` times longer."""
+    first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
+    start = first.busy if epoch.last > epoch.first else dict.fromkeys(last.busy, 0.0)
+    window = last.time - (first.time if epoch.last > epoch.first else 0.0)
+    share = {
+        unit: min(1.0, (busy - start[unit]) / (window * stretch)) if window > 0.0 else 0.0
+        for unit, busy in last.busy.items()
+    }
+    gpus = [value for unit, value in share.items() if unit.startswith("gpu")]
+    found = {Resource.CPU: _pooled(share[CPU], int(plant.host.cpu.threads))}
+    if plant.host.gpu is not None:
+        found[Resource.GPU] = _over(gpus)
+    for resource in (Resource.STORAGE, Resource.NETWORK, Resource.HOST_MEMORY):
+        units = [share[name] for name, unit in plant.units.items() if unit.resource is resource]
+        if units:
+            found[resource] = _over([max(units)])
+    for resource in (Resource.PCIE, Resource.NVLINK):
+        links = _links(share, plant, resource)
+        if links:
+            found[resource] = _over(links)
+    return found
+
+
+def _links(share: Mapping[str, float], plant: Plant, resource: Resource) -> list[float]:
+    links: dict[str, float] = {}
+    for name, unit in plant.units.items():
+        if unit.resource is resource:
+            link = name.removesuffix(" up").removesuffix(" down")
+            links[link] = max(links.get(link, 0.0), share[name])
+    return list(links.values())
+
+
+def _over(shares: Sequence[float]) -> Usage:
+    total = sum(shares)
+    return Usage(mean=total / len(shares), total=total, units=len(shares), busiest=max(shares))
+
+
+def _pooled(share: float, threads: int) -> Usage:
+    return Usage(mean=share, total=share * threads, units=threads, busiest=share)

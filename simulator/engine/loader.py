@@ -1,0 +1,168 @@
+"""A rank's loader at work: assignment, prefetch credits, delivery in order, one receiver.
+
+The rules are those of torch.utils.data.DataLoader (torch 2.13, `dataloader.py` and
+`_utils/worker.py`): whole batches go to workers round robin, one new batch is asked for when one
+is returned, batches are returned in order, and one thread receives them all. Loaders with
+threads instead of processes are a crew of one maker with several threads (`Loader.crew`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from itertools import cycle
+from typing import Generic, TypeAlias, TypeVar
+
+from simpy import Environment, Event
+
+from simulator.engine.supply import Supply
+from simulator.workload.loader import Crew
+
+Steps: TypeAlias = Generator[Event, object, None]
+T = TypeVar("T")
+
+
+class Mailbox(Generic[T]):
+    """An unbounded queue with one reader."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._items: deque[T] = deque()
+        self._wanted: Event | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: T) -> None:
+        """Add an item and wake the reader."""
+        self._items.append(item)
+        if self._wanted is not None:
+            self._wanted.succeed()
+            self._wanted = None
+
+    def get(self) -> Generator[Event, object, T]:
+        """Wait for the oldest item and take it."""
+        if not self._items:
+            self._wanted = Event(self._env)
+            yield self._wanted
+        return self._items.popleft()
+
+
+class RankLoader:
+    """Makes one rank's batches of one epoch.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    crew : Crew
+        The loader's rules.
+    supply : Supply
+        The epoch's batches.
+    make : callable
+        Steps a worker goes through for a batch: ``make(worker, batch)``.
+    receive : callable
+        Steps of taking a finished batch over: ``receive(batch)``.
+    receiver_thread : bool
+        A thread of its own receives (pinning does); else the trainer's thread.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a loader
+        self,
+        env: Environment,
+        crew: Crew,
+        supply: Supply,
+        make: Callable[[int, int], Steps],
+        receive: Callable[[int], Steps],
+        *,
+        receiver_thread: bool,
+    ) -> None:
+        self._env = env
+        self._crew = crew
+        self._supply = supply
+        self._make = make
+        self._receive = receive
+        self._queues: list[Mailbox[int]] = [Mailbox(env) for _ in range(crew.makers)]
+        self._held = [0] * crew.makers
+        self._turn = cycle(range(crew.makers))
+        self._finished: Mailbox[tuple[int, int]] = Mailbox(env)
+        self._received: Mailbox[int] = Mailbox(env)
+        self._stash: set[int] = set()
+        self._receiver_thread = receiver_thread
+        self._inline = 0
+        self.issued = 0
+
+    @property
+    def ready(self) -> int:
+        """Finished batches that wait to be taken."""
+        return len(self._finished) + len(self._received) + len(self._stash)
+
+    def start(self) -> None:
+        """Start workers and receiver, and ask for the first batches."""
+        for worker in range(self._crew.makers):
+            self._env.process(self._work(worker))
+        if self._receiver_thread and self._crew.makers:
+            self._env.process(self._keep_receiving())
+        for _ in range(self._crew.credits if self._crew.makers else 0):
+            self._issue()
+
+    def next_batch(self, wanted: int) -> Generator[Event, object, int]:
+        """Wait for the next batch and take it; without workers, make it here and now.
+
+        Parameters
+        ----------
+        wanted : int
+            Number of the batch whose turn it is; any finished one will do out of order.
+        """
+        if not self._crew.makers:
+            self.issued = wanted + 1
+            yield from self._make(0, wanted)
+            yield from self._receive(wanted)
+            return wanted
+        while not (wanted in self._stash or (self._stash and not self._crew.in_order)):
+            yield from self._take_one()
+        batch = wanted if self._crew.in_order else self._stash.pop()
+        self._stash.discard(batch)
+        self._issue()
+        return batch
+
+    def _take_one(self) -> Steps:
+        if self._receiver_thread:
+            self._stash.add((yield from self._received.get()))
+            return
+        batch, worker = yield from self._finished.get()
+        self._held[worker] -= 1
+        yield from self._receive(batch)
+        self._stash.add(batch)
+
+    def _keep_receiving(self) -> Steps:
+        while True:
+            batch, worker = yield from self._finished.get()
+            self._held[worker] -= 1
+            yield from self._receive(batch)
+            self._received.put(batch)
+
+    def _work(self, worker: int) -> Steps:
+        while True:
+            batch = yield from self._queues[worker].get()
+            yield from self._make(worker, batch)
+            self._finished.put((batch, worker))
+
+    def _issue(self) -> None:
+        if not self._supply.has(self.issued):
+            return
+        worker = self._next_worker()
+        self._held[worker] += 1
+        self._queues[worker].put(self.issued)
+        self.issued += 1
+
+    def _next_worker(self) -> int:
+        worker = next(self._turn)
+        if self._crew.static:
+            return worker
+        most = self._crew.credits // self._crew.makers
+        for _ in range(self._crew.makers):
+            if self._held[worker] < most:
+                break
+            worker = next(self._turn)
+        return worker

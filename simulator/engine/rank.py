@@ -1,0 +1,276 @@
+"""One training process: its main thread, its device and its communication stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from simpy import Environment, Event
+
+from simulator.engine.barrier import Barrier
+from simulator.engine.loader import Mailbox, RankLoader, Steps
+from simulator.engine.machine import Task
+from simulator.engine.supply import Supply
+
+RUN_AHEAD = 2
+"""Batches handed to the device and not finished, the running one included, when the program
+does not wait for the device: enough to hide the next batch, as a launch queue of about a
+thousand kernels holds one to three steps of a common model."""
+
+Note = Callable[[str, str, float, int], None]
+"""Told (track, name, start time, step) of a piece of work that ends now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one batch of one rank asks of the machine, ready to be carried out."""
+
+    copy: Sequence[Task]
+    forward: Sequence[Task]
+    backward: Sequence[Task]
+    update: Sequence[Task]
+    reduce: Sequence[Task]
+    result: Sequence[Task]
+    bucket_shares: Sequence[float]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Where a rank's device spent its time so far [s]; the parts add up to the time passed."""
+
+    data_stall: float = 0.0
+    h2d: float = 0.0
+    compute: float = 0.0
+    communication: float = 0.0
+    other: float = 0.0
+    hidden_communication: float = 0.0
+
+    def totals(self) -> tuple[float, float, float, float, float, float]:
+        """All entries, in the order they are declared."""
+        return (
+            self.data_stall,
+            self.h2d,
+            self.compute,
+            self.communication,
+            self.other,
+            self.hidden_communication,
+        )
+
+
+@dataclass(slots=True)
+class _Item:
+    batch: int
+    share: float
+    step: int
+    closes_step: bool
+    copied: Event
+    done: Event
+
+
+@dataclass(slots=True)
+class _Bucket:
+    task_share: float
+    finished: Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How the program drives its device."""
+
+    accumulation: int
+    copies_beside_compute: bool
+    waits_each_step: bool
+    start_delay: float
+
+
+class Rank:
+    """Simulates one rank over one epoch.
+
+    Parameters
+    ----------
+    env, index : Environment, int
+        The clock, and which rank this is.
+    loader, supply, work, rules : RankLoader, Supply, Work, Rules
+        Where batches come from, which there are, what each costs, how the program runs.
+    barriers : pair of Barrier or None
+        Where ranks meet before and after each bucket's all-reduce; None with a single rank.
+    on_step, note : callable
+        Told of the end of each step (rank, step), and of each piece of work for a trace.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a rank
+        self,
+        env: Environment,
+        index: int,
+        *,
+        loader: RankLoader,
+        supply: Supply,
+        work: Work,
+        rules: Rules,
+        barriers: tuple[Barrier, Barrier] | None,
+        on_step: Callable[[int, int], None],
+        note: Note | None,
+    ) -> None:
+        self._env = env
+        self.index = index
+        self.loader = loader
+        self._supply = supply
+        self._work = work
+        self._rules = rules
+        self._barriers = barriers
+        self._on_step = on_step
+        self._note = note
+        self._device: Mailbox[_Item | None] = Mailbox(env)
+        self._copies: Mailbox[_Item] = Mailbox(env)
+        self._buckets: Mailbox[_Bucket] = Mailbox(env)
+        self._reducing = 0.0
+        self._reducing_since: float | None = None
+        self._slots = RUN_AHEAD
+        self._slot_free: Event | None = None
+        self.ledger = Ledger()
+        self.finished = Event(env)
+
+    def start(self) -> None:
+        """Start the main thread, the device and its streams."""
+        self._env.process(self._main())
+        self._env.process(self._run_device())
+        if self._rules.copies_beside_compute:
+            self._env.process(self._run_copies())
+        if self._barriers is not None:
+            self._env.process(self._run_reductions(self._barriers))
+
+    def _main(self) -> Steps:
+        if self._rules.start_delay:
+            yield self._env.timeout(self._rules.start_delay)
+        self.loader.start()
+        taken = 0
+        while self._supply.has(taken):
+            batch = yield from self.loader.next_batch(taken)
+            item = self._hand_over(batch, taken)
+            taken += 1
+            while self._slots == 0:
+                self._slot_free = Event(self._env)
+                yield self._slot_free
+            if not self._rules.copies_beside_compute:
+                yield item.copied
+            if self._rules.waits_each_step and item.closes_step:
+                yield item.done
+        self._device.put(None)
+
+    def _hand_over(self, batch: int, taken: int) -> _Item:
+        step = taken // self._rules.accumulation
+        fills = (taken + 1) % self._rules.accumulation == 0
+        item = _Item(
+            batch=batch,
+            share=self._supply.share(batch),
+            step=step,
+            closes_step=fills or not self._supply.has(taken + 1),
+            copied=Event(self._env),
+            done=Event(self._env),
+        )
+        self._slots -= 1
+        if self._rules.copies_beside_compute:
+            self._copies.put(item)
+        self._device.put(item)
+        return item
+
+    def _run_copies(self) -> Steps:
+        while True:
+            item = yield from self._copies.get()
+            started = self._env.now
+            for task in self._work.copy:
+                yield task(item.share)
+            self._tell("h2d", started, item.step, "copy")
+            item.copied.succeed()
+
+    def _run_device(self) -> Steps:
+        while True:
+            started = self._env.now
+            item = yield from self._device.get()
+            if item is None:
+                break
+            self.ledger.data_stall += self._env.now - started
+            yield from self._copy_in(item)
+            yield from self._compute(item)
+            yield from self._copy_out(item)
+            self._slots += 1
+            if self._slot_free is not None and not self._slot_free.triggered:
+                self._slot_free.succeed()
+            item.done.succeed()
+            if item.closes_step:
+                self._on_step(self.index, item.step)
+        self.finished.succeed()
+
+    def _copy_in(self, item: _Item) -> Steps:
+        started = self._env.now
+        if self._rules.copies_beside_compute:
+            if not item.copied.processed:
+                yield item.copied
+        else:
+            for task in self._work.copy:
+                yield task(item.share)
+            self._tell("h2d", started, item.step, "copy")
+            item.copied.succeed()
+        self.ledger.h2d += self._env.now - started
+
+    def _compute(self, item: _Item) -> Steps:
+        yield from self._run("forward", self._work.forward, item.share, item.step)
+        if not item.closes_step or self._barriers is None:
+            yield from self._run("backward", self._work.backward, item.share, item.step)
+        else:
+            yield from self._backward_with_reductions(item)
+        if item.closes_step:
+            yield from self._run("optimizer", self._work.update, 1.0, item.step)
+
+    def _run(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
+        started = self._env.now
+        for task in tasks:
+            yield task(share)
+        self.ledger.compute += self._env.now - started
+        self._tell(name, started, step, "compute")
+
+    def _backward_with_reductions(self, item: _Item) -> Steps:
+        last: _Bucket | None = None
+        for share in self._work.bucket_shares:
+            yield from self._run("backward", self._work.backward, item.share * share, item.step)
+            last = _Bucket(task_share=share, finished=Event(self._env))
+            self._buckets.put(last)
+        started, reduced = self._env.now, self._time_reducing()
+        if last is not None:
+            yield last.finished
+        exposed = self._time_reducing() - reduced
+        waited = self._env.now - started
+        self.ledger.communication += exposed
+        self.ledger.other += waited - exposed
+        self.ledger.hidden_communication -= exposed
+
+    def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
+        before, after = barriers
+        while True:
+            bucket = yield from self._buckets.get()
+            yield before.wait()
+            started = self._reducing_since = self._env.now
+            for task in self._work.reduce:
+                yield task(bucket.task_share)
+            yield after.wait()
+            self._reducing_since = None
+            self._reducing += self._env.now - started
+            self.ledger.hidden_communication += self._env.now - started
+            self._tell("all-reduce", started, -1, "communication")
+            bucket.finished.succeed()
+
+    def _time_reducing(self) -> float:
+        running = self._reducing_since
+        return self._reducing + (0.0 if running is None else self._env.now - running)
+
+    def _copy_out(self, item: _Item) -> Steps:
+        started = self._env.now
+        for task in self._work.result:
+            yield task(item.share)
+        if self._work.result:
+            self._tell("d2h", started, item.step, "copy back")
+        self.ledger.other += self._env.now - started
+
+    def _tell(self, name: str, started: float, step: int, track: str) -> None:
+        if self._note is not None and self._env.now > started:
+            self._note(f"rank {self.index} {track}", name, started, step)

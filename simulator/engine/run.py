@@ -1,0 +1,135 @@
+"""Simulate a scenario's job: a cold epoch, a warm one, and the run composed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from simulator.engine import compose
+from simulator.engine.epoch import Epoch, Plan, run_epoch
+from simulator.loads import pressures
+from simulator.plant import Plant
+from simulator.results import Timing, Trace
+from simulator.run_length import Extras, Lengths, worker_start
+from simulator.scenario import Scenario
+from simulator.stages.base import Phase, Resource, StageDemands
+from simulator.units import PerSecond, Seconds
+
+LOG_EVERY = 10
+"""Steps between lines of the training log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How much to simulate.
+
+    `most_steps` of an epoch are simulated if it never gets steady; `replay` simulates every
+    step of every epoch kind and stops nowhere.
+    """
+
+    seed: int = 0
+    most_steps: int = 600
+    replay: bool = False
+    trace: bool = False
+    progress: Callable[[int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is simulated: the scenario, its units, demands (cold and warm) and lengths."""
+
+    scenario: Scenario
+    plant: Plant
+    demands: Mapping[Phase, tuple[StageDemands, ...]]
+    lengths: Lengths
+    extras: Extras
+
+
+def solve(question: Question, options: Options) -> Timing:
+    """Simulate the run.
+
+    Parameters
+    ----------
+    question : Question
+        What is run, on what.
+    options : Options
+        Seed and limits.
+
+    Returns
+    -------
+    Timing
+        Steady steps, epochs, the whole run, utilization and bottleneck.
+    """
+    lengths, extras = question.lengths, question.extras
+    cold = _simulate(question, Phase.COLD, options)
+    again = lengths.epochs > 1.0 and question.demands[Phase.WARM] != question.demands[Phase.COLD]
+    warm = _simulate(question, Phase.WARM, options) if again else cold
+    first_epoch = compose.epoch_time(cold, lengths.steps)
+    epoch = _later_epoch(question, warm, start=0.0 if again else worker_start(question.scenario))
+    step = compose.distribution(warm, extras.per_step)
+    parts, communication = compose.split(warm, step.mean, extras.per_step)
+    used = compose.usage(warm, question.plant, step.mean / warm.mean_step)
+    limits = list(pressures(question.scenario, question.plant, question.demands[_phase(again)]))
+    train = question.scenario.job.train
+    samples = train.batch_size * train.accumulation * question.plant.ranks
+    gpu = used.get(Resource.GPU)
+    return Timing(
+        step_time=step,
+        first_step=cold.ends[0],
+        epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
+        + extras.per_step * lengths.steps,
+        first_epoch_time=first_epoch + extras.per_step * lengths.steps,
+        total_time=compose.total_time(first_epoch, epoch, lengths, extras),
+        throughput=samples / step.mean,
+        split=parts,
+        communication=communication,
+        usage=used,
+        bottleneck=limits[0],
+        next_bottleneck=limits[1] if len(limits) > 1 else None,
+        accelerator_utilization=None if gpu is None else gpu.mean,
+        half_width=warm.half_width,
+        simulated_steps=len(cold.ends) + (len(warm.ends) if again else 0),
+        step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
+        intervals=_log(cold, samples),
+        trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
+        if options.trace
+        else None,
+    )
+
+
+def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
+    return Phase.WARM if again else Phase.COLD
+
+
+def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
+    loader = question.scenario.job.loader
+    starts = phase is Phase.COLD or loader.crew.restarts
+    plan = Plan(
+        batches=question.lengths.batches,
+        last_share=question.lengths.last_share,
+        start_delay=worker_start(question.scenario) if starts else 0.0,
+        most_steps=options.most_steps,
+        replay=options.replay,
+        trace=options.trace,
+        progress=options.progress,
+    )
+    return run_epoch(question.scenario, question.plant, question.demands[phase], plan, options.seed)
+
+
+def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
+    """Time of an epoch after the first [s]; `start` is in `epoch` but may not come again."""
+    steps = question.lengths.steps
+    crew = question.scenario.job.loader.crew
+    if crew.crosses_epochs:
+        return steps * epoch.mean_step
+    return compose.epoch_time(epoch, steps) - (0.0 if crew.restarts else start)
+
+
+def _log(epoch: Epoch, samples: float) -> tuple[tuple[Seconds, PerSecond], ...]:
+    ends = epoch.ends[LOG_EVERY - 1 :: LOG_EVERY]
+    starts = (0.0, *ends)
+    return tuple(
+        (end, LOG_EVERY * samples / (end - start))
+        for start, end in zip(starts, ends, strict=False)
+        if end > start
+    )

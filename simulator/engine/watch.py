@@ -1,0 +1,110 @@
+"""When a run is steady: its steps repeat, or their mean is known well enough.
+
+A deterministic run is steady when step times *and* the batches waiting in each rank's loader
+repeat with some period for several periods. Looking at the waiting batches too tells a steady run
+from one that is slowly eating the batches made ahead. A random run ends when the
+95% confidence interval of the mean step, from batch means [1]_, is narrow enough.
+
+References
+----------
+.. [1] A. M. Law, "Simulation Modeling and Analysis", 5th ed., 2015, section 9.5.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+SAME = 1e-9
+"""Relative difference under which two step times are the same."""
+
+LONGEST_PERIOD = 256
+REPEATS = 3
+LEAST_WINDOW = 24
+CHECK_EVERY = 8
+BATCHES = 16
+PRECISION = 0.005
+"""Relative half-width of the mean step at which a random run may end."""
+
+STUDENT_T = 2.131
+"""97.5% quantile of Student's t with 15 degrees of freedom (16 batch means)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """The steady window: the last `window` steps, which hold whole periods of `period` steps."""
+
+    period: int
+    window: int
+    half_width: float = 0.0
+
+
+def find_period(durations: Sequence[float], waiting: Sequence[object]) -> Steady | None:
+    """Find the shortest period with which the last steps repeat.
+
+    Parameters
+    ----------
+    durations : sequence of float
+        Step times so far [s].
+    waiting : sequence
+        What was in the loaders' queues at the end of each step.
+
+    Returns
+    -------
+    Steady or None
+        None as long as nothing repeats `REPEATS` times over `LEAST_WINDOW` steps.
+    """
+    steps = len(durations)
+    slack = SAME * max(fmean(durations[-LEAST_WINDOW:]), 1e-300) if steps else 0.0
+    for period in range(1, min(LONGEST_PERIOD, steps // (REPEATS + 1)) + 1):
+        periods = max(REPEATS, math.ceil(LEAST_WINDOW / period))
+        window = period * periods
+        if window + period > steps:
+            continue
+        if _repeats(durations, waiting, period, window, slack):
+            return Steady(period=period, window=window)
+    return None
+
+
+def _repeats(
+    durations: Sequence[float],
+    waiting: Sequence[object],
+    period: int,
+    window: int,
+    slack: float,
+) -> bool:
+    last = len(durations) - 1
+    return all(
+        abs(durations[last - i] - durations[last - i - period]) <= slack
+        and waiting[last - i] == waiting[last - i - period]
+        for i in range(window)
+    )
+
+
+def batch_means(durations: Sequence[float]) -> float:
+    """95% half-width of the mean step time from 16 batch means [s]."""
+    size = len(durations) // BATCHES
+    if size == 0:
+        return math.inf
+    used = durations[-size * BATCHES :]
+    means = [fmean(used[i * size : (i + 1) * size]) for i in range(BATCHES)]
+    return STUDENT_T * stdev(means) / math.sqrt(BATCHES)
+
+
+def warm_up(steps: int, in_flight: int) -> int:
+    """Steps at the start that say nothing about the steady run: twice what is in flight."""
+    return min(2 * in_flight + 2, steps // 3)
+
+
+def known_well(durations: Sequence[float], in_flight: int) -> Steady | None:
+    """A steady window if the mean of a random run is known to `PRECISION`."""
+    first = warm_up(len(durations), in_flight)
+    kept = durations[first:]
+    if len(kept) < BATCHES * 4:
+        return None
+    half_width = batch_means(kept)
+    if half_width > PRECISION * fmean(kept):
+        return None
+    return Steady(period=1, window=len(kept), half_width=half_width)

@@ -1,0 +1,104 @@
+"""How long a run is: batches, steps and epochs, and what is composed beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulator.equations.step import iterations_per_epoch
+from simulator.loads import alone, pressures
+from simulator.plant import Plant
+from simulator.scenario import Scenario
+from simulator.stages import CHECKPOINTING
+from simulator.stages.base import Phase, StageDemands, ask
+from simulator.units import Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Batches of an epoch for each rank, its steps, and epochs (a fraction is allowed).
+
+    `last_share` is the size of the last batch as a share of a full one.
+    """
+
+    batches: int
+    steps: int
+    epochs: float
+    last_share: float = 1.0
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run."""
+        return max(1, round(self.steps * self.epochs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What is composed beside the epochs [s]: once a run, a step's share, once an epoch."""
+
+    once: Seconds = 0.0
+    per_step: Seconds = 0.0
+    per_epoch: Seconds = 0.0
+
+
+def lengths(scenario: Scenario) -> Lengths:
+    """Batches, steps and epochs of the scenario's job.
+
+    Every rank takes an equal share of the samples, padded to whole samples as
+    torch.utils.data.DistributedSampler does.
+    """
+    job = scenario.job
+    train, drop_last = job.train, job.loader.drop_last
+    own = -(-job.dataset.samples // scenario.ranks)
+    batches = max(1, int(iterations_per_epoch(own, train.batch_size, drop_last=drop_last)))
+    left = own - (batches - 1) * train.batch_size
+    return Lengths(
+        batches=batches,
+        steps=-(-batches // train.accumulation),
+        epochs=train.epochs,
+        last_share=min(1.0, left / train.batch_size),
+    )
+
+
+def worker_start(scenario: Scenario) -> Seconds:
+    """Time until all workers of a rank have started, one after another [s]."""
+    loader = scenario.job.loader
+    return loader.worker_start * loader.crew.makers
+
+
+TRAINING_ONLY = frozenset({"backward", "all-reduce", "optimizer"})
+"""Stages that a forward-only pass leaves out."""
+
+
+def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Extras:
+    """Start-up, checkpoints and evaluation passes, composed around the epochs.
+
+    An evaluation pass takes what its slowest resource takes; a checkpoint what rank 0 alone
+    needs to copy and write its state while all others wait.
+    """
+    train = scenario.job.train
+    return Extras(
+        once=train.start_up + train.shut_down,
+        per_step=_checkpoint_share(scenario, plant),
+        per_epoch=_evaluation(scenario, plant, warm),
+    )
+
+
+def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:
+    checkpointing = scenario.job.train.checkpointing
+    if checkpointing is None:
+        return 0.0
+    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
+    taken = sum(float(alone(plant, demand, 0)) for s in stages for demand in s.demands)
+    return taken / checkpointing.every_steps
+
+
+def _evaluation(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Seconds:
+    evaluation = scenario.job.train.evaluation
+    if evaluation is None:
+        return 0.0
+    forward = [stage for stage in stages if stage.stage not in TRAINING_ONLY]
+    slowest = max(pressures(scenario, plant, forward).values())
+    own = evaluation.samples / scenario.ranks / scenario.job.train.batch_size
+    per_batch = slowest / scenario.job.train.accumulation
+    return own * per_batch / evaluation.every_epochs

@@ -1,0 +1,54 @@
+"""Write model and optimizer state while training waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.equations.memory import state_bytes
+from simulator.precision import Precision
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.units import Real
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Rank 0 copies its state to the host and writes it to the store."""
+
+    name: str = "checkpoint"
+    actor: Actor = Actor.WRITER
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Bytes over PCIe, then to the store."""
+        if scenario.job.train.checkpointing is None or scenario.job.model is None:
+            return ()
+        state = checkpoint_bytes(scenario)
+        write = Demand(
+            resource=Resource.STORAGE,
+            path=Path.HOST_TO_STORE,
+            amount=state,
+            latency=scenario.cluster.trainers.storage.write_latency,
+            equation="parameters x (weight + optimizer state)",
+            inputs={"state [B]": state},
+        )
+        host = scenario.cluster.trainers.host
+        if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
+            return (write,)
+        down = Demand(
+            resource=Resource.PCIE,
+            path=Path.DEVICE_TO_HOST,
+            amount=state,
+            latency=host.host_link.latency,
+            equation="parameters x (weight + optimizer state)",
+            inputs={"state [B]": state},
+        )
+        return (down, write)
+
+
+def checkpoint_bytes(scenario: Scenario) -> Real:
+    """Bytes of one checkpoint [B]: weights and optimizer state, in fp32."""
+    model = scenario.job.model
+    if model is None:
+        return 0.0
+    full = Precision.FP32.bytes_per_element
+    return model.parameters * (full + state_bytes(scenario.job.train.optimizer, full))

@@ -1,0 +1,53 @@
+"""Copy a batch from host memory to the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.units import Real
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The device's copy engine moves the batch over PCIe."""
+
+    name: str = "copy"
+    actor: Actor = Actor.COPY_ENGINE
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Bytes over the way from host memory to the device; none where memory is unified."""
+        host = scenario.cluster.trainers.host
+        if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
+            return ()
+        pinned = scenario.job.loader.pin_memory
+        link = host.host_link
+        return (
+            Demand(
+                resource=Resource.PCIE,
+                path=Path.HOST_TO_DEVICE,
+                amount=batch_bytes(scenario),
+                ceiling=None if pinned else link.pageable,
+                latency=link.latency,
+                equation="batch_size x bytes per sample on the device",
+                inputs={
+                    "batch_size": scenario.job.train.batch_size,
+                    "bytes per sample [B]": sample_bytes(scenario),
+                    "link rate [B/s]": link.rate,
+                },
+            ),
+        )
+
+
+def sample_bytes(scenario: Scenario) -> Real:
+    """Bytes of one sample as the device takes it [B]: as preprocessed, else as the model says."""
+    job = scenario.job
+    if job.preprocessing.output_bytes:
+        return job.preprocessing.output_bytes
+    return 0.0 if job.model is None else job.model.input_bytes
+
+
+def batch_bytes(scenario: Scenario) -> Real:
+    """Bytes of one batch as the device takes it [B]."""
+    return scenario.job.train.batch_size * sample_bytes(scenario)

@@ -1,0 +1,34 @@
+"""Copy results of a batch (losses, predictions) back to host memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The device's other copy engine moves results over PCIe."""
+
+    name: str = "result"
+    actor: Actor = Actor.RESULT_ENGINE
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Bytes over the way from the device to host memory."""
+        host = scenario.cluster.trainers.host
+        model = scenario.job.model
+        if host.gpu is None or host.gpu.unified_memory or host.host_link is None or model is None:
+            return ()
+        batch = scenario.job.train.batch_size
+        return (
+            Demand(
+                resource=Resource.PCIE,
+                path=Path.DEVICE_TO_HOST,
+                amount=batch * model.output_bytes,
+                latency=host.host_link.latency,
+                equation="batch_size x output_bytes",
+                inputs={"batch_size": batch, "output_bytes [B]": model.output_bytes},
+            ),
+        )
