@@ -1,12 +1,33 @@
-"""What a scenario takes of host RAM and device memory, item by item."""
+"""What a scenario takes of host RAM and device memory, item by item.
+
+Every default that is a figure stands here as a constant with its source; `assumptions` lists those
+that a scenario rests on. For a batch of candidates the items, totals and verdicts are arrays.
+
+What is not counted: memory-mapped model files, swap, other programs on the machine, and on the
+device whatever a library allocates beside the framework.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final, cast
 
-from simulator.units import Bytes
+import numpy as np
+
+from simulator.equations import host_memory, memory
+from simulator.hardware.gpu import Stack
+from simulator.provenance import Assumption, Source
+from simulator.scenario import Scenario
+from simulator.units import BYTE, Bytes, Real, parse, show
+from simulator.workload.dataset import CachePolicy
+from simulator.workload.loader import LoaderKind
+from simulator.workload.models import Model
+from simulator.workload.train import Mode, Recompute, Train
+
+UNCERTAIN: Final = 0.05
+"""Part of the capacity, above and below it, within which a fit is not decided."""
 
 
 class Verdict(StrEnum):
@@ -44,3 +65,304 @@ class MemoryFit:
     def total(self) -> Bytes:
         """Sum of the items [B]."""
         return sum(self.items.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A figure that applies where the scenario states none."""
+
+    what: str
+    amount: float
+    source: Source
+
+    @property
+    def assumption(self) -> Assumption:
+        """The figure as a prediction lists it: sizes with their unit, shares in percent."""
+        value = f"{self.amount:.0%}" if self.amount < 1.0 else show(self.amount, BYTE)
+        return Assumption(what=self.what, value=value, source=self.source)
+
+
+_MEASURED_HERE: Final = "measured by this project, Linux, Python 3.11"
+_PERFORMANCE_NOTES: Final = "stas00/ml-engineering@744d01e training/performance/README.md"
+
+OPERATING_SYSTEM: Final = Default(
+    what="RAM of the operating system and its services",
+    amount=parse("2 GB", BYTE),
+    source=Source(reference="a guess for a server without desktop", date="2026", verified=False),
+)
+CPU_PROCESS: Final = Default(
+    what="RAM of the framework in a process without GPU",
+    amount=parse("218 MB", BYTE),
+    source=Source(reference=f"{_MEASURED_HERE}: RSS with torch 2.13 (CPU)", date="2026-11-21"),
+)
+GPU_PROCESS: Final = Default(
+    what="RAM of the framework in a process with a GPU, per rank",
+    amount=parse("526 MB", BYTE) + parse("1.2 GB", BYTE),
+    source=Source(
+        reference=f"{_MEASURED_HERE}: RSS with torch 2.15+cu132, 526 MB; first CUDA use adds "
+        "1.2 GB: pytorch/pytorch issue 106511 (2023)",
+        date="2026-11-21",
+    ),
+)
+WORKER: Final = Default(
+    what="private RAM of a forked loader worker (spawn or forkserver: near 300 MB)",
+    amount=parse("40 MB", BYTE),
+    source=Source(
+        reference=f"{_MEASURED_HERE}: PSS added per worker of a torch 2.13 DataLoader over 2,000 "
+        "JPEGs, 18 to 40 MB; data set objects that become private come on top",
+        date="2026-11-21",
+    ),
+)
+CONTEXT: Final = Default(
+    what="GPU memory of the context and its kernels, per process",
+    amount=parse("0.9 GiB", BYTE),
+    source=Source(
+        reference=f"{_PERFORMANCE_NOTES}: A100 80 GB, torch 1.13 to 2.1, all kernels loaded "
+        "(0.47 GiB when loaded lazily; V100 with CUDA 11.2: 1.3 GiB)",
+        date="2026-08",
+    ),
+)
+COLLECTIVE_BUFFERS: Final = Default(
+    what="GPU memory of the collectives' buffers, several ranks",
+    amount=parse("688 MB", BYTE),
+    source=Source(reference="NVIDIA/nccl issue 964: 4 A100 over NVLink", date="undated"),
+)
+WORKSPACE: Final = Default(
+    what="GPU memory of the matrix library's workspace",
+    amount=parse("32 MiB", BYTE),
+    source=Source(
+        reference="pytorch aten/src/ATen/cuda/CublasHandlePool.cpp, torch 2.13: 32 MiB from sm_90 "
+        "on, 8.1 MiB before",
+        date="2026",
+    ),
+)
+FRAGMENTATION: Final = Default(
+    what="GPU memory the allocator cannot use, as a share of activations",
+    amount=0.15,
+    source=Source(
+        reference="GMLake, https://arxiv.org/abs/2401.08156, abstract: 15% on average over eight "
+        "language models, at most 33%",
+        date="2024",
+    ),
+)
+_CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
+
+
+def verdict(total: Real, capacity: Real) -> Verdict:
+    """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates."""
+    ratio = np.asarray(total / capacity)
+    bands = [ratio < 1.0 - UNCERTAIN, ratio <= 1.0 + UNCERTAIN]
+    words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
+    return Verdict(str(words)) if words.ndim == 0 else cast("Verdict", words)
+
+
+def sample_bytes(scenario: Scenario) -> Real:
+    """Bytes of one sample as handed over and copied [B]: as stated, else as the model takes it."""
+    job = scenario.job
+    of_model = 0.0 if job.model is None else job.model.input_bytes
+    stated = job.preprocessing.output_bytes
+    size: Real = np.where(np.asarray(stated) > 0.0, stated, of_model)[()]
+    return size
+
+
+def batch_bytes(scenario: Scenario) -> Real:
+    """Bytes of one batch of one rank as handed over and copied [B]."""
+    return memory.tensor_bytes(scenario.job.train.batch_size, sample_bytes(scenario))
+
+
+def weight_width(train: Train) -> Bytes:
+    """Bytes a stored weight takes, and the gradient and each optimizer state beside it [B]."""
+    return memory.FULL_PRECISION if train.mixed else train.precision.bytes_per_element
+
+
+def checkpoint_bytes(scenario: Scenario) -> Real:
+    """Bytes of a checkpoint: weights and optimizer state as stored [B]; 0 without a model."""
+    job = scenario.job
+    if job.model is None:
+        return 0.0
+    width = weight_width(job.train)
+    kept = width + memory.state_bytes(job.train.optimizer, width)
+    return memory.tensor_bytes(job.model.parameters, kept)
+
+
+def host_ram(scenario: Scenario) -> HostRam:
+    """RAM that one training machine needs, item by item.
+
+    Returns
+    -------
+    HostRam
+        Items in bytes. The rule of thumb counts the memory of the GPUs in use, none where it is
+        the host's own.
+    """
+    group = scenario.cluster.trainers
+    system, application = _system_bytes(scenario), _application_bytes(scenario)
+    items: dict[str, Real] = {
+        "operating_system": system,
+        "application": application,
+        "workers": _worker_bytes(scenario),
+        **_batch_items(scenario),
+    }
+    if scenario.job.dataset.cache_policy is CachePolicy.PRELOADED:
+        items["dataset"] = scenario.job.dataset.total_bytes
+    gpu = group.host.gpu
+    of_gpus = 0.0
+    if gpu is None or gpu.unified_memory:
+        items["model"] = scenario.ranks_per_host * sum(_device_items(scenario).values(), 0.0)
+    else:
+        of_gpus = group.gpus_per_host * gpu.memory
+    return HostRam(
+        items=_for_result(items),
+        capacity=group.host.ram,
+        rule_of_thumb=cast("Bytes", host_memory.rule_of_thumb(of_gpus, system, application)),
+        verdict=verdict(sum(items.values(), 0.0), group.host.ram),
+    )
+
+
+def page_cache_bytes(scenario: Scenario) -> Real:
+    """RAM of one machine that the page cache can use [B]: as stated, else what is left."""
+    stated = scenario.job.memory.page_cache
+    if stated is not None:
+        return stated
+    ram = host_ram(scenario)
+    return host_memory.memory_left(ram.capacity, ram.total)
+
+
+def paging_warning(ram: HostRam) -> str | None:
+    """What to warn of where RAM is short; None where it is not."""
+    if ram.total > ram.capacity:
+        needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
+        return f"host RAM is short: {needed} needed, {there} there; expect paging or failure"
+    if ram.capacity < ram.rule_of_thumb:
+        asked, there = show(ram.rule_of_thumb, BYTE), show(ram.capacity, BYTE)
+        return (
+            f"host RAM ({there}) is below the rule of thumb ({asked}: GPU memory + operating "
+            "system + application); paging is a risk"
+        )
+    return None
+
+
+def memory_fit(scenario: Scenario) -> MemoryFit | None:
+    """Memory that the job needs on one device; None without a device or a model to put there."""
+    gpu = scenario.cluster.trainers.host.gpu
+    items = _device_items(scenario)
+    if gpu is None or not items:
+        return None
+    total = sum(items.values(), 0.0)
+    return MemoryFit(
+        items=_for_result(items), capacity=gpu.memory, verdict=verdict(total, gpu.memory)
+    )
+
+
+def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
+    """The defaults of this module that the scenario's footprint rests on."""
+    return tuple(default.assumption for default in _defaults(scenario))
+
+
+def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
+    """Results are written for one candidate; those of a batch hold arrays in the same places."""
+    return cast("Mapping[str, Bytes]", items)
+
+
+def _system_bytes(scenario: Scenario) -> Bytes:
+    stated = scenario.job.memory.operating_system
+    return OPERATING_SYSTEM.amount if stated is None else stated
+
+
+def _process(scenario: Scenario) -> Default:
+    return CPU_PROCESS if scenario.cluster.trainers.host.gpu is None else GPU_PROCESS
+
+
+def _application_bytes(scenario: Scenario) -> Bytes:
+    stated = scenario.job.memory.application
+    return scenario.ranks_per_host * _process(scenario).amount if stated is None else stated
+
+
+def _has_processes(scenario: Scenario) -> bool:
+    return scenario.job.loader.kind is LoaderKind.PYTORCH
+
+
+def _worker_bytes(scenario: Scenario) -> Real:
+    if not _has_processes(scenario):
+        return 0.0
+    loader = scenario.job.loader
+    stated = loader.worker_memory
+    each = np.where(np.asarray(stated) > 0.0, stated, WORKER.amount)[()]
+    return host_memory.workers_bytes(scenario.ranks_per_host, loader.workers, each)
+
+
+def _batch_items(scenario: Scenario) -> dict[str, Real]:
+    loader = scenario.job.loader
+    sharers = loader.workers if _has_processes(scenario) else 1
+    batches = host_memory.batches_in_flight(loader.prefetch, sharers)
+    batch, ranks = batch_bytes(scenario), scenario.ranks_per_host
+    items = {"batches_in_flight": host_memory.in_flight_bytes(batches, batch, ranks)}
+    if loader.pin_memory:
+        block = host_memory.pinned_block_bytes(batch)
+        items["pinned_batches"] = host_memory.in_flight_bytes(batches, block, ranks)
+    return items
+
+
+def _device_items(scenario: Scenario) -> dict[str, Real]:
+    job = scenario.job
+    if job.model is None or job.mode is Mode.PREPARE:
+        return {}
+    training = job.mode is Mode.TRAIN
+    copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
+    items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
+    # a forward pass holds one layer at a time; keeping every layer's input as well is the
+    # nearest figure a model gives, and an upper bound
+    recompute = job.train.recompute if training else Recompute.FULL
+    activations = job.model.activation_bytes(job.train.batch_size, job.train.precision, recompute)
+    items |= {"activations": activations, "input_batches": copies * batch_bytes(scenario)}
+    return items | _overhead_items(scenario, activations)
+
+
+def _weight_items(model: Model, train: Train) -> dict[str, Real]:
+    width = train.precision.bytes_per_element
+    return {"parameters": memory.tensor_bytes(model.parameters, width)}
+
+
+def _state_items(model: Model, train: Train) -> dict[str, Real]:
+    width, narrow = weight_width(train), train.precision.bytes_per_element
+    state = memory.state_bytes(train.optimizer, width)
+    items = {
+        "parameters": memory.tensor_bytes(model.parameters, width),
+        "gradients": memory.tensor_bytes(model.dense_parameters, width),
+        "optimizer": memory.tensor_bytes(model.parameters, state),
+    }
+    if train.mixed and narrow < width:
+        items["parameter_copy"] = memory.tensor_bytes(model.dense_parameters, narrow)
+    return items
+
+
+def _overhead_items(scenario: Scenario, activations: Real) -> dict[str, Real]:
+    gpu = scenario.cluster.trainers.host.gpu
+    job = scenario.job
+    items: dict[str, Real] = {}
+    if job.model is not None and job.mode is Mode.TRAIN and scenario.ranks > 1:
+        gradients = memory.tensor_bytes(job.model.dense_parameters, weight_width(job.train))
+        items["gradient_buckets"] = memory.bucket_copy_bytes(gradients, scenario.ranks)
+    if gpu is None or gpu.stack not in _CONTEXT_STACKS:
+        return items
+    if scenario.ranks > 1 and job.mode is Mode.TRAIN:
+        items["collective_buffers"] = COLLECTIVE_BUFFERS.amount
+    items["context"] = CONTEXT.amount
+    items["workspace"] = WORKSPACE.amount
+    items["fragmentation"] = memory.fragmentation_bytes(activations, FRAGMENTATION.amount)
+    return items
+
+
+def _defaults(scenario: Scenario) -> list[Default]:
+    stated, loader = scenario.job.memory, scenario.job.loader
+    items = _device_items(scenario)
+    forks = _has_processes(scenario) and loader.workers > 0
+    applies = (
+        (OPERATING_SYSTEM, stated.operating_system is None),
+        (_process(scenario), stated.application is None),
+        (WORKER, forks and not np.any(loader.worker_memory)),
+        (CONTEXT, "context" in items),
+        (COLLECTIVE_BUFFERS, "collective_buffers" in items),
+        (WORKSPACE, "workspace" in items),
+        (FRAGMENTATION, "fragmentation" in items),
+    )
+    return [default for default, used in applies if used]
