@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -272,6 +272,19 @@ def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:
         return None
     fields = owner.model_fields.items()
     return next((info for name, info in fields if (info.alias or name) == path[-1]), None)
+
+
+def is_text(model: type[BaseModel], path: KeyPath) -> bool:
+    """Whether free text belongs at `path`."""
+    info = field_at(model, path)
+    return info is not None and (info.annotation is str or _holds_text(info.annotation))
+
+
+def _holds_text(annotation: object) -> bool:
+    inner = get_args(annotation)
+    return get_origin(annotation) is not list and any(
+        argument is str or _holds_text(argument) for argument in inner
+    )
 
 
 def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

@@ -50,7 +50,7 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except FileNotFoundError:
-        fail(origin, "does not exist", hint=_neighbour(path))
+        fail(origin, "does not exist", hint=neighbour(path))
     except PermissionError:
         fail(origin, "cannot be read: permission denied")
     except (OSError, ValueError) as error:
@@ -59,7 +59,8 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def _neighbour(path: Path) -> str | None:
+def neighbour(path: Path) -> str | None:
+    """Advice on a file that doesn't exist: the nearest name beside it; None if none is close."""
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:

@@ -1,0 +1,107 @@
+"""Figures that stand in for what a scenario leaves out, each with where it came from.
+
+Every one that is used is listed among the assumptions of the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from simulator import units
+from simulator.provenance import Assumption, Source
+
+_MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A figure for a key that is left out."""
+
+    key: str
+    what: str
+    text: str
+    unit: units.Unit
+    source: Source
+
+    @property
+    def value(self) -> float:
+        """The figure in SI units."""
+        return units.parse(self.text, self.unit)
+
+    @property
+    def note(self) -> Assumption:
+        """What to tell the user."""
+        return Assumption(
+            what=f"{self.what} ({self.key} not given)", value=self.text, source=self.source
+        )
+
+
+WORKER_START: Final = Default(
+    key="input.worker_start",
+    what="time to start one worker process, one after another",
+    text="40 ms",
+    unit=units.SECOND,
+    source=Source(
+        reference=f"{_MEASURED_LOADER}: first batch 150-210 ms after the start of an epoch with 4 "
+        "forked workers and 20 ms a batch, against 26-29 ms with persistent workers; spawn and "
+        "forkserver, and large datasets, take longer",
+        date="2026-11",
+    ),
+)
+_RECEIVE: Final = Source(
+    reference=f"{_MEASURED_LOADER}: the main process takes a ready batch of 8, 32 or 64 images in "
+    "2.3, 3.3 or 4.3 ms; a small machine, so rather an upper estimate",
+    date="2026-11",
+)
+RECEIVE_PER_BATCH: Final = Default(
+    key="input.receive_per_batch",
+    what="CPU time of the main process (or pin thread) to take a batch from shared memory",
+    text="2.05 ms",
+    unit=units.SECOND,
+    source=_RECEIVE,
+)
+RECEIVE_PER_SAMPLE: Final = Default(
+    key="input.receive_per_sample",
+    what="the same for each sample in the batch",
+    text="0.036 ms",
+    unit=units.SECOND,
+    source=_RECEIVE,
+)
+RECEIVE_PIPED: Final = Default(
+    key="input.receive_per_sample",
+    what="CPU time of the main process to unpickle a sample that came through a pipe",
+    text="0.6 ms",
+    unit=units.SECOND,
+    source=Source(
+        reference="ternaus/imread_benchmark@f869db8, output/*_dataloader_results.json: with 8 "
+        "workers and lists of numpy images the main process takes 1,420 to 2,540 images/s, "
+        "depending on the platform, median 1,640",
+        date="2026",
+    ),
+)
+WORKER_MEMORY: Final = Default(
+    key="input.worker_memory",
+    what="memory a forked worker has to itself",
+    text="11 MB",
+    unit=units.BYTE,
+    source=Source(
+        reference="own measurement, private memory of forked DataLoader workers with 8 peers: "
+        "10-11 MB (torch 2.13.0 CPU); spawned ones 145 MB, 293 MB with a CUDA build; Python lists "
+        "in the dataset add their own size per worker",
+        date="2026-11",
+    ),
+)
+BUCKET_SIZE: Final = Default(
+    key="train.bucket_size",
+    what="size of a gradient bucket",
+    text="25 MiB",
+    unit=units.BYTE,
+    source=Source(
+        reference="torch.nn.parallel.DistributedDataParallel, default of bucket_cap_mb, "
+        "https://docs.pytorch.org/docs/stable/generated/"
+        "torch.nn.parallel.DistributedDataParallel.html",
+        date="2026",
+    ),
+)
+OWN_CHOICE: Final = Source(reference="default of plan, not given in the scenario", date="undated")

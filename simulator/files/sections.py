@@ -1,0 +1,306 @@
+"""The sections of a scenario file, one model each.
+
+The text under a field is its documentation: in messages, in ``plan schema``, in editors. Fields
+left out are None where the default depends on other sections; `to_scenario` decides there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.files.document import FileModel
+from simulator.files.quantity import (
+    ByteField,
+    ByteOrZeroField,
+    ByteRateField,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    FlopOrZeroField,
+    FractionField,
+    Number,
+    NumberField,
+    NumberOrZeroField,
+    PriceOrZeroField,
+    RateField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
+from simulator.precision import Precision
+from simulator.scenario import Purchase
+from simulator.workload.dataset import Access, CachePolicy, Layout
+from simulator.workload.loader import CostBasis, LoaderKind, Transport
+from simulator.workload.spread import Shape
+from simulator.workload.train import Mode, Optimizer, Recompute
+
+# Far beyond any run ever reported, near enough to catch a slip of the keyboard.
+WorkersField = Annotated[int, Number(high=4096.0, whole=True)]
+PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
+BatchField = Annotated[int, Number(low=1.0, high=1e8, whole=True)]
+MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+
+
+class HardwareSection(FileModel):
+    """The machine the job runs on, and what-if changes to it."""
+
+    machine: TextField
+    """Name of a machine's profile, such as node/dgx-a100 or instance/aws/p4d.24xlarge."""
+    count: MachinesField = 1
+    """How many equal machines."""
+    gpus: CountOrZeroField | None = None
+    """Accelerators used on each machine; all of them by default."""
+    storage: TextField | None = None
+    """Name of a store's profile, such as storage/gp3; the machine's own drives by default."""
+    ram: ByteField | None = None
+    """What if the machine had this much RAM."""
+    vcpus: NumberField | None = None
+    """What if it had this many hardware threads; cores change in proportion unless given."""
+    cores: NumberField | None = None
+    """What if it had this many physical cores."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    memory_bandwidth: ByteRateField | None = None
+    """What if its host memory had this bandwidth."""
+    storage_bandwidth: ByteRateField | None = None
+    """What if the store read at this rate, as achieved."""
+    storage_latency: TimeOrZeroField | None = None
+    """What if this time passed before the first byte of a read."""
+    storage_operations: RateField | None = None
+    """What if the store answered this many small random reads."""
+    pcie_bandwidth: ByteRateField | None = None
+    """What if each accelerator's link to the host carried this rate, one way, as achieved."""
+
+
+class SpreadTable(FileModel):
+    """How a per-sample amount varies around its mean."""
+
+    shape: Annotated[Shape, Choice(Shape)]
+    """Family of the distribution."""
+    relative_deviation: NumberOrZeroField | None = None
+    """Standard deviation as a fraction of the mean; constant and exponential imply it."""
+
+
+class DataSection(FileModel):
+    """The samples of one epoch, and how they lie on the store."""
+
+    samples: CountField
+    """Samples in one epoch, over all machines."""
+    bytes_per_sample: ByteField
+    """Mean size of a sample on the store, such as 114 kB."""
+    name: TextField | None = None
+    """Name of the dataset, for people."""
+    size_spread: SpreadTable | None = None
+    """How sizes vary; all equal by default."""
+    layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
+    """One file a sample, shards of many samples, or a flat array of tokens."""
+    access: Annotated[Access, Choice(Access)] = Access.RANDOM
+    """Shuffled sample by sample, or front to back within a shard."""
+    shard_size: ByteField | None = None
+    """Size of one shard; required for shards."""
+    cache: Annotated[CachePolicy, Choice(CachePolicy)] | None = None
+    """What stays in memory between epochs; random replacement by default, scan if sequential."""
+    read_time: TimeField | None = None
+    """Measured time for one reader to fetch one sample; stands in for the store's own rate."""
+    readers: CountField = 1
+    """Requests that one worker keeps open."""
+
+
+class StragglerTable(FileModel):
+    """Some batches, or one worker, that take longer."""
+
+    factor: NumberField
+    """How many times as long."""
+    worker: CountOrZeroField | None = None
+    """Index of the slow worker within a rank, from 0."""
+    every: CountField | None = None
+    """Every batch whose number is a multiple of this is slow, beginning with batch 0."""
+
+
+class InputSection(FileModel):
+    """The input pipeline of one process that trains, and what its work costs."""
+
+    loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
+    """Whose rules the pipeline follows."""
+    workers: WorkersField = 0
+    """Worker processes (pytorch) or threads (tf.data, dali) of each process that trains."""
+    prefetch: PrefetchField | None = None
+    """Batches ahead: per worker (pytorch), or in all; 2 by default."""
+    pin_memory: bool | None = None
+    """Whether batches go through page-locked memory; false by default, true for dali."""
+    in_order: bool = True
+    """Whether batches are delivered in the order they were asked for."""
+    persistent_workers: bool = False
+    """Whether workers live on from epoch to epoch."""
+    drop_last: bool = False
+    """Whether an incomplete last batch is dropped."""
+    overlap_copies: bool | None = None
+    """Whether copies to the device run beside compute; as pin_memory by default."""
+    transport: Annotated[Transport, Choice(Transport)] | None = None
+    """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
+    receive_per_batch: TimeOrZeroField | None = None
+    """CPU time of the thread that takes a finished batch, once a batch."""
+    receive_per_sample: TimeOrZeroField | None = None
+    """CPU time of the thread that takes a finished batch, for each sample in it."""
+    worker_start: TimeOrZeroField | None = None
+    """Time to start one worker; workers are started one after another."""
+    worker_memory: ByteOrZeroField | None = None
+    """Memory that one worker has to itself, beside its batches."""
+    straggler: list[StragglerTable] = Field(default_factory=list)
+    """Batches or workers that take longer."""
+    decode: TimeOrZeroField = 0.0
+    """CPU time to decode one sample, such as 1.5 ms."""
+    augment: TimeOrZeroField = 0.0
+    """CPU time to augment one sample."""
+    collate: TimeOrZeroField = 0.0
+    """CPU time per sample to put a batch together and hand it over."""
+    per_batch: TimeOrZeroField = 0.0
+    """CPU time of one batch beside the work on its samples."""
+    output_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of a finished sample in memory; by default what the model takes."""
+    cost_spread: SpreadTable | None = None
+    """How the CPU time of samples varies; all equal by default."""
+    cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
+    """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
+    measured_on: TextField | None = None
+    """Profile of the machine the CPU times were measured on; this machine by default."""
+
+
+class StepTimeTable(FileModel):
+    """A measured step of your own."""
+
+    batch_size: BatchField
+    """Samples each device took."""
+    time: TimeField
+    """Forward, backward and optimizer on the device, without waiting for data."""
+
+
+class ModelSection(FileModel):
+    """The model: a name from the library, or its figures, or steps you measured."""
+
+    name: TextField | None = None
+    """Name of a model in the library, such as resnet50."""
+    parameters: NumberField | None = None
+    """Trainable parameters, such as 25.6e6."""
+    forward_flops_per_sample: FlopOrZeroField | None = None
+    """Operations of the forward pass, such as 8.2 GFLOP (a multiply-add counts as two)."""
+    memory_traffic_per_sample: ByteOrZeroField | None = None
+    """Bytes the forward pass moves to and from device memory."""
+    activation_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes kept for the backward pass."""
+    input_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of a sample as the device takes it."""
+    output_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of results copied back to the host."""
+    step_times: list[StepTimeTable] = Field(default_factory=list)
+    """Your own measurements, at one batch size or several; they win over everything else."""
+
+
+class EvaluationTable(FileModel):
+    """A forward-only pass between epochs."""
+
+    samples: CountField
+    """Samples evaluated, over all machines."""
+    every_epochs: NumberField = 1.0
+    """Epochs between two passes."""
+
+
+class TrainSection(FileModel):
+    """How the model is trained."""
+
+    batch_size: BatchField
+    """Samples each data-parallel rank takes per forward pass."""
+    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
+    """What the job does."""
+    global_batch_size: CountField | None = None
+    """A check: batch_size x accumulation x ranks."""
+    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] = 1
+    """Forward and backward passes per optimizer step."""
+    epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
+    """Passes over the data; may be a fraction."""
+    precision: Annotated[Precision, Choice(Precision)] | None = None
+    """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
+    optimizer: Annotated[Optimizer, Choice(Optimizer)] | None = None
+    """Optimizer, for the memory of its state; momentum by default, none outside training."""
+    mixed_precision: bool | None = None
+    """Whether weights are kept in fp32 beside the compute precision; false by default."""
+    recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
+    """Which activations are computed again in the backward pass."""
+    sync_every_step: bool = False
+    """Whether the program waits for the device after each step, to read the loss."""
+    overlap_communication: bool = True
+    """Whether gradients are exchanged while the backward pass goes on."""
+    bucket_size: ByteField | None = None
+    """Size of a gradient bucket; 25 MiB by default."""
+    evaluation: EvaluationTable | None = None
+    """Evaluation passes; none by default."""
+    checkpoint_every_steps: CountField | None = None
+    """Steps between two checkpoints; none are written by default."""
+    start_up: TimeOrZeroField = 0.0
+    """Billed time from the start of the job to its first step."""
+    shut_down: TimeOrZeroField = 0.0
+    """Billed time after its last step."""
+
+
+class SoftwareSection(FileModel):
+    """The software the job runs on."""
+
+    framework: TextField = "pytorch"
+    """Name of the framework."""
+    version: TextField | None = None
+    """Its version, as text."""
+    compile: bool = False
+    """Whether the model is compiled (torch.compile and its kin)."""
+    fused_attention: bool = False
+    """Whether attention runs as one fused kernel."""
+
+
+class CostSection(FileModel):
+    """How the bill is counted."""
+
+    purchase: Annotated[Purchase, Choice(Purchase)] = Purchase.ON_DEMAND
+    """How machine hours are bought."""
+    price: PriceOrZeroField | None = None
+    """Price of one machine, such as $32.77/h; the profile's by default."""
+    provisioning: TimeOrZeroField = 0.0
+    """Billed time before the job starts."""
+
+
+class MemorySection(FileModel):
+    """What host RAM holds beside the job itself."""
+
+    operating_system: ByteOrZeroField | None = None
+    """RAM of the operating system."""
+    application: ByteOrZeroField | None = None
+    """RAM of each process that trains: interpreter, framework, libraries."""
+    page_cache: ByteOrZeroField | None = None
+    """RAM the page cache may use; what is left over by default."""
+
+
+class ScenarioFile(FileModel):
+    """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
+
+    hardware: HardwareSection
+    """The machine the job runs on."""
+    data: DataSection
+    """The samples of one epoch."""
+    train: TrainSection
+    """How the model is trained."""
+    name: TextField | None = None
+    """Short name of the scenario; the file's name by default."""
+    title: TextField | None = None
+    """One line that says what the scenario asks."""
+    extends: TextField | None = None
+    """Another scenario, by file (relative to this one) or shipped name, that this one changes."""
+    input: InputSection | None = None
+    """The input pipeline."""
+    model: ModelSection | None = None
+    """The model; none for a job that only prepares data."""
+    software: SoftwareSection | None = None
+    """The software the job runs on."""
+    cost: CostSection | None = None
+    """How the bill is counted."""
+    memory: MemorySection | None = None
+    """What host RAM holds beside the job itself."""

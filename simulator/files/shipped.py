@@ -1,0 +1,79 @@
+"""Where the scenarios that come with plan lie."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def scenario_folder() -> Path:
+    """The folder of shipped scenarios: inside an installed package, else of the checkout."""
+    packaged = _PACKAGE / "data" / "scenarios"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "scenarios"
+
+
+def scenario_names() -> tuple[str, ...]:
+    """Names of the shipped scenarios, sorted; a name in a subfolder holds a slash."""
+    folder = scenario_folder()
+    files = folder.rglob("*.toml")
+    return tuple(sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files))
+
+
+def scenario_path(name: str) -> Path | None:
+    """The file of the shipped scenario `name`, with or without ``.toml``; None if none is."""
+    plain = name.removesuffix(".toml")
+    return scenario_folder() / f"{plain}.toml" if plain in scenario_names() else None
+
+
+def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
+    """The file that a path or a shipped scenario's name stands for.
+
+    Parameters
+    ----------
+    name_or_path : str
+        Such as ``mine.toml``, ``../other/mine.toml`` or ``resnet50-imagenet-p4d``.
+    folder : pathlib.Path
+        Where relative paths begin.
+
+    Returns
+    -------
+    pathlib.Path or None
+        A file of that name comes first, then a shipped scenario. What names a folder, or
+        something in one, is returned even if nothing is there: reading it says what is wrong.
+        None for a bare name that leads nowhere.
+    """
+    path = folder / name_or_path
+    if _tried(path.is_file) or _tried(path.is_fifo) or _tried(path.is_char_device):
+        return path
+    shipped = scenario_path(name_or_path)
+    if shipped is not None:
+        return shipped
+    is_path = len(Path(name_or_path).parts) > 1 or _tried(path.exists)
+    return path if is_path else None
+
+
+def nearest_scenarios(name: str, folder: Path = Path()) -> str:
+    """Advice on a scenario that doesn't exist: the nearest files and shipped names."""
+    try:
+        beside = [file.name for file in folder.iterdir() if file.suffix == ".toml"]
+    except OSError:
+        beside = []
+    shipped = scenario_names()
+    close = [
+        *difflib.get_close_matches(name, beside, n=2),
+        *difflib.get_close_matches(name.removesuffix(".toml"), shipped, n=3),
+    ]
+    if close:
+        return f"did you mean {' or '.join(repr(other) for other in close)}?"
+    return f"shipped: {', '.join(shipped)}" if shipped else "none are shipped"
+
+
+def _tried(test: Callable[[], bool]) -> bool:
+    """What a test of a path says; False for what can be no path, such as one with a zero byte."""
+    try:
+        return test()
+    except (OSError, ValueError):
+        return False
