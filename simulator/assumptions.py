@@ -11,7 +11,6 @@ from simulator.scenario import Scenario
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
-    FLOP_PER_SECOND,
     SECOND,
     USD_PER_SECOND,
     Unit,

@@ -26,6 +26,7 @@ from simulator.engine.watch import (
     find_period,
     known_well,
     warm_up,
+    whole_bursts,
 )
 from simulator.plant import Plant
 from simulator.results import Sample, Slice
@@ -114,6 +115,7 @@ class _Recorder:
         self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
         self._per_step = job.train.accumulation
         crew = job.loader.crew
+        self._burst = max(1, crew.makers)
         self._in_flight = -(-max(crew.credits, crew.makers, 1) // job.train.accumulation)
 
     def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
@@ -176,7 +178,7 @@ class _Recorder:
             waiting = [snapshot.waiting for snapshot in self._snapshots]
             self._steady = find_period(self._durations, waiting)
         if self._steady is None and over:
-            kept = steps - warm_up(steps, self._in_flight) - 1
+            kept = whole_bursts(steps - warm_up(steps, self._in_flight) - 1, self._burst)
             half_width = batch_means(self._durations[-kept:])
             self._steady = Steady(period=1, window=kept, half_width=half_width)
         if self._steady is not None:

@@ -108,3 +108,11 @@ def known_well(durations: Sequence[float], in_flight: int) -> Steady | None:
     if half_width > PRECISION * fmean(kept):
         return None
     return Steady(period=1, window=len(kept), half_width=half_width)
+
+
+def whole_bursts(steps: int, burst: int) -> int:
+    """The most steps up to `steps` that hold whole bursts: workers deliver in turn, close together.
+
+    A window that cuts a burst in two would be too fast or too slow by a part of it.
+    """
+    return max(1, steps - steps % burst if steps >= burst else steps)

@@ -44,7 +44,10 @@ class AllReduce:
 
 
 def gradient_bytes(scenario: Scenario) -> Real:
-    """Gradients one rank exchanges [B], sparse ones left out: fp32 where weights are kept in fp32, else as computed."""
+    """Gradients one rank exchanges [B], sparse ones left out.
+
+    In fp32 where weights are kept in fp32, else as computed.
+    """
     job = scenario.job
     if job.model is None:
         return 0.0

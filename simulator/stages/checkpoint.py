@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations.memory import state_bytes
-from simulator.precision import Precision
+from simulator.footprint import checkpoint_bytes
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
-from simulator.units import Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +41,3 @@ class Checkpoint:
             inputs={"state [B]": state},
         )
         return (down, write)
-
-
-def checkpoint_bytes(scenario: Scenario) -> Real:
-    """Bytes of one checkpoint [B]: weights and optimizer state, in fp32."""
-    model = scenario.job.model
-    if model is None:
-        return 0.0
-    full = Precision.FP32.bytes_per_element
-    return model.parameters * (full + state_bytes(scenario.job.train.optimizer, full))

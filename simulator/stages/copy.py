@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.footprint import batch_bytes, sample_bytes
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
-from simulator.units import Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,3 @@ class Copy:
                 },
             ),
         )
-
-
-def sample_bytes(scenario: Scenario) -> Real:
-    """Bytes of one sample as the device takes it [B]: as preprocessed, else as the model says."""
-    job = scenario.job
-    if job.preprocessing.output_bytes:
-        return job.preprocessing.output_bytes
-    return 0.0 if job.model is None else job.model.input_bytes
-
-
-def batch_bytes(scenario: Scenario) -> Real:
-    """Bytes of one batch as the device takes it [B]."""
-    return scenario.job.train.batch_size * sample_bytes(scenario)

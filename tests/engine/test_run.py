@@ -1,0 +1,228 @@
+"""The simulated run: loops, overlap, epochs, folding of what repeats."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.scenarios import host, link, question, scenario, simulate, step_ends, store
+
+from simulator.engine.run import Options, solve
+from simulator.hardware.host import PcieSwitch
+from simulator.stages.base import Resource
+from simulator.workload.dataset import CachePolicy
+from simulator.workload.loader import LoaderKind
+from simulator.workload.spread import Shape, Spread
+
+
+def test_without_workers_a_synchronous_loop_takes_the_plain_sum() -> None:
+    """Loading and computing alternate when the program waits for the device each step."""
+    timing = simulate(scenario(read_time=0.342 / 32, batch_cpu=0.038, compute=0.055, cache=CachePolicy.NONE))
+    assert timing.step_time.mean == pytest.approx(0.435, rel=1e-9)
+    assert timing.split.data_stall == pytest.approx(0.38, rel=1e-9)
+    assert timing.accelerator_utilization == pytest.approx(0.055 / 0.435, rel=1e-9)
+
+
+def test_without_workers_an_asynchronous_loop_loads_while_the_device_computes() -> None:
+    """The main thread makes the next batch while the device works on this one."""
+    timing = simulate(scenario(batch_cpu=0.04, compute=0.055, sync=False, pin_memory=True))
+    assert timing.step_time.mean == pytest.approx(0.055, rel=1e-9)
+
+
+def test_workers_share_the_cores_they_have() -> None:
+    """Four workers on two cores make batches half as fast as on four."""
+    two = simulate(scenario(batch_cpu=0.4, compute=0.0, workers=4, machine=host(cores=2)))
+    four = simulate(scenario(batch_cpu=0.4, compute=0.0, workers=4, machine=host(cores=4)))
+    assert two.step_time.mean == pytest.approx(0.2, rel=1e-9)
+    assert four.step_time.mean == pytest.approx(0.1, rel=1e-9)
+
+
+def test_threads_of_one_batch_make_it_sooner_than_processes_of_many() -> None:
+    """With the same rate, threads that split a batch deliver the first one earlier."""
+    common = {"batch_cpu": 0.4, "compute": 0.01, "workers": 4, "batches": 200}
+    processes = simulate(scenario(**common))
+    threads = simulate(scenario(**common, kind=LoaderKind.DALI))
+    assert processes.step_time.mean == pytest.approx(threads.step_time.mean, rel=1e-6)
+    assert threads.first_step < processes.first_step / 3
+
+
+def test_pinned_copies_run_beside_compute_and_pageable_ones_do_not() -> None:
+    """A pageable copy of 32 x 10 MB at 4 GB/s stands in the step; a pinned one is hidden."""
+    machine = host(pcie=16e9, pageable=4e9)
+    common = {"output_bytes": 10e6, "workers": 2, "compute": 0.05, "machine": machine}
+    pageable = simulate(scenario(**common))
+    pinned = simulate(scenario(**common, pin_memory=True, sync=False))
+    assert pageable.step_time.mean == pytest.approx(0.05 + 0.32 / 4, rel=1e-9)
+    assert pageable.split.h2d == pytest.approx(0.08, rel=1e-9)
+    assert pinned.step_time.mean == pytest.approx(0.05, rel=1e-9)
+
+
+def test_two_devices_under_one_switch_share_its_uplink() -> None:
+    """Two copies through one uplink take twice as long; compute and copy alternate here."""
+    switch = PcieSwitch(socket=0, uplink=link(16e9), gpus=(0, 1))
+    alone = host(gpus=2, pageable=16e9)
+    shared = host(gpus=2, pageable=16e9, switches=(switch,))
+    common = {"output_bytes": 10e6, "workers": 2, "compute": 0.01}
+    free = simulate(scenario(**common, machine=alone))
+    tight = simulate(scenario(**common, machine=shared))
+    assert free.step_time.mean == pytest.approx(0.01 + 0.02, rel=1e-9)
+    assert tight.step_time.mean == pytest.approx(0.01 + 0.04, rel=1e-9)
+
+
+def test_unified_memory_needs_no_copy() -> None:
+    """Where device and host share memory nothing crosses a link."""
+    timing = simulate(scenario(output_bytes=10e6, compute=0.05, machine=host(unified=True)))
+    assert timing.split.h2d == 0.0
+    assert Resource.PCIE not in timing.usage
+
+
+def test_eight_ranks_share_one_store() -> None:
+    """Eight ranks that read 32 x 1 MB a step from 2 GB/s take 128 ms."""
+    timing = simulate(
+        scenario(
+            machine=host(gpus=8),
+            storage=store(rate=2e9),
+            sample_bytes=1e6,
+            cache=CachePolicy.NONE,
+            workers=4,
+            compute=0.01,
+        )
+    )
+    assert timing.step_time.mean == pytest.approx(8 * 32e6 / 2e9, rel=1e-6)
+    assert timing.usage[Resource.STORAGE].mean == pytest.approx(1.0, rel=1e-6)
+    assert timing.bottleneck is Resource.STORAGE
+
+
+def test_small_reads_meet_the_operations_cap_before_the_bandwidth() -> None:
+    """32 reads of 4 kB at 1,000 reads a second take 32 ms, however wide the store is."""
+    timing = simulate(
+        scenario(
+            storage=store(rate=10e9, operations=1000.0),
+            sample_bytes=4e3,
+            cache=CachePolicy.NONE,
+            workers=8,
+            compute=0.001,
+        )
+    )
+    assert timing.step_time.mean == pytest.approx(0.032, rel=1e-6)
+
+
+def test_latency_is_paid_by_each_reader_and_hidden_by_more_of_them() -> None:
+    """With 10 ms a read one worker makes 3.1 batches a second and eight make eight times that."""
+    common = {"storage": store(rate=1e12, latency=0.01), "cache": CachePolicy.NONE, "compute": 0.0}
+    one = simulate(scenario(**common, workers=1))
+    eight = simulate(scenario(**common, workers=8))
+    assert one.step_time.mean == pytest.approx(0.32, rel=1e-4)
+    assert one.step_time.mean / eight.step_time.mean == pytest.approx(8.0, rel=1e-4)
+
+
+def test_the_first_epoch_is_cold() -> None:
+    """The first epoch reads everything from the store, later ones what is not cached."""
+    timing = simulate(
+        scenario(
+            storage=store(rate=1e8),
+            cache=CachePolicy.IDEAL,
+            epochs=3,
+            workers=4,
+            compute=0.001,
+            batches=200,
+        )
+    )
+    assert timing.first_epoch_time == pytest.approx(200 * 32e5 / 1e8, rel=0.01)
+    assert timing.epoch_time == pytest.approx(200 * 0.001, rel=0.1)
+    assert timing.total_time == pytest.approx(
+        timing.first_epoch_time + 2 * timing.epoch_time, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("batches", [97, 400, 1003])
+@pytest.mark.parametrize("last", [1.0, 0.25])
+def test_a_composed_epoch_takes_what_a_replayed_one_takes(batches: int, last: float) -> None:
+    """Stopping when steady and composing the rest gives the time of simulating every step."""
+    job = scenario(
+        batches=batches, batch_cpu=0.21, workers=6, machine=host(gpus=2), last_share=last
+    )
+    short, full = simulate(job), simulate(job, replay=True)
+    assert short.simulated_steps < 97
+    assert short.epoch_time == pytest.approx(full.epoch_time, rel=1e-6)
+
+
+def test_workers_that_restart_cost_every_epoch_their_start() -> None:
+    """Persistent workers start once; others before every epoch."""
+    common = {"batch_cpu": 0.1, "workers": 4, "epochs": 10, "worker_start": 0.5}
+    restarting = simulate(scenario(**common))
+    staying = simulate(scenario(**common, persistent_workers=True))
+    assert restarting.total_time - staying.total_time == pytest.approx(9 * 2.0, rel=1e-9)
+
+
+def test_accumulation_takes_several_batches_a_step() -> None:
+    """A step of four accumulated batches takes four times one batch's compute."""
+    timing = simulate(scenario(accumulation=4, workers=2, compute=0.02, batches=400))
+    assert timing.step_time.mean == pytest.approx(0.08, rel=1e-9)
+    assert timing.throughput == pytest.approx(4 * 32 / 0.08, rel=1e-9)
+
+
+def test_the_split_adds_up_to_the_step() -> None:
+    """All parts of the step, exposed time only, sum to its mean."""
+    timing = simulate(
+        scenario(
+            batch_cpu=0.3, output_bytes=1e6, workers=3, machine=host(gpus=4, cores=8, pageable=3e9)
+        )
+    )
+    split = timing.split
+    parts = (
+        split.data_stall,
+        split.h2d,
+        split.compute,
+        split.communication,
+        split.bubble,
+        split.checkpoint,
+        split.other,
+    )
+    assert sum(parts) == pytest.approx(timing.step_time.mean, rel=1e-12)
+    assert min(parts) > -1e-12
+
+
+def test_random_costs_repeat_with_the_seed_and_differ_without() -> None:
+    """The same seed gives the same run to the last bit, another seed another run."""
+    job = scenario(
+        batch_cpu=0.1, workers=4, cost_spread=Spread(shape=Shape.GAMMA, relative_deviation=2.0)
+    )
+    assert simulate(job, seed=1) == simulate(job, seed=1)
+    assert simulate(job, seed=1).step_time != simulate(job, seed=2).step_time
+
+
+def test_a_mean_that_is_not_known_well_says_so() -> None:
+    """A short run with wild costs reports the half-width of its mean."""
+    job = scenario(
+        batch_cpu=0.2,
+        workers=4,
+        batches=150,
+        cost_spread=Spread(shape=Shape.LOGNORMAL, relative_deviation=5.0),
+    )
+    timing = simulate(job)
+    assert timing.half_width > 0.0
+
+
+def test_no_resource_is_busier_than_always() -> None:
+    """Utilization stays within 0..1 for means, and within the number of units for sums."""
+    timing = simulate(
+        scenario(batch_cpu=2.0, workers=8, machine=host(gpus=8, cores=16), output_bytes=1e6)
+    )
+    for usage in timing.usage.values():
+        assert 0.0 <= usage.mean <= 1.0
+        assert usage.total <= usage.units * (1 + 1e-12)
+
+
+def test_most_steps_ends_a_run_that_never_repeats() -> None:
+    """The cap on simulated steps holds, and the epoch is still composed to its full length."""
+    job = question(scenario(batches=5000, batch_cpu=0.1, workers=3))
+    timing = solve(replace(job), Options(most_steps=16))
+    assert timing.simulated_steps < 60
+    assert timing.epoch_time == pytest.approx(5000 * 0.1 / 3, rel=0.02)
+
+
+def test_step_ends_are_those_of_the_slowest_rank() -> None:
+    """Steps are counted when every rank has finished them, so times never go back."""
+    ends = step_ends(simulate(scenario(batch_cpu=0.3, workers=3, machine=host(gpus=4)), replay=True))
+    assert all(later >= earlier for earlier, later in zip(ends, ends[1:], strict=False))

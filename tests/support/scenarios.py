@@ -1,0 +1,203 @@
+"""Small scenarios for tests: every figure that matters is an argument, all others do no harm."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from simulator.engine.run import Options, Question, solve
+from simulator.hardware.cluster import Cluster, Group, Role
+from simulator.hardware.gpu import Gpu, Stack
+from simulator.hardware.host import CpuPool, Host, PcieSwitch
+from simulator.hardware.link import Link, LinkKind
+from simulator.hardware.storage import Scope, Storage
+from simulator.plant import Plant, build
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.results import Timing
+from simulator.run_length import Extras, Lengths, extras, lengths
+from simulator.scenario import CostPlan, Job, Memory, Scenario
+from simulator.stages import TRAINING
+from simulator.stages.base import Phase, StageDemands, ask
+from simulator.workload.dataset import CachePolicy, Dataset
+from simulator.workload.loader import Loader, Preprocessing, Straggler
+from simulator.workload.models import StepTimes
+from simulator.workload.software import Software
+from simulator.workload.spread import CONSTANT, Spread
+from simulator.workload.train import Mode, Train
+
+SOURCE = Source(reference="made up for a test", date="2026-11-21")
+BATCH = 32
+
+
+def gpu(memory: float = 16e9, unified: bool = False) -> Gpu:
+    """A device that nothing is asked of but its name."""
+    return Gpu(
+        name="gpu/test",
+        maker="test",
+        architecture="test",
+        stack=Stack.CUDA,
+        memory=memory,
+        memory_bandwidth=1e12,
+        peak={Precision.FP32: 1e13},
+        unified_memory=unified,
+        power=300.0,
+    )
+
+
+def link(rate: float, kind: LinkKind = LinkKind.PCIE, pageable: float | None = None) -> Link:
+    """A link without latency."""
+    return Link(name=f"link/{kind}", kind=kind, peak=rate, pageable=pageable)
+
+
+def host(  # noqa: PLR0913 - each figure of a machine
+    *,
+    gpus: int = 1,
+    cores: float = 64.0,
+    threads: float | None = None,
+    smt_worth: float = 1.0,
+    contention: float = 0.0,
+    pcie: float = 16e9,
+    pageable: float | None = None,
+    nvlink: float | None = 235e9,
+    switches: tuple[PcieSwitch, ...] = (),
+    memory_bandwidth: float | None = None,
+    ram: float = 1e12,
+    unified: bool = False,
+) -> Host:
+    """A machine with `gpus` devices."""
+    return Host(
+        name="node/test",
+        cpu=CpuPool(
+            cores=cores, threads=threads or cores, smt_worth=smt_worth, contention=contention
+        ),
+        ram=ram,
+        memory_bandwidth=memory_bandwidth,
+        gpu=gpu(unified=unified) if gpus else None,
+        gpu_count=gpus,
+        host_link=link(pcie, pageable=pageable) if gpus else None,
+        peer_link=link(nvlink, LinkKind.NVLINK) if gpus and nvlink else None,
+        switches=switches,
+    )
+
+
+def store(rate: float = 1e9, latency: float = 0.0, operations: float | None = None) -> Storage:
+    """A local store."""
+    return Storage(
+        name="storage/test",
+        scope=Scope.LOCAL,
+        read_bandwidth=rate,
+        read_latency=latency,
+        read_operations=operations,
+    )
+
+
+def scenario(  # noqa: PLR0913 - each figure of a job
+    *,
+    batches: int = 100,
+    batch_cpu: float = 0.0,
+    compute: float = 0.02,
+    workers: int = 0,
+    prefetch: int = 2,
+    epochs: float = 1.0,
+    machine: Host | None = None,
+    storage: Storage | None = None,
+    sample_bytes: float = 1e5,
+    read_time: float | None = None,
+    cache: CachePolicy = CachePolicy.PRELOADED,
+    output_bytes: float = 0.0,
+    stragglers: tuple[Straggler, ...] = (),
+    sync: bool = True,
+    accumulation: int = 1,
+    cost_spread: Spread = CONSTANT,
+    size_spread: Spread = CONSTANT,
+    last_share: float = 1.0,
+    cost: CostPlan | None = None,
+    **loader: object,
+) -> Scenario:
+    """A job of `batches` batches of 32 for each rank.
+
+    `batch_cpu` is the CPU time a worker needs for a batch, `compute` the device's for a step.
+    """
+    node = machine or host()
+    ranks = max(1, node.gpu_count)
+    samples = ranks * BATCH * (batches - 1) + ranks * round(BATCH * last_share)
+    job = Job(
+        mode=Mode.TRAIN,
+        dataset=Dataset(
+            name="test",
+            samples=samples,
+            bytes_per_sample=sample_bytes,
+            read_time=read_time,
+            cache_policy=cache,
+            size_spread=size_spread,
+        ),
+        loader=Loader(workers=workers, prefetch=prefetch, stragglers=stragglers, **loader),  # type: ignore[arg-type]
+        preprocessing=Preprocessing(
+            decode=batch_cpu / BATCH, output_bytes=output_bytes, cost_spread=cost_spread
+        ),
+        train=Train(
+            batch_size=BATCH,
+            precision=Precision.FP32,
+            sync_every_step=sync,
+            epochs=epochs,
+            accumulation=accumulation,
+        ),
+        software=Software(),
+        step_times=StepTimes(batch_sizes=(BATCH,), seconds=(compute,), source=SOURCE),
+        memory=Memory(),
+    )
+    group = Group(
+        name="trainers",
+        role=Role.TRAIN,
+        host=node,
+        storage=storage or store(),
+        gpus_per_host=node.gpu_count,
+    )
+    return Scenario(
+        name="test", cluster=Cluster(groups=(group,)), jobs=(job,), cost=cost or CostPlan()
+    )
+
+
+def question(job: Scenario) -> Question:
+    """What the engine is asked for a scenario."""
+    plant = build(job)
+    demands = demand_table(job)
+    return Question(
+        scenario=job,
+        plant=plant,
+        demands=demands,
+        lengths=lengths(job),
+        extras=extras(job, plant, demands[Phase.WARM]),
+    )
+
+
+def demand_table(job: Scenario) -> dict[Phase, tuple[StageDemands, ...]]:
+    """The demands of a scenario with cold and warm caches."""
+    return {phase: ask(TRAINING, job, phase) for phase in Phase}
+
+
+def simulate(job: Scenario, *, replay: bool = False, seed: int = 0, most: int = 600) -> Timing:
+    """Simulate a scenario; `replay` every step of it."""
+    return solve(question(job), Options(seed=seed, replay=replay, most_steps=most))
+
+
+def step_ends(timing: Timing) -> list[float]:
+    """When each simulated step of the first epoch ended [s]."""
+    return list(accumulate(timing.step_times))
+
+
+__all__ = [
+    "BATCH",
+    "Extras",
+    "Lengths",
+    "Plant",
+    "demand_table",
+    "gpu",
+    "host",
+    "link",
+    "question",
+    "scenario",
+    "simulate",
+    "step_ends",
+    "store",
+]
