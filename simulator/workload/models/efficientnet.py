@@ -12,10 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.precision import Precision
-from simulator.workload.models.convnet import ConvNet, Tape
+from simulator.workload.models.convnet import ConvNet
+from simulator.workload.models.tape import WIDE, Tape
 
-_WIDE = Precision.FP32.bytes_per_element
 _DIVISOR: Final = 8
 _STEM: Final = 32
 _HEAD_EXPANSION: Final = 4
@@ -48,7 +47,6 @@ def efficientnet(*, name: str, width: float, depth: float, image: int, classes: 
     `image` is the size of its square images [pixels]; input and scores are fp32.
     """
     tape = Tape(channels=3, size=image)
-    input_bytes = tape.elements * _WIDE
     _activated(tape, _scaled(_STEM, width), 3, stride=2)
     for stage in _STAGES:
         for index in range(math.ceil(stage.blocks * depth)):
@@ -57,12 +55,7 @@ def efficientnet(*, name: str, width: float, depth: float, image: int, classes: 
     _activated(tape, _HEAD_EXPANSION * tape.channels, 1)
     tape.average()
     tape.linear(classes)
-    return ConvNet(
-        name=name,
-        layers=tuple(tape.layers),
-        input_bytes=input_bytes,
-        output_bytes=classes * _WIDE,
-    )
+    return tape.network(name, output_bytes=classes * WIDE)
 
 
 def _scaled(channels: int, width: float) -> int:

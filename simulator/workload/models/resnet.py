@@ -11,12 +11,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from simulator.precision import Precision
-from simulator.workload.models.convnet import ConvNet, Tape
+from simulator.workload.models.convnet import ConvNet
+from simulator.workload.models.tape import WIDE, Tape
 
 _STEM: Final = 64
 _EXPANSION: Final = 4
-_WIDE = Precision.FP32.bytes_per_element
 
 
 class Block(StrEnum):
@@ -34,7 +33,6 @@ def resnet(
     Input and scores are fp32.
     """
     tape = Tape(channels=3, size=image)
-    input_bytes = tape.elements * _WIDE
     tape.convolution(_STEM, 7, stride=2)
     tape.normalization()
     tape.activation()
@@ -44,12 +42,7 @@ def resnet(
             _residual(tape, block, _STEM * 2**stage, 2 if stage > 0 and index == 0 else 1)
     tape.average()
     tape.linear(classes)
-    return ConvNet(
-        name=name,
-        layers=tuple(tape.layers),
-        input_bytes=input_bytes,
-        output_bytes=classes * _WIDE,
-    )
+    return tape.network(name, output_bytes=classes * WIDE)
 
 
 def _residual(tape: Tape, block: Block, width: int, stride: int) -> None:

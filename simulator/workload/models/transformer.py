@@ -144,10 +144,8 @@ class Transformer:
         selective = recompute is not Recompute.NONE
         layer = self._kept_by_layer(element, attention=not selective)
         inputs = self.sequence * self.hidden * element
-        if recompute is Recompute.FULL:
-            stack = self.layers * inputs + layer
-        else:
-            stack = self.layers * layer
+        full = recompute is Recompute.FULL
+        stack = self.layers * inputs + layer if full else self.layers * layer
         return (stack + self._kept_outside(element)) * samples
 
     def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
@@ -198,9 +196,7 @@ class Transformer:
                 parameters=product.parameters + hidden,
             )
         rows = tables.tokens + tables.positions + tables.segments
-        lookups = (
-            float(tables.tokens > 0) + float(tables.positions > 0) + float(tables.segments > 0)
-        )
+        lookups = float(sum(n > 0 for n in (tables.tokens, tables.positions, tables.segments)))
         yield _pass("embedding", values, 3.0 * lookups, 2.0 * lookups, parameters=rows * hidden)
         if tables.normalized:
             yield self._norm()
@@ -251,7 +247,9 @@ class Transformer:
         yield self._norm()
         yield self._product("MLP in", tokens, self.hidden, self.ffn * (2.0 if self.gated else 1.0))
         if self.gated:
-            yield _pass("activation", inside, 5.0, 8.0, kernels=2.0)
+            # two kernels: the function of one projection, and its product with the other
+            yield _pass("activation", inside, 2.0, 3.0)
+            yield _pass("activation", inside, 3.0, 5.0)
         else:
             yield _pass("activation", inside, 2.0, 3.0)
         yield self._product("MLP out", tokens, self.ffn, self.hidden)
@@ -314,23 +312,15 @@ class Transformer:
 
 
 def _pass(
-    name: str,
-    values: float,
-    forward: float,
-    backward: float,
-    *,
-    parameters: float = 0.0,
-    kernels: float = 1.0,
+    name: str, values: float, forward: float, backward: float, *, parameters: float = 0.0
 ) -> Layer:
-    """Kernels that move `values` elements `forward` and `backward` times."""
+    """A kernel that moves `values` elements `forward` and `backward` times."""
     return Layer(
         name=name,
         moved=forward * values,
         moved_back=backward * values,
         parameters=parameters,
         matrix=False,
-        kernels=kernels,
-        backward_kernels=kernels,
     )
 
 

@@ -8,14 +8,13 @@ References
 
 from __future__ import annotations
 
-from simulator.precision import Precision
-from simulator.workload.models.convnet import ConvNet, Tape
+from simulator.workload.models.convnet import ConvNet
+from simulator.workload.models.tape import Tape
 
-_WIDE = Precision.FP32.bytes_per_element
 _CLASS_INDEX_BYTES = 1.0
 
 
-def unet(
+def unet(  # noqa: PLR0913 - the numbers of the published figure
     *, name: str, image: int, image_channels: int, width: int, depth: int, classes: int
 ) -> ConvNet:
     """A U-Net of `depth` halvings whose first level has `width` channels.
@@ -24,7 +23,6 @@ def unet(
     leaves the device as a class index of one byte.
     """
     tape = Tape(channels=image_channels, size=image)
-    input_bytes = tape.elements * _WIDE
     skipped: list[int] = []
     for level in range(depth):
         _pair(tape, width * 2**level)
@@ -36,12 +34,7 @@ def unet(
         tape.concatenation(channels)
         _pair(tape, channels)
     tape.convolution(classes, 1, bias=True)
-    return ConvNet(
-        name=name,
-        layers=tuple(tape.layers),
-        input_bytes=input_bytes,
-        output_bytes=_CLASS_INDEX_BYTES * tape.size * tape.size,
-    )
+    return tape.network(name, output_bytes=_CLASS_INDEX_BYTES * tape.size * tape.size)
 
 
 def _pair(tape: Tape, channels: int) -> None:
