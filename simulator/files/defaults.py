@@ -30,6 +30,11 @@ class Default:
         return units.parse(self.text, self.unit)
 
     @property
+    def field(self) -> str:
+        """Name of the key within its section, which the domain types share."""
+        return self.key.partition(".")[2]
+
+    @property
     def note(self) -> Assumption:
         """What to tell the user."""
         return Assumption(

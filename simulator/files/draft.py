@@ -7,8 +7,8 @@ and every mistake is reported in one go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.document import AnyModel, Document, examine
@@ -197,3 +197,50 @@ def _look_up(
         return None, (document.problem(path, message, hint=hint),)
     except PlanError as error:
         return None, (document.problem(path, str(error)),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sound:
+    """A draft without mistakes: what is still None was left out of the file."""
+
+    document: Document
+    hardware: HardwareSection
+    data: DataSection
+    train: TrainSection
+    input: InputSection
+    software: SoftwareSection
+    cost: CostSection
+    memory: MemorySection
+    host: Host
+    gpus: int
+    model: ModelSection | None
+    storage: Storage | None
+    measured_on: Host | None
+    library_model: Model | None
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The accelerator used, None where none is."""
+        return self.host.gpu if self.gpus else None
+
+    @property
+    def ranks(self) -> int:
+        """Processes that train, over all machines."""
+        return max(1, self.gpus) * self.hardware.count
+
+
+def sound(draft: Draft) -> Sound:
+    """The draft, once no problem was found.
+
+    Raises
+    ------
+    TypeError
+        If a part is missing after all, which is a bug.
+    """
+    parts: dict[str, Any] = {field.name: getattr(draft, field.name) for field in fields(Sound)}
+    optional = {"model", "storage", "measured_on", "library_model"}
+    missing = [name for name, part in parts.items() if part is None and name not in optional]
+    if missing:
+        msg = f"a scenario without problems lacks {missing}"
+        raise TypeError(msg)
+    return Sound(**parts)

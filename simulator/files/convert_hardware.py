@@ -1,0 +1,127 @@
+"""The [hardware] section as a group of machines, with its what-if changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulator.files.document import Document
+from simulator.files.draft import Sound
+from simulator.hardware.cluster import Group, Role
+from simulator.hardware.host import CpuPool, Host
+from simulator.hardware.link import Link
+from simulator.hardware.storage import Storage
+from simulator.plant import drives_used
+from simulator.provenance import Source
+from simulator.workload.train import Mode
+
+_ROLES = {
+    Mode.TRAIN: Role.TRAIN,
+    Mode.ROLLOUT: Role.TRAIN,
+    Mode.INFER: Role.SERVE,
+    Mode.PREPARE: Role.PREPROCESS,
+}
+
+
+def group_of(sound: Sound) -> Group:
+    """The machines of a scenario, as their profile says and as the file changes them."""
+    host = _host(sound)
+    storage = sound.storage or host.local_storage
+    if storage is None:
+        msg = "a checked scenario has a store"
+        raise TypeError(msg)
+    group = Group(
+        name=_ROLES[sound.train.mode].value,
+        role=_ROLES[sound.train.mode],
+        host=host,
+        storage=storage,
+        count=sound.hardware.count,
+        gpus_per_host=sound.gpus,
+    )
+    return replace(group, storage=_storage(sound, group))
+
+
+def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
+    """Sources by field for the keys that a section gives: the file and line that say so.
+
+    Parameters
+    ----------
+    document : Document
+        The scenario's.
+    section : str
+        Name of the section.
+    **keys : str
+        Key in the file by field of the domain type.
+    """
+    given = document.data.get(section, {})
+    sources = {}
+    for name, key in keys.items():
+        if key in given:
+            origin, line = document.where((section, key))
+            place = origin if line is None else f"{origin}:{line}"
+            sources[name] = Source(reference=f"given: {place}", date="undated")
+    return sources
+
+
+def _host(sound: Sound) -> Host:
+    hardware, host = sound.hardware, sound.host
+    bandwidth = hardware.memory_bandwidth
+    said = said_in(
+        sound.document, "hardware", ram="ram", memory_bandwidth="memory_bandwidth", cpu="vcpus"
+    )
+    return replace(
+        host,
+        cpu=_cpu(sound),
+        ram=host.ram if hardware.ram is None else hardware.ram,
+        memory_bandwidth=host.memory_bandwidth if bandwidth is None else bandwidth,
+        host_link=_host_link(sound),
+        # An accelerator that stands idle is paid for, but nothing else of it counts.
+        gpu=sound.gpu,
+        gpu_count=host.gpu_count if sound.gpus else 0,
+        sources={**host.sources, **said},
+    )
+
+
+def _cpu(sound: Sound) -> CpuPool:
+    hardware, cpu = sound.hardware, sound.host.cpu
+    threads = cpu.threads if hardware.vcpus is None else hardware.vcpus
+    more = threads / cpu.threads
+    return replace(
+        cpu,
+        threads=threads,
+        cores=cpu.cores * more if hardware.cores is None else hardware.cores,
+        # The benchmark of the whole machine, so that one hardware thread keeps its speed.
+        coremark=None if cpu.coremark is None else cpu.coremark * more,
+        smt_worth=cpu.smt_worth if hardware.smt_worth is None else hardware.smt_worth,
+    )
+
+
+def _host_link(sound: Sound) -> Link | None:
+    link, rate = sound.host.host_link, sound.hardware.pcie_bandwidth
+    if link is None or rate is None:
+        return link
+    said = said_in(sound.document, "hardware", achievable="pcie_bandwidth")
+    return replace(
+        link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **said}
+    )
+
+
+def _storage(sound: Sound, group: Group) -> Storage:
+    hardware, store = sound.hardware, group.storage
+    # The file means the store as a whole; a machine's own drives are described one by one.
+    drives = drives_used(group)
+    bandwidth, operations = hardware.storage_bandwidth, hardware.storage_operations
+    latency, was = hardware.storage_latency, store.achievable_read_bandwidth
+    said = said_in(
+        sound.document,
+        "hardware",
+        achievable_read_bandwidth="storage_bandwidth",
+        read_latency="storage_latency",
+        read_operations="storage_operations",
+    )
+    return replace(
+        store,
+        achievable_read_bandwidth=was if bandwidth is None else bandwidth / drives,
+        read_operations=store.read_operations if operations is None else operations / drives,
+        read_latency=store.read_latency if latency is None else latency,
+        sources={**store.sources, **said},
+    )

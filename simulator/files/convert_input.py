@@ -1,0 +1,192 @@
+"""The [data] and [input] sections as dataset, loader and preprocessing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulator.files import defaults
+from simulator.files.convert_hardware import said_in
+from simulator.files.defaults import Default
+from simulator.files.draft import Sound
+from simulator.files.sections import InputSection, SpreadTable
+from simulator.provenance import Assumption
+from simulator.units import BYTE, Bytes, Seconds, show
+from simulator.workload.dataset import Access, CachePolicy, Dataset
+from simulator.workload.loader import (
+    Loader,
+    LoaderKind,
+    Preprocessing,
+    Straggler,
+    Transport,
+)
+from simulator.workload.models import Model
+from simulator.workload.spread import CONSTANT, Shape, Spread
+
+_PREFETCH = 2
+
+
+def dataset_of(sound: Sound) -> Dataset:
+    """The samples on the store."""
+    data = sound.data
+    scans = data.access is Access.SEQUENTIAL
+    return Dataset(
+        name=data.name or "data",
+        samples=float(data.samples),
+        bytes_per_sample=data.bytes_per_sample,
+        size_spread=_spread(data.size_spread),
+        layout=data.layout,
+        access=data.access,
+        shard_size=data.shard_size,
+        cache_policy=data.cache or (CachePolicy.SCAN if scans else CachePolicy.RANDOM),
+        read_time=data.read_time,
+        readers=float(data.readers),
+        sources=said_in(
+            sound.document,
+            "data",
+            samples="samples",
+            bytes_per_sample="bytes_per_sample",
+            shard_size="shard_size",
+            read_time="read_time",
+        ),
+    )
+
+
+def loader_of(sound: Sound) -> Loader:
+    """The settings of the input pipeline, with figures for what is left out."""
+    given = sound.input
+    worker_start, worker_memory, per_batch, per_sample = _loader_figures(given)
+    pins = _pins(sound)
+    return Loader(
+        kind=given.loader,
+        workers=given.workers,
+        prefetch=given.prefetch or _PREFETCH,
+        pin_memory=pins,
+        in_order=given.in_order,
+        persistent_workers=given.persistent_workers,
+        drop_last=given.drop_last,
+        overlap_copies=pins if given.overlap_copies is None else given.overlap_copies,
+        transport=transport_of(given),
+        receive_per_batch=per_batch,
+        receive_per_sample=per_sample,
+        worker_start=worker_start,
+        worker_memory=worker_memory,
+        stragglers=tuple(
+            Straggler(factor=slow.factor, worker=slow.worker, every=slow.every)
+            for slow in given.straggler
+        ),
+        sources=said_in(
+            sound.document,
+            "input",
+            receive_per_batch="receive_per_batch",
+            receive_per_sample="receive_per_sample",
+            worker_start="worker_start",
+            worker_memory="worker_memory",
+        )
+        | {default.field: default.source for default in _applied(given)},
+    )
+
+
+def _pins(sound: Sound) -> bool:
+    if sound.input.pin_memory is not None:
+        return sound.input.pin_memory
+    separate = sound.gpu is not None and not sound.gpu.unified_memory
+    return separate and sound.input.loader is LoaderKind.DALI
+
+
+def transport_of(given: InputSection) -> Transport:
+    """How batches travel: threads hand them over in place, processes through shared memory."""
+    if given.transport is not None:
+        return given.transport
+    pytorch = given.loader is LoaderKind.PYTORCH
+    return Transport.SHARED_MEMORY if pytorch else Transport.IN_PROCESS
+
+
+def _loader_figures(given: InputSection) -> tuple[Seconds, Bytes, Seconds, Seconds]:
+    figures = {default.key: default.value for default in _applied(given)}
+    keys = ("worker_start", "worker_memory", "receive_per_batch", "receive_per_sample")
+    values = [getattr(given, key) for key in keys]
+    filled = [
+        figures.get(f"input.{key}", 0.0) if value is None else value
+        for key, value in zip(keys, values, strict=True)
+    ]
+    return filled[0], filled[1], filled[2], filled[3]
+
+
+def _applied(given: InputSection) -> Iterator[Default]:
+    """The figures that stand in for keys left out; threads need none of them."""
+    if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
+        return
+    if given.worker_start is None:
+        yield defaults.WORKER_START
+    if given.worker_memory is None:
+        yield defaults.WORKER_MEMORY
+    transport = transport_of(given)
+    if transport is Transport.IN_PROCESS:
+        return
+    if given.receive_per_batch is None:
+        yield defaults.RECEIVE_PER_BATCH
+    if given.receive_per_sample is None:
+        piped = transport is Transport.PIPE
+        yield defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE
+
+
+def preprocessing_of(sound: Sound, model: Model | None) -> Preprocessing:
+    """What the processors do to a sample, and how big it comes out."""
+    given, elsewhere = sound.input, sound.measured_on
+    output, _ = _output_bytes(sound, model)
+    coremark = None if elsewhere is None else elsewhere.cpu.coremark
+    threads = 1.0 if elsewhere is None else elsewhere.cpu.threads
+    return Preprocessing(
+        decode=given.decode,
+        augment=given.augment,
+        collate=given.collate,
+        per_batch=given.per_batch,
+        output_bytes=output,
+        cost_spread=_spread(given.cost_spread),
+        basis=given.cost_basis,
+        coremark_per_vcpu=None if coremark is None else coremark / threads,
+        sources=said_in(
+            sound.document,
+            "input",
+            decode="decode",
+            augment="augment",
+            collate="collate",
+            per_batch="per_batch",
+            output_bytes="output_bytes_per_sample",
+        ),
+    )
+
+
+def _output_bytes(sound: Sound, model: Model | None) -> tuple[Bytes, str]:
+    if sound.input.output_bytes_per_sample is not None:
+        return sound.input.output_bytes_per_sample, ""
+    if model is not None and model.input_bytes > 0.0:
+        return model.input_bytes, f"what {model.name} takes"
+    return sound.data.bytes_per_sample, "as on the store"
+
+
+def input_notes(sound: Sound, model: Model | None) -> Iterator[Assumption]:
+    """The defaults of [data] and [input] that a prediction rests on."""
+    for default in _applied(sound.input):
+        yield default.note
+    output, why = _output_bytes(sound, model)
+    if why:
+        yield Assumption(
+            what=f"a finished sample in memory, {why} (input.output_bytes_per_sample not given)",
+            value=show(output, BYTE),
+            source=defaults.OWN_CHOICE,
+        )
+    if sound.data.cache is None and sound.data.access is Access.SEQUENTIAL:
+        yield Assumption(
+            what="what stays in the page cache under front-to-back reads (data.cache not given)",
+            value=CachePolicy.SCAN.value,
+            source=defaults.OWN_CHOICE,
+        )
+
+
+def _spread(table: SpreadTable | None) -> Spread:
+    if table is None:
+        return CONSTANT
+    implied = 1.0 if table.shape is Shape.EXPONENTIAL else 0.0
+    deviation = implied if table.relative_deviation is None else table.relative_deviation
+    return Spread(shape=table.shape, relative_deviation=deviation)

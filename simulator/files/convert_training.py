@@ -1,0 +1,141 @@
+"""The [model], [train] and [software] sections as model, step times, training and software."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulator.files import defaults
+from simulator.files.convert_hardware import said_in
+from simulator.files.draft import Sound
+from simulator.files.sections import ModelSection
+from simulator.precision import Precision
+from simulator.provenance import Assumption, Source
+from simulator.workload.models import Model, StepTimes
+from simulator.workload.models.custom import CustomModel
+from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
+
+_WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
+
+
+def model_of(sound: Sound) -> Model | None:
+    """The model by name or by its figures; None where only step times are known, or nothing."""
+    section = sound.model
+    if sound.library_model is not None or section is None or section.parameters is None:
+        return sound.library_model
+    return CustomModel(
+        name="model given by its figures",
+        parameters=section.parameters,
+        forward_flops=section.forward_flops_per_sample or 0.0,
+        traffic=section.memory_traffic_per_sample or 0.0,
+        activation=section.activation_bytes_per_sample or 0.0,
+        input_bytes=section.input_bytes_per_sample or 0.0,
+        output_bytes=section.output_bytes_per_sample or 0.0,
+        sources=said_in(
+            sound.document,
+            "model",
+            parameters="parameters",
+            forward_flops="forward_flops_per_sample",
+            traffic="memory_traffic_per_sample",
+            activation="activation_bytes_per_sample",
+            input_bytes="input_bytes_per_sample",
+            output_bytes="output_bytes_per_sample",
+        ),
+    )
+
+
+def step_times_of(sound: Sound) -> StepTimes | None:
+    """The user's own measurements, by rising batch size."""
+    section = sound.model
+    if section is None or not section.step_times:
+        return None
+    steps = sorted(section.step_times, key=lambda step: step.batch_size)
+    said = said_in(sound.document, "model", seconds="step_times")
+    return StepTimes(
+        batch_sizes=tuple(float(step.batch_size) for step in steps),
+        seconds=tuple(step.time for step in steps),
+        source=said["seconds"],
+        framework=sound.software.framework,
+    )
+
+
+def train_of(sound: Sound) -> Train:
+    """How the model is trained."""
+    given = sound.train
+    evaluation, every = given.evaluation, given.checkpoint_every_steps
+    bucket = given.bucket_size
+    return Train(
+        batch_size=float(given.batch_size),
+        precision=given.precision or Precision.FP32,
+        accumulation=given.accumulation,
+        epochs=float(given.epochs),
+        optimizer=given.optimizer or _optimizer(given.mode),
+        mixed=bool(given.mixed_precision),
+        recompute=given.recompute,
+        sync_every_step=given.sync_every_step,
+        overlap_communication=given.overlap_communication,
+        bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
+        evaluation=None
+        if evaluation is None
+        else Evaluation(
+            samples=float(evaluation.samples), every_epochs=float(evaluation.every_epochs)
+        ),
+        checkpointing=None if every is None else Checkpointing(every_steps=float(every)),
+        start_up=given.start_up,
+        shut_down=given.shut_down,
+    )
+
+
+def _optimizer(mode: Mode) -> Optimizer:
+    return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
+
+
+def training_notes(sound: Sound, model: Model | None) -> Iterator[Assumption]:
+    """The defaults of [model] and [train] that a prediction rests on."""
+    train = sound.train
+    if train.mode is not Mode.TRAIN:
+        return
+    on_device = sound.gpu is not None and model is not None
+    if on_device and train.optimizer is None:
+        yield _note("optimizer (train.optimizer not given)", Optimizer.MOMENTUM.value)
+    narrow = train.precision is not None and train.precision not in _WIDTHS
+    if on_device and narrow and train.mixed_precision is None:
+        what = "number format of weights and optimizer state (train.mixed_precision not given)"
+        yield _note(what, str(train.precision))
+    if on_device and sound.ranks > 1 and train.bucket_size is None and train.overlap_communication:
+        yield defaults.BUCKET_SIZE.note
+    yield from _gaps(sound, model)
+
+
+def _gaps(sound: Sound, model: Model | None) -> Iterator[Assumption]:
+    section = sound.model
+    if section is not None and model is None:
+        unknown = "gradients, GPU memory and bytes copied (only model.step_times given)"
+        yield _note(unknown, "not counted")
+    if isinstance(model, CustomModel) and section is not None:
+        yield from _missing_figures(section)
+
+
+def _missing_figures(section: ModelSection) -> Iterator[Assumption]:
+    if section.activation_bytes_per_sample is None:
+        what = "memory for activations (model.activation_bytes_per_sample not given)"
+        yield _note(what, "not counted")
+    if section.memory_traffic_per_sample is None and not section.step_times:
+        what = "device memory traffic but for the weights (model.memory_traffic_per_sample"
+        yield _note(f"{what} not given)", "not counted")
+
+
+def precision_notes(sound: Sound) -> Iterator[Assumption]:
+    """What a device does with a precision that it lacks."""
+    gpu, precision = sound.gpu, sound.train.precision
+    if gpu is None or precision is None or precision in gpu.peak:
+        return
+    stand_in = gpu.fallback[precision]
+    yield Assumption(
+        what=f"{gpu.name} has no {precision.value} units: rate it runs at",
+        value=stand_in.value,
+        source=gpu.sources.get("fallback", Source(reference="its profile", date="undated")),
+    )
+
+
+def _note(what: str, value: str) -> Assumption:
+    return Assumption(what=what, value=value, source=defaults.OWN_CHOICE)

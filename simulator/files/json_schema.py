@@ -1,0 +1,57 @@
+"""The JSON Schema of scenario files, made from the file models."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from simulator.files.document import SCHEMA
+from simulator.files.sections import ScenarioFile
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file, for editors and ``plan schema``.
+
+    Returns
+    -------
+    dict
+        Draft 2020-12. Titles, descriptions and examples come from the file models; a file that
+        extends another may leave out required sections.
+    """
+    raw = ScenarioFile.model_json_schema(by_alias=True)
+    definitions = {name: _tidy(part) for name, part in raw.pop("$defs").items()}
+    body = _tidy(raw)
+    number = {
+        "const": SCHEMA,
+        "description": "Version of the file format.",
+        "title": "Schema",
+        "type": "integer",
+    }
+    whole = {"required": body.pop("required")}
+    return {
+        "$schema": _DIALECT,
+        **body,
+        "title": "plan scenario",
+        "properties": {"schema": number, **body["properties"]},
+        "required": ["schema"],
+        "anyOf": [{"required": ["extends"]}, whole],
+        "$defs": definitions,
+    }
+
+
+def _tidy(node: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Drop the null that stands for a key left out: TOML has none."""
+    if isinstance(node, list):
+        return [_tidy(part) for part in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: _tidy(part) for key, part in node.items()}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    options = kept.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        others = [option for option in options if option != {"type": "null"}]
+        del kept["anyOf"]
+        return {**others[0], **kept} if len(others) == 1 else {**kept, "anyOf": others}
+    return kept

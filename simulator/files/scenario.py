@@ -1,0 +1,149 @@
+"""The door from a scenario file to a `Scenario`: read, check, look up, convert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from simulator.errors import InputError
+from simulator.files.catalogue import Catalogue
+from simulator.files.checks import find_problems
+from simulator.files.convert_hardware import group_of
+from simulator.files.convert_input import (
+    dataset_of,
+    input_notes,
+    loader_of,
+    preprocessing_of,
+)
+from simulator.files.convert_training import (
+    model_of,
+    precision_notes,
+    step_times_of,
+    train_of,
+    training_notes,
+)
+from simulator.files.document import Document
+from simulator.files.draft import Sound, look_up, read_sections, sound
+from simulator.files.gather import STANDARD_INPUT, gather
+from simulator.files.models import load_model, model_names
+from simulator.files.sections import ScenarioFile
+from simulator.files.software import factors
+from simulator.hardware.cluster import Cluster
+from simulator.scenario import CostPlan, Job, Memory, Scenario
+from simulator.workload.models import Model
+from simulator.workload.software import Software
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLibrary:
+    """The shipped models."""
+
+    load: Callable[[str], Model]
+    names: Callable[[], tuple[str, ...]]
+
+
+def load_scenario(
+    name_or_path: str,
+    *,
+    overrides: Sequence[str] = (),
+    stdin: TextIO | BinaryIO | None = None,
+    profiles: Sequence[Path] = (),
+) -> Scenario:
+    """Read a scenario with everything it builds on.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A file, the name of a shipped scenario, or ``-`` for standard input.
+    overrides : sequence of str
+        ``section.key=value``, applied in this order.
+    stdin : file object, optional
+        Read in place of standard input.
+    profiles : sequence of pathlib.Path
+        Folders of hardware profiles that come before the usual ones.
+
+    Returns
+    -------
+    Scenario
+        Trusted from here on; its notes list the defaults that were used.
+
+    Raises
+    ------
+    InputError
+        With all mistakes at once.
+    UnknownName
+        If there is no such scenario.
+    """
+    document, gathering = gather(name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile)
+    draft, within = read_sections(document)
+    library = ModelLibrary(load=load_model, names=model_names)
+    draft, looking = look_up(draft, Catalogue.default(profiles), library)
+    problems = (*gathering, *within, *looking, *find_problems(draft))
+    if problems:
+        ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
+        raise InputError(tuple(dict.fromkeys(ordered)))
+    return to_scenario(sound(draft), _default_name(name_or_path))
+
+
+def _default_name(name_or_path: str) -> str:
+    return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
+
+
+def to_scenario(checked: Sound, default_name: str) -> Scenario:
+    """The domain types of a draft without mistakes; `default_name` where it has no name."""
+    model = model_of(checked)
+    given, document = checked.cost, checked.document
+    return Scenario(
+        name=_text(document, "name") or default_name,
+        title=_text(document, "title"),
+        cluster=Cluster(groups=(group_of(checked),)),
+        jobs=(_job(checked, model),),
+        cost=CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning),
+        notes=(
+            *precision_notes(checked),
+            *training_notes(checked, model),
+            *input_notes(checked, model),
+        ),
+    )
+
+
+def _text(document: Document, key: str) -> str:
+    return str(document.data.get(key, ""))
+
+
+def _job(checked: Sound, model: Model | None) -> Job:
+    memory = checked.memory
+    return Job(
+        mode=checked.train.mode,
+        dataset=dataset_of(checked),
+        loader=loader_of(checked),
+        preprocessing=preprocessing_of(checked, model),
+        train=train_of(checked),
+        software=_software(checked),
+        model=model,
+        step_times=step_times_of(checked),
+        memory=Memory(
+            operating_system=memory.operating_system,
+            application=memory.application,
+            page_cache=memory.page_cache,
+        ),
+    )
+
+
+def _software(checked: Sound) -> Software:
+    given = checked.software
+    return Software(
+        framework=given.framework,
+        version=given.version or "",
+        compiled=given.compile,
+        fused_attention=given.fused_attention,
+        factors=factors(
+            checked.gpu,
+            given.framework,
+            given.version or "",
+            given.compile,
+            given.fused_attention,
+        ),
+    )
