@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from simulator.loads import alone, pressures
 from simulator.metrics import Metric, select
+from simulator.plant import Plant, build
 from simulator.report.figures import figure
-from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
+from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
-from simulator.report.text import assumption_lines, split_lines
-from simulator.report.verdict import noun, verdict
+from simulator.report.text import assumption_lines, item_lines, run_lines, split_lines
+from simulator.report.verdict import verdict
 from simulator.results import Prediction
-from simulator.stages.base import Demand, Resource, StageDemands
-from simulator.units import BYTE, SECOND, USD_PER_SECOND, Real, Unit, show
+from simulator.stages.base import Demand, Resource
+from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, USD_PER_SECOND, Unit, show
 
 CORE_SECOND: Final = Unit("core-s", "CPU work")
+_WHOLE_RUN: Final = ("first_step", "epoch", "total")
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
 
@@ -56,10 +59,12 @@ def _chapter(name: str) -> Chapter:
     return next(chapter for start, chapter in _CHAPTERS.items() if name.startswith(start))
 
 
-def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
     return [
         *_demands(prediction, None),
         *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
+        *section("The run, made of", run_lines(prediction) if whole_run else []),
         *_bound(prediction, ()),
     ]
 
@@ -94,14 +99,8 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     ):
         if fit is None or wanted.isdisjoint({key, "fits"}):
             continue
-        rows = [
-            (name, show(size, BYTE), percent(size / fit.total)) for name, size in fit.items.items()
-        ]
-        rows += [
-            ("= needed", show(fit.total, BYTE), ""),
-            ("capacity", show(fit.capacity, BYTE), ""),
-        ]
-        lines += section(title, columns(rows, "<>>"))
+        sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
+        lines += section(title, item_lines(fit, *sums))
         lines += section(f"{title}: origin", _origin(find(known, "ram memory", fit.capacity)))
     return lines
 
@@ -130,7 +129,7 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
 def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
     timing, bounds = prediction.timing, prediction.bounds
     rows = [
-        ("at least", show(bounds.lower, SECOND), "the busiest resource's work / its capacity"),
+        ("at least", show(bounds.lower, SECOND), "the busiest unit's work / its capacity"),
         (
             "simulated",
             show(timing.total_time / max(1, prediction.total_steps), SECOND),
@@ -138,15 +137,27 @@ def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  #
         ),
         ("at most", show(bounds.upper, SECOND), "all work of all ranks one after another"),
     ]
-    busy = [
-        f"{noun(resource)}: {percent(timing.usage[resource].mean)} busy"
-        for resource in (timing.bottleneck, timing.next_bottleneck)
-        if resource is not None and resource in timing.usage
-    ]
     return [
-        *section("What bounds it", columns(rows, "<><")),
-        *section("Bottleneck, and the one behind it", [*busy, *wrapped(verdict(prediction))]),
+        *section("What each resource would make of the step by itself", _imposed(prediction)),
+        *section("What bounds the whole run, per step", columns(rows, "<><")),
+        *section("So", wrapped(verdict(prediction), hang="")),
     ]
+
+
+def _imposed(prediction: Prediction) -> list[str]:
+    scenario, usage = prediction.scenario, prediction.timing.usage
+    imposed = pressures(scenario, build(scenario), prediction.demands)
+    longest = max(imposed.values(), default=0.0) or 1.0
+    rows = [
+        (
+            str(resource),
+            show(seconds, SECOND),
+            f"{percent(usage[resource].mean)} busy" if resource in usage else "",
+            bar(seconds / longest),
+        )
+        for resource, seconds in imposed.items()
+    ]
+    return columns(rows, "<>><")
 
 
 _CHAPTERS: Final[dict[str, Chapter]] = {
@@ -163,40 +174,39 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
 
 
 def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[str]:
+    plant = build(prediction.scenario)
     known = origins(prediction.scenario)
     lines: list[str] = []
     for stage in prediction.demands:
-        lines += _stage(stage, only, known)
+        wanted = [d for d in stage.demands if only is None or d.resource in only]
+        lines += [f"{stage.stage} (by the {stage.actor})"] if wanted else []
+        for demand in wanted:
+            lines += [f"  {line}" for line in _demand(demand, plant, known)]
     return section("What one batch of one rank asks for", lines)
 
 
-def _stage(
-    stage: StageDemands, only: frozenset[Resource] | None, known: tuple[Origin, ...]
-) -> list[str]:
-    wanted = [d for d in stage.demands if only is None or d.resource in only]
-    if not wanted:
-        return []
-    lines = [f"{stage.stage} (by the {stage.actor})"]
-    for demand in wanted:
-        lines += [f"  {line}" for line in _demand(demand, known)]
-    return lines
+def _demand(demand: Demand, plant: Plant, known: tuple[Origin, ...]) -> list[str]:
+    amount = show(float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))
+    parts = [f"{demand.resource}: {amount}", *_limits(demand)]
+    parts.append(f"{show(float(alone(plant, demand, 0)), SECOND)} on an idle machine")
+    equation = wrapped(f"  = {demand.equation or 'as stated'}", hang="    ")
+    lines = [*wrapped(", ".join(parts)), *equation]
+    rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]
+    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", hang=" " * 8))]
 
 
-def _demand(demand: Demand, known: tuple[Origin, ...]) -> list[str]:
-    parts = [
-        f"{demand.resource}: {show(_float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))}"
-    ]
-    if _float(demand.operations) > 0.0:
-        parts.append(f"{count(_float(demand.operations))} operations")
-    if _float(demand.latency) > 0.0:
-        parts.append(f"{show(_float(demand.latency), SECOND)} of latency")
+def _limits(demand: Demand) -> list[str]:
+    """What else than its amount slows a demand."""
+    parts = []
+    if float(demand.operations) > 0.0:
+        parts.append(f"{count(float(demand.operations))} operations")
+    if float(demand.latency) > 0.0:
+        parts.append(f"{show(float(demand.latency), SECOND)} of latency")
     if demand.ceiling is not None:
-        parts.append(f"at most {show(_float(demand.ceiling), BYTE)}/s")
+        parts.append(f"at most {show(float(demand.ceiling), BYTE_PER_SECOND)}")
     if demand.threads > 1.0:
         parts.append(f"{demand.threads:.3g} threads")
-    lines = [", ".join(parts), *wrapped(f"  = {demand.equation or 'as stated'}", hang="    ")]
-    rows = [_input(name, _float(value), known) for name, value in demand.inputs.items()]
-    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", hang=" " * 8))]
+    return parts
 
 
 def _input(name: str, value: float, known: tuple[Origin, ...]) -> str:
@@ -215,7 +225,3 @@ def _origin(origin: Origin | None) -> list[str]:
     mark = "" if origin.source.verified else ", UNVERIFIED"
     source = f"{origin.source.reference}, {origin.source.date}{mark}"
     return [f"{origin.owner} {origin.name} [{source}]"]
-
-
-def _float(value: Real) -> float:
-    return float(value)

@@ -29,7 +29,6 @@ _FITS: Final = {
     Verdict.NO: "does not fit",
     Verdict.UNCERTAIN: "uncertain: within 5% of the capacity",
 }
-_NO_PRICE: Final = "no price"
 
 
 def as_text(prediction: Prediction) -> str:
@@ -38,7 +37,7 @@ def as_text(prediction: Prediction) -> str:
         *_head(prediction),
         *wrapped(verdict(prediction), hang="", width=WIDTH),
         *section(_step_title(prediction.timing), split_lines(prediction.timing)),
-        *section("Run", _run(prediction)),
+        *section("Run", run_lines(prediction)),
         *section("Resources, over steady-state steps", _resources(prediction.timing)),
         *section("vCPUs", _vcpus(prediction)),
         *_host_ram(prediction.host_ram),
@@ -104,7 +103,8 @@ def _parts(split: StepSplit) -> list[tuple[str, float]]:
     return [(field.name, getattr(split, field.name)) for field in fields(split)]
 
 
-def _run(prediction: Prediction) -> list[str]:
+def run_lines(prediction: Prediction) -> list[str]:
+    """Throughput, and the times of the whole run."""
     timing = prediction.timing
     bounds = prediction.bounds
     average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
@@ -161,9 +161,14 @@ def _vcpus(prediction: Prediction) -> list[str]:
     return columns(rows, "<<")
 
 
-def _items(fit: MemoryFit | HostRam) -> list[str]:
-    rows = [(printable(name), show(size, BYTE)) for name, size in fit.items.items() if size > 0.0]
-    return columns(rows, "<>")
+def item_lines(fit: MemoryFit | HostRam, *sums: tuple[str, str]) -> list[str]:
+    """What memory is needed for, item by item, and rows below them."""
+    rows = [
+        (printable(name).replace("_", " "), show(size, BYTE))
+        for name, size in fit.items.items()
+        if size > 0.0
+    ]
+    return columns([*rows, *sums], "<>")
 
 
 def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
@@ -173,26 +178,28 @@ def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
 
 def _host_ram(ram: HostRam) -> list[str]:
     rule = f"rule of thumb: {show(ram.rule_of_thumb, BYTE)} (GPU memory + system + application)"
-    return section(_fit_title("Host RAM of one machine", ram), [*_items(ram), rule])
+    return section(_fit_title("Host RAM of one machine", ram), [*item_lines(ram), rule])
 
 
 def _device_memory(prediction: Prediction) -> list[str]:
     if prediction.memory is None:
         return []
     title = _fit_title(f"Memory of one {device_word(prediction)}", prediction.memory)
-    return section(title, _items(prediction.memory))
+    return section(title, item_lines(prediction.memory))
 
 
 def _cost(prediction: Prediction) -> list[str]:
     cost = prediction.cost
-    per_usd = cost.samples_per_usd
-    rows = [
-        ("rent", _NO_PRICE if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
-        ("step", _NO_PRICE if cost.per_step is None else show(cost.per_step, USD)),
-        ("samples per $", _NO_PRICE if per_usd is None else count(per_usd)),
-        ("to train", _NO_PRICE if cost.to_train is None else show(cost.to_train, USD)),
-        ("billed time", show(cost.time_to_train, SECOND)),
-    ]
+    priced = (
+        ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
+        ("step", None if cost.per_step is None else show(cost.per_step, USD)),
+        ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
+        ("to train", None if cost.to_train is None else show(cost.to_train, USD)),
+    )
+    rows = [(name, value) for name, value in priced if value is not None]
+    if cost.per_second is None:
+        rows.append(("price", f"no price for {prediction.scenario.cluster.trainers.host.name}"))
+    rows.append(("billed time", show(cost.time_to_train, SECOND)))
     if cost.energy_per_step is not None:
         energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
         rows.append(("energy", energy))

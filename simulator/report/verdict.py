@@ -42,11 +42,6 @@ def verdict(prediction: Prediction) -> str:
     return f"{_fit(prediction)}{_speed(prediction)}"
 
 
-def noun(resource: Resource) -> str:
-    """A resource in words."""
-    return _NOUN[resource]
-
-
 def device_word(prediction: Prediction) -> str:
     """``GPU``, or ``accelerator`` where nobody would call it that."""
     gpu = prediction.scenario.cluster.trainers.host.gpu

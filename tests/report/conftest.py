@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
@@ -10,6 +12,7 @@ from simulator.hardware.gpu import Gpu, Stack
 from simulator.hardware.host import CpuPool, Host
 from simulator.hardware.storage import Scope, Storage
 from simulator.precision import Precision
+from simulator.predict import predict
 from simulator.provenance import Assumption, Source
 from simulator.results import (
     Bounds,
@@ -27,8 +30,9 @@ from simulator.results import (
 )
 from simulator.scenario import Job, Scenario
 from simulator.stages.base import Actor, Demand, Path, Resource, StageDemands
-from simulator.workload.dataset import Dataset
+from simulator.workload.dataset import CachePolicy, Dataset
 from simulator.workload.loader import Loader, Preprocessing
+from simulator.workload.models import StepTimes
 from simulator.workload.software import Software
 from simulator.workload.train import Mode, Train
 
@@ -73,6 +77,7 @@ def scenario() -> Scenario:
         preprocessing=Preprocessing(decode=0.0016, output_bytes=150528.0),
         train=Train(batch_size=256, precision=Precision.FP16, epochs=2.0),
         software=Software(),
+        step_times=StepTimes(batch_sizes=(256.0,), seconds=(0.024,), source=SHEET),
     )
     return Scenario(name="test-four", cluster=Cluster(groups=(group,)), jobs=(job,))
 
@@ -174,3 +179,14 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
         ),
         warnings=("The CPUs are 32 vCPUs short.",),
     )
+
+
+@pytest.fixture
+def simulated(scenario: Scenario) -> Prediction:
+    """What the model itself says about the four-GPU machine, with a timeline.
+
+    Without a page cache all epochs are alike, so the traced one is the reported one.
+    """
+    job = scenario.job
+    uncached = replace(job, dataset=replace(job.dataset, cache_policy=CachePolicy.NONE))
+    return predict(replace(scenario, jobs=(uncached,)), trace=True)

@@ -1,0 +1,90 @@
+"""Where a number comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from simulator.errors import UnknownName
+from simulator.hardware.price import Price
+from simulator.metrics import METRICS
+from simulator.provenance import Source
+from simulator.report.explain import as_explanation
+from simulator.report.layout import WIDTH
+from simulator.results import Prediction
+
+
+def test_the_explanation_reads_as_it_should(
+    prediction: Prediction, golden: Callable[[str, str], None]
+) -> None:
+    """The explanation of a hand-made prediction is the committed text."""
+    golden("explain-hand-made", as_explanation(prediction) + "\n")
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_every_metric_is_explained(prediction: Prediction, metric: object) -> None:
+    """Each metric prints its value and at least one chapter below it."""
+    name = metric.name  # type: ignore[attr-defined] # a Metric
+    text = as_explanation(prediction, name)
+    assert f"  {name}" in text
+    assert text.count("\n\n") >= 2
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_a_demand_shows_equation_inputs_and_sources(prediction: Prediction) -> None:
+    """Each input of an equation stands with its value and where it was read."""
+    text = as_explanation(prediction)
+    assert "= equations.storage.read_bytes" in text
+    assert "read_bandwidth = 3 GB/s" in text
+    assert "[maker's datasheet, 2020-05]" in text
+    assert "decode = 1.6 ms   from jobs.preprocessing.decode of the scenario" in text
+
+
+def test_only_the_resource_asked_for_is_shown(prediction: Prediction) -> None:
+    """The utilization of the CPUs is explained by what is asked of the CPUs."""
+    text = as_explanation(prediction, "utilization.cpu.mean")
+    assert "decode (by the worker)" in text
+    assert "read (by the worker)" not in text
+
+
+def test_whole_runs_show_their_parts(prediction: Prediction) -> None:
+    """The total time is explained by epochs, the step time is not."""
+    assert "The run, made of" in as_explanation(prediction, "total_time_s")
+    assert "The run, made of" not in as_explanation(prediction, "step_time_s.mean")
+
+
+def test_a_price_names_its_source(prediction: Prediction) -> None:
+    """The cost is explained by a price with region, source and date."""
+    price = Price(
+        on_demand=0.01, region="here", source=Source(reference="price list", date="2026-01")
+    )
+    group = prediction.scenario.cluster.groups[0]
+    priced = replace(group, host=replace(group.host, price=price))
+    scenario = replace(
+        prediction.scenario, cluster=replace(prediction.scenario.cluster, groups=(priced,))
+    )
+    text = as_explanation(replace(prediction, scenario=scenario), "cost")
+    assert "here; price list, 2026-01" in text
+
+
+def test_no_price_is_said(prediction: Prediction) -> None:
+    """Without a price the explanation says which profile lacks one."""
+    cost = replace(prediction.cost, per_second=None)
+    text = as_explanation(replace(prediction, cost=cost), "cost.usd_per_h")
+    assert "the profile of node/test-four states no price" in text
+
+
+def test_an_unknown_metric_is_refused(prediction: Prediction) -> None:
+    """A misspelt metric is answered with the nearest one."""
+    with pytest.raises(UnknownName, match=r"did you mean 'step_time_s\.mean'"):
+        as_explanation(prediction, "step_time.mean")
+
+
+def test_a_simulated_run_is_explained(simulated: Prediction) -> None:
+    """Every stage that asks for something stands in the explanation."""
+    text = as_explanation(simulated)
+    asked = [stage.stage for stage in simulated.demands if stage.demands]
+    assert asked
+    assert all(f"  {name} (by the " in text for name in asked)

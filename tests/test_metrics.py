@@ -1,0 +1,55 @@
+"""The one home of reported figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.errors import UnknownName
+from simulator.metrics import METRICS, select
+
+
+def test_names_are_unique_and_documented() -> None:
+    """No two metrics share a name, and each says what it is."""
+    names = [metric.name for metric in METRICS]
+    assert len(set(names)) == len(names)
+    assert all(metric.doc.endswith(".") for metric in METRICS)
+
+
+def test_names_tell_the_unit() -> None:
+    """A name that ends in a unit has that unit, so that a column head is enough."""
+    wanted = {
+        "_s": "s",
+        "_bytes": "B",
+        "usd_per_step": "$",
+        "usd_to_train": "$",
+        "_j_per_step": "J",
+    }
+    for metric in METRICS:
+        part = metric.name.split(".")
+        unit = next((u for end, u in wanted.items() if any(p.endswith(end) for p in part)), None)
+        if unit is not None and "per_s" not in metric.name:
+            assert metric.unit is not None, metric.name
+            assert metric.unit.symbol == unit, metric.name
+
+
+def test_times_and_money_are_better_low() -> None:
+    """The direction of better is stated where it is beyond doubt."""
+    better = {metric.name: metric.better for metric in METRICS}
+    assert better["step_time_s.mean"] == "low"
+    assert better["cost.usd_to_train"] == "low"
+    assert better["throughput_samples_per_s"] == "high"
+    assert better["cost.samples_per_usd"] == "high"
+    assert better["host_ram_bytes.capacity"] is None
+
+
+def test_a_path_selects_what_lies_below() -> None:
+    """The start of a name stands for all metrics under it, never for half a word."""
+    assert [m.name for m in select("fits")] == ["fits.gpu", "fits.host"]
+    with pytest.raises(UnknownName):
+        select("fit")
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    """The message offers what was probably meant."""
+    with pytest.raises(UnknownName, match=r"there is no metric 'cost\.usd_to_trian'.*usd_to_train"):
+        select("cost.usd_to_trian")
