@@ -81,7 +81,8 @@ def state_bytes(optimizer: str, element_bytes: Real) -> Real:
 
     Notes
     -----
-    Momentum keeps one element, Adam two, 8-bit Adam two of one byte. Adafactor's factored second
+    ``STATE_ELEMENTS[optimizer] * element_bytes``: momentum keeps one element, Adam two, 8-bit Adam
+    two of one byte. Adafactor's factored second
     moment is a row and a column per matrix: nothing beside the rest, and that is what is measured
     (BERT-large on a V100, 2,654 MiB less than AdamW, that is 8.3 of its 8 bytes), though its
     documentation says 4.
@@ -305,8 +306,8 @@ def bucket_copy_bytes(gradients: Real, ranks: Real) -> Real:
 
     Notes
     -----
-    The buckets together hold every gradient once more, unless the gradients are views of them;
-    one rank has none.
+    ``gradients`` where ``ranks > 1``, else 0: the buckets together hold every gradient once more,
+    unless the gradients are views of them.
 
     References
     ----------
@@ -338,7 +339,7 @@ def segment_bytes(size: Real) -> Real:
     Notes
     -----
     Up to 1 MiB from a segment of 2 MiB, below 10 MiB from one of 20 MiB, larger ones in a segment
-    of their own, a multiple of 2 MiB. Later tensors share the rest of a segment.
+    of their own, ``ceil(size / 2 MiB) * 2 MiB``. Later tensors share the rest of a segment.
 
     References
     ----------

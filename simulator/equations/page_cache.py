@@ -16,6 +16,7 @@ import numpy as np
 from simulator.units import Real
 
 _HALVINGS: Final = 64
+_NEARLY_NOTHING: Final = 1e-12
 _SMALLEST: Final = float(np.finfo(np.float64).tiny)
 
 SCAN_CACHED: Final = (0.0, 0.25, 0.35, 0.50, 0.65, 1.0)
@@ -152,8 +153,8 @@ def hit_ratio_random(cached: Real) -> Real:
 
     Examples
     --------
-    At x = 0.35 the solution is h = 0.1377: a = 0.8623 / 0.35 = 2.4637, 1 - exp(-a) = 0.9149,
-    and (0.9149 / 2.4637)**2 = 0.1379.
+    At x = 0.35 the solution is h = 0.1380: a = 0.8620 / 0.35 = 2.4630, 1 - exp(-a) = 0.9148,
+    and (0.9148 / 2.4630)**2 = 0.1380.
 
     >>> round(float(hit_ratio_random(0.35)), 3)
     0.138
@@ -179,7 +180,7 @@ def hit_ratio_random_servers(cached: Real, servers: Real) -> Real:
     Notes
     -----
     With p = 1 / servers and ``a = (1 - h) p / x``, over the epochs an item stays away:
-    ``h = F(a) = (exp(a) - 1) / a * (1 - exp(-a)) / a * p exp(-a) / (1 - (1 - p) exp(-a))``.
+    ``h = F(a) = ((1 - exp(-a)) / a)**2 * p / (1 - (1 - p) exp(-a))``.
     Written for x it is explicit, ``x = p (1 - F(a)) / a``, and falls as a grows, so a is bisected
     in (0, p / x] and ``h = 1 - a x / p``. From x = 1 on everything hits.
 
@@ -198,12 +199,11 @@ def hit_ratio_random_servers(cached: Real, servers: Real) -> Real:
     (0.396, 44.1)
     """
     part = 1.0 / np.asarray(servers, dtype=np.float64)
-    fraction = np.clip(cached, _SMALLEST, 1.0)
-    low, high = 0.0 * fraction * part, np.minimum(part / fraction, -np.log(_SMALLEST))
+    fraction = np.clip(cached, _NEARLY_NOTHING, 1.0)
+    low, high = 0.0 * fraction * part, part / fraction
     for _ in range(_HALVINGS):
         a = 0.5 * (low + high)
-        stays = np.expm1(a) * -np.expm1(-a) / a**2
-        hit = stays * part * np.exp(-a) / (1.0 - (1.0 - part) * np.exp(-a))
+        hit = (np.expm1(-a) / a) ** 2 * part / (1.0 - (1.0 - part) * np.exp(-a))
         too_small = part * (1.0 - hit) > fraction * a
         low, high = np.where(too_small, a, low), np.where(too_small, high, a)
     missed = np.where(np.asarray(cached) >= 1.0, 0.0, low * fraction / part)
@@ -226,9 +226,9 @@ def hit_ratio_scan(cached: Real) -> Real:
 
     Notes
     -----
-    Straight lines through the measured points `SCAN_CACHED`, `SCAN_HIT`. A strict LRU cache would
-    find nothing until all fits; measured is little more, up to the one point at 0.65 where a
-    reader with a shuffle buffer found 34%. Between 0.65 and 1 there is no evidence.
+    Straight lines through measured points, ``interpolate(x, SCAN_CACHED, SCAN_HIT)``. A strict
+    LRU cache would find nothing until all fits; measured is little more, up to the one point at
+    0.65 where a reader with a shuffle buffer found 34%. Between 0.65 and 1 there is no evidence.
 
     References
     ----------

@@ -1,0 +1,56 @@
+"""Processors: shortfalls, speed ratios, and threads that share a core."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simulator.equations import cpu
+
+
+def test_enough_is_never_short() -> None:
+    """Spare vCPUs are no negative shortfall, and a fed device is not busier than always."""
+    assert cpu.vcpus_short(240, 20, 8) == 0.0
+    assert cpu.fed_utilization(240, 20, 8) == 1.0
+
+
+def test_what_is_short_is_what_is_idle() -> None:
+    """The missing share of the vCPUs is the idle share of the devices."""
+    need = 20 * 8
+    short = cpu.vcpus_short(96, 20, 8)
+    assert short / need == pytest.approx(1.0 - cpu.fed_utilization(96, 20, 8))
+
+
+def test_a_second_equal_machine_changes_no_ratio() -> None:
+    """Twice the machines have twice the vCPUs and twice the GPUs."""
+    assert cpu.vcpus_per_gpu(192, 16) == cpu.vcpus_per_gpu(96, 8) == 12
+
+
+def test_need_from_times() -> None:
+    """Twelve vCPU-seconds a batch every half second take twenty-four vCPUs."""
+    assert cpu.vcpus_to_feed(12.0, 0.5) == 24.0
+
+
+def test_speed_ratios_chain() -> None:
+    """From here to there and back again nothing changes."""
+    there = cpu.speed_ratio(15_914, 13_237)
+    assert there * cpu.speed_ratio(13_237, 15_914) == pytest.approx(1.0)
+
+
+def test_capacity_by_busy_threads() -> None:
+    """Cores fill first, second threads add their worth, further threads nothing."""
+    busy = np.array([0.0, 1.0, 48.0, 72.0, 96.0, 400.0])
+    capacity = cpu.pool_capacity(busy, 48, 96, 0.25)
+    assert capacity == pytest.approx([0.0, 1.0, 48.0, 54.0, 60.0, 60.0])
+
+
+@pytest.mark.parametrize("smt_worth", [0.0, 0.25, 1.0])
+def test_a_cost_on_a_busy_vcpu(smt_worth: float) -> None:
+    """With two threads a core, a vCPU second is worth (1 + smt_worth) / 2 core seconds."""
+    full = cpu.pool_capacity(96, 48, 96, smt_worth)
+    assert cpu.core_cost(0.002, full, 96) == pytest.approx(0.002 * (1 + smt_worth) / 2)
+
+
+def test_a_cost_without_second_threads() -> None:
+    """Where a vCPU is a core, nothing is converted."""
+    assert cpu.core_cost(0.002, cpu.pool_capacity(8, 8, 8, 0.25), 8) == 0.002

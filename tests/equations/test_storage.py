@@ -1,0 +1,124 @@
+"""Storage: limits of each formula, and the published pipe that needs thousands of requests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from simulator.equations import storage
+
+SAMPLE, SHARD, BLOCK = 100e3, 100e6, 256e3
+NETWORK = {"read_latency": 1e-3, "open_latency": 2.3e-3}
+
+
+def test_one_file_a_sample_is_one_open_a_sample() -> None:
+    """Small files pay for opening each sample, shards for one open in a thousand samples."""
+    assert storage.opens_per_sample(SAMPLE, SAMPLE) == 1.0
+    assert storage.opens_per_sample(SAMPLE, SHARD) == pytest.approx(1e-3)
+
+
+def test_a_small_sample_read_alone_is_one_operation() -> None:
+    """A read cannot be less than one operation, however large an operation may be."""
+    for size in (BLOCK, math.inf):
+        assert storage.operations_per_sample(SAMPLE, SHARD, size, sequential=False) == 1.0
+
+
+def test_neighbours_share_operations() -> None:
+    """Front to back, a shard takes as many operations as fit its bytes."""
+    operations = storage.operations_per_sample(SAMPLE, SHARD, BLOCK, sequential=True)
+    assert operations * 1000 == pytest.approx(math.ceil(SHARD / BLOCK))
+
+
+def test_a_whole_shard_in_one_request() -> None:
+    """Without a limit on its size, one request brings the shard."""
+    operations = storage.operations_per_sample(SAMPLE, SHARD, math.inf, sequential=True)
+    assert operations == pytest.approx(1e-3)
+
+
+def test_order_makes_no_difference_to_files_of_one_sample() -> None:
+    """A file that holds one sample is read alike in any order."""
+    shuffled = storage.operations_per_sample(600e3, 600e3, BLOCK, sequential=False)
+    in_order = storage.operations_per_sample(600e3, 600e3, BLOCK, sequential=True)
+    assert shuffled == in_order == 3.0
+    waits = [
+        storage.latency_per_sample(600e3, 600e3, **NETWORK, sequential=order)
+        for order in (False, True)
+    ]
+    assert waits[0] == waits[1] == pytest.approx(3.3e-3)
+
+
+def test_shards_in_order_hide_the_latency() -> None:
+    """Read-ahead leaves one wait a shard; shuffled reads in a shard still wait for each sample."""
+    shuffled = storage.latency_per_sample(SAMPLE, SHARD, **NETWORK, sequential=False)
+    in_order = storage.latency_per_sample(SAMPLE, SHARD, **NETWORK, sequential=True)
+    assert shuffled == pytest.approx(1e-3 + 2.3e-6)
+    assert in_order == pytest.approx(3.3e-6)
+
+
+def test_flags_may_differ_within_a_batch() -> None:
+    """Candidates with and without shuffling are worked out in one call."""
+    order = np.array([False, True])
+    waits = storage.latency_per_sample(SAMPLE, SHARD, **NETWORK, sequential=order)
+    assert waits == pytest.approx([1.0023e-3, 3.3e-6])
+
+
+def test_readers_wait_in_rounds() -> None:
+    """A round of requests waits once, and a last round that is not full waits like a full one."""
+    waits = [storage.latency_per_batch(32, 0.1, readers) for readers in (1, 8, 32, 100, 12)]
+    assert waits == pytest.approx([3.2, 0.4, 0.1, 0.1, 0.3])
+
+
+def test_ceiling_grows_with_readers() -> None:
+    """Two requests at once go twice as fast as one."""
+    assert storage.reader_ceiling(2, 30e6) == 2 * storage.reader_ceiling(1, 30e6)
+
+
+def test_half_the_rate_at_the_half_size() -> None:
+    """A request of latency times rate spends half of its time waiting."""
+    assert storage.request_throughput(0.1 * 80e6, 0.1, 80e6) == pytest.approx(40e6)
+    assert storage.request_throughput(1e15, 0.1, 80e6) == pytest.approx(80e6)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"bandwidth": 50e6}, 50e6),
+        ({"operations_cap": 200.0}, 20e6),
+        ({"operations_cap": 200.0, "operations": 2.0}, 10e6),
+        ({"request_rate": 1e6, "concurrency": 4}, 4e6 / 1.01),
+        ({"latency": 0.5, "concurrency": 10}, 2e6),
+    ],
+)
+def test_the_tightest_limit_counts(limits: dict[str, float], expected: float) -> None:
+    """Bandwidth, operations, the rate of a request and latency each can be what holds a read."""
+    free = {
+        "concurrency": 1e6,
+        "latency": 1e-3,
+        "request_rate": math.inf,
+        "bandwidth": 1e15,
+        "operations_cap": math.inf,
+    }
+    assert storage.read_rate(100e3, **(free | limits)) == pytest.approx(expected)
+
+
+def test_a_disk_with_seeks() -> None:
+    """Reads of 114.66 kB at 10.7 ms each come at 10.7 MB/s, the class of disks and NFS."""
+    rate = storage.read_rate(
+        114.66e3,
+        concurrency=1,
+        latency=10.7e-3,
+        request_rate=math.inf,
+        bandwidth=math.inf,
+        operations_cap=math.inf,
+    )
+    assert rate == pytest.approx(10.7e6, rel=2e-3)
+
+
+def test_whole_requests_saturate() -> None:
+    """A pipe of 140 GB/s takes 4,667 requests of 30 MB/s, and one request fills 0.021% of it."""
+    assert storage.requests_to_saturate(140e9, 30e6) == 4667
+    assert storage.requests_to_saturate(60e6, 30e6) == 2
+    assert storage.share_fed(30e6, 140e9) == pytest.approx(0.00021, abs=5e-6)
+    assert storage.share_fed(30e6, 140e9, requests=5000) == 1.0
