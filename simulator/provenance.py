@@ -11,11 +11,13 @@ class Source:
 
     `date` is an ISO date, a month, a year, a range such as ``>=2025-06``, or ``undated``.
     `verified` is False for a figure that was recalled or guessed rather than read or measured.
+    `note` says under which conditions the figure holds.
     """
 
     reference: str
     date: str
     verified: bool = True
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
