@@ -18,13 +18,20 @@ from simulator.units import Seconds
 class Lengths:
     """Batches of an epoch for each rank, its steps, and epochs (a fraction is allowed).
 
-    `last_share` is the size of the last batch as a share of a full one.
+    `last_share` is the size of the last batch as a share of a full one; a step takes
+    `accumulation` batches.
     """
 
     batches: int
     steps: int
     epochs: float
     last_share: float = 1.0
+    accumulation: int = 1
+
+    @property
+    def full_steps(self) -> float:
+        """Steps of an epoch, an incomplete last one counted as what it holds."""
+        return (self.batches - 1.0 + self.last_share) / self.accumulation
 
     @property
     def total_steps(self) -> int:
@@ -57,6 +64,7 @@ def lengths(scenario: Scenario) -> Lengths:
         steps=-(-batches // train.accumulation),
         epochs=train.epochs,
         last_share=min(1.0, left / train.batch_size),
+        accumulation=train.accumulation,
     )
 
 

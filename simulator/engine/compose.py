@@ -22,7 +22,7 @@ from simulator.units import Seconds
 
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
     """Time of an epoch of `steps` steps of which `epoch` simulated some or all [s]."""
-    return epoch.end + (steps - len(epoch.ends)) * epoch.mean_step
+    return epoch.end + (steps - epoch.steps) * epoch.mean_step
 
 
 def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras) -> Seconds:
@@ -35,7 +35,7 @@ def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras)
 
 def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:
     """Steady step times as mean and percentiles [s]; the mean with its share of what is rare."""
-    times = np.asarray(epoch.steady_steps or epoch.ends[:1])
+    times = np.asarray(epoch.steady_steps)
     p50, p95, p99 = np.percentile(times, [50, 95, 99])
     mean = epoch.mean_step + per_step
     return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
@@ -44,10 +44,10 @@ def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:
 def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, Communication]:
     """The mean step of the average rank as a sum of parts, and its communication [s]."""
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    after = np.asarray(last.ledgers).mean(axis=0)
-    before = np.asarray(first.ledgers).mean(axis=0) if epoch.last > epoch.first else 0.0 * after
-    steps = max(1, epoch.last - epoch.first)
-    stall, h2d, compute, communication, other, hidden = (float(x) for x in (after - before) / steps)
+    spent = np.asarray(last.ledgers).mean(axis=0) - np.asarray(first.ledgers).mean(axis=0)
+    stall, h2d, compute, communication, other, hidden = (
+        float(total) / (epoch.last - epoch.first) for total in spent
+    )
     rest = mean - checkpoint - (stall + h2d + compute + communication + other)
     parts = StepSplit(
         data_stall=stall,
@@ -63,10 +63,9 @@ def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, 
 def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[Resource, Usage]:
     """How busy each resource was over the steady window, made `stretch` times longer."""
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    start = first.busy if epoch.last > epoch.first else dict.fromkeys(last.busy, 0.0)
-    window = last.time - (first.time if epoch.last > epoch.first else 0.0)
+    window = epoch.window * stretch
     share = {
-        unit: min(1.0, (busy - start[unit]) / (window * stretch)) if window > 0.0 else 0.0
+        unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
     }
     gpus = [value for unit, value in share.items() if unit.startswith("gpu")]

@@ -68,12 +68,10 @@ class Snapshot:
 class Epoch:
     """What a simulated epoch showed.
 
-    `ends` are the step ends of all ranks [s from the epoch's start], `end` when everything had
-    drained; `steady` is the window of steps `first`..`last` (indices of `snapshots`) that stands
-    for all the others.
+    `snapshots` holds the state at the start and after each step; the steps from snapshot `first`
+    to `last` are the steady window that stands for all others. `end` is when all had drained.
     """
 
-    ends: Sequence[Seconds]
     end: Seconds
     first: int
     last: int
@@ -83,10 +81,24 @@ class Epoch:
     samples: tuple[Sample, ...] = ()
 
     @property
+    def ends(self) -> tuple[Seconds, ...]:
+        """When each step had ended on all ranks [s from the epoch's start]."""
+        return tuple(snapshot.time for snapshot in self.snapshots[1:])
+
+    @property
+    def steps(self) -> int:
+        """Steps that were simulated."""
+        return len(self.snapshots) - 1
+
+    @property
+    def window(self) -> Seconds:
+        """Length of the steady window [s]."""
+        return self.snapshots[self.last].time - self.snapshots[self.first].time
+
+    @property
     def mean_step(self) -> Seconds:
         """Mean steady step [s]."""
-        window = self.snapshots[self.last].time - self.snapshots[self.first].time
-        return window / max(1, self.last - self.first)
+        return self.window / (self.last - self.first)
 
     @property
     def steady_steps(self) -> tuple[Seconds, ...]:
@@ -118,16 +130,19 @@ class _Recorder:
         self._burst = max(1, crew.makers)
         self._in_flight = -(-max(crew.credits, crew.makers, 1) // job.train.accumulation)
 
+    def begin(self) -> None:
+        """Note the state before anything has happened."""
+        self._snapshots.append(self._snapshot())
+
     def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
         """Note that a rank has finished a step."""
         self._finished[step] = self._finished.get(step, 0) + 1
         if self._finished[step] < len(self.ranks):
             return
         del self._finished[step]
-        previous = self._snapshots[-1].time if self._snapshots else 0.0
         self._snapshots.append(self._snapshot())
-        self._durations.append(self._env.now - previous)
-        steps = len(self._snapshots)
+        self._durations.append(self._snapshots[-1].time - self._snapshots[-2].time)
+        steps = len(self._durations)
         if self._plan.progress is not None:
             self._plan.progress(steps)
         if self._steady is None and not self._plan.replay:
@@ -140,17 +155,18 @@ class _Recorder:
 
     def epoch(self, end: float, samples: tuple[Sample, ...]) -> Epoch:
         """What the finished run showed."""
-        steps, half_width = len(self._snapshots), 0.0
+        last, half_width = len(self._durations), 0.0
         if self._steady is None:
-            last = steps - 1
-            first = min(warm_up(steps, self._in_flight), last)
+            first = warm_up(last, self._in_flight)
+            ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
+            if ragged and last > first + 1:
+                last -= 1
             if self._random:
-                half_width = batch_means(self._durations[first + 1 :])
+                half_width = batch_means(self._durations[first:last])
         else:
             last, half_width = self._closed_at, self._steady.half_width
             first = max(0, last - self._steady.window)
         return Epoch(
-            ends=tuple(snapshot.time for snapshot in self._snapshots),
             end=end,
             first=first,
             last=last,
@@ -175,14 +191,14 @@ class _Recorder:
         if self._random:
             self._steady = known_well(self._durations, self._in_flight)
         else:
-            waiting = [snapshot.waiting for snapshot in self._snapshots]
+            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             self._steady = find_period(self._durations, waiting)
         if self._steady is None and over:
-            kept = whole_bursts(steps - warm_up(steps, self._in_flight) - 1, self._burst)
+            kept = whole_bursts(steps - warm_up(steps, self._in_flight), self._burst)
             half_width = batch_means(self._durations[-kept:])
             self._steady = Steady(period=1, window=kept, half_width=half_width)
         if self._steady is not None:
-            self._closed_at = steps - 1
+            self._closed_at = steps
             self._close(self._steady.period * self._per_step)
 
     def _close(self, period: int) -> None:
@@ -219,6 +235,7 @@ def run_epoch(
         _make_rank(site, index, generators[index], barriers, recorder)
         for index in range(plant.ranks)
     ]
+    recorder.begin()
     for rank in recorder.ranks:
         rank.start()
     env.run(env.all_of([rank.finished for rank in recorder.ranks]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -68,7 +69,8 @@ def solve(question: Question, options: Options) -> Timing:
     epoch = _later_epoch(question, warm, start=0.0 if again else worker_start(question.scenario))
     step = compose.distribution(warm, extras.per_step)
     parts, communication = compose.split(warm, step.mean, extras.per_step)
-    used = compose.usage(warm, question.plant, step.mean / warm.mean_step)
+    stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
+    used = compose.usage(warm, question.plant, stretch)
     limits = list(pressures(question.scenario, question.plant, question.demands[_phase(again)]))
     train = question.scenario.job.train
     samples = train.batch_size * train.accumulation * question.plant.ranks
@@ -80,7 +82,7 @@ def solve(question: Question, options: Options) -> Timing:
         + extras.per_step * lengths.steps,
         first_epoch_time=first_epoch + extras.per_step * lengths.steps,
         total_time=compose.total_time(first_epoch, epoch, lengths, extras),
-        throughput=samples / step.mean,
+        throughput=samples / step.mean if step.mean else math.inf,
         split=parts,
         communication=communication,
         usage=used,
@@ -88,7 +90,7 @@ def solve(question: Question, options: Options) -> Timing:
         next_bottleneck=limits[1] if len(limits) > 1 else None,
         accelerator_utilization=None if gpu is None else gpu.mean,
         half_width=warm.half_width,
-        simulated_steps=len(cold.ends) + (len(warm.ends) if again else 0),
+        simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
         intervals=_log(cold, samples),
         trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
@@ -121,7 +123,8 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
     steps = question.lengths.steps
     crew = question.scenario.job.loader.crew
     if crew.crosses_epochs:
-        return steps * epoch.mean_step
+        whole = epoch.last < epoch.steps
+        return epoch.mean_step * (question.lengths.full_steps if whole else steps)
     return compose.epoch_time(epoch, steps) - (0.0 if crew.restarts else start)
 
 
