@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from simulator.cli.output import emit
-from simulator.cli.scenarios import read_scenario, scenario_arguments
+from simulator.cli.scenarios import read_scenario, scenario_arguments, seed_option
 
 
 @click.command()
 @scenario_arguments
 @click.argument("metric", required=False)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
+@seed_option
 def explain(
     *,
     scenario: str,
@@ -28,10 +28,12 @@ def explain(
     start of one (cost); the step time by default.
     """
     from simulator.metrics import select
-    from simulator.predict import predict
-    from simulator.report.explain import as_explanation
 
     if metric is not None:
         select(metric)
-    prediction = predict(read_scenario(scenario, overrides, profiles), seed=seed)
+    job = read_scenario(scenario, overrides, profiles)
+    from simulator.predict import predict
+    from simulator.report.explain import as_explanation
+
+    prediction = predict(job, seed=seed)
     emit(as_explanation(prediction, metric))

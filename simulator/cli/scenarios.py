@@ -39,6 +39,16 @@ def scenario_arguments(verb: Verb) -> Verb:
     return verb
 
 
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Seed of all random draws; the same seed gives the same answer.",
+)
+
+
 def read_scenario(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Scenario:
     """Load what the arguments name; ``-`` is standard input.
 

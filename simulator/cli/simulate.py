@@ -10,7 +10,7 @@ import click
 from simulator.cli.exits import Exit
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import read_scenario, scenario_arguments
+from simulator.cli.scenarios import read_scenario, scenario_arguments, seed_option
 
 if TYPE_CHECKING:
     from simulator.results import Prediction
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_arguments
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
+@seed_option
 @click.option(
     "--trace",
     "trace",
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Also print samples/s for every N simulated steps, as a training loop would.",
 )
-@click.option(
-    "--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps."
-)
+@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
 def simulate(  # noqa: PLR0913 - one parameter an option
     *,
     scenario: str,
@@ -53,11 +51,11 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     Prints step time, bottleneck, utilization, memory and cost. Exit code 1 says that the job
     does not fit.
     """
-    from simulator.predict import predict
-
     if trace is not None:
         check_writable(trace, "--trace")
     job = read_scenario(scenario, overrides, profiles)
+    from simulator.predict import predict
+
     with progress_line("simulating") as progress:
         prediction = predict(
             job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps

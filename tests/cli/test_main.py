@@ -1,0 +1,194 @@
+"""The console script: verbs, exit codes, and how failures end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator import predict as door
+from simulator.cli.exits import Exit
+from simulator.cli.main import VERBS, main
+from simulator.errors import InputError, NotModelled, Problem, UnknownName
+from simulator.version import __version__
+
+Run = Callable[..., Any]
+"""A fixture that runs ``plan``, or arranges how it runs."""
+
+HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "pydantic", "simpy")
+SCENARIO = "resnet50-imagenet-p4d"
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_reads_as_it_should(plan: Run, golden: Run, verb: str) -> None:
+    """The help of every verb is the committed text."""
+    outcome = plan(*([verb] if verb else []), "--help")
+    assert (outcome.code, outcome.err) == (Exit.FINE, "")
+    golden(f"help-{verb or 'plan'}", outcome.out)
+
+
+def test_every_verb_is_in_the_help(plan: Run) -> None:
+    """The table of verbs is the list under Commands."""
+    text = plan("--help").out
+    assert all(f"  {verb} " in text and summary in text for verb, (_, summary) in VERBS.items())
+
+
+def test_help_imports_nothing_heavy(root: Path) -> None:
+    """The help loads no verb and none of the libraries that take their time."""
+    code = (
+        "import sys; from simulator.cli.main import main; main(['--help']);"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(  # noqa: S603 - our own interpreter and code
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stderr.strip() == "[]"
+
+
+def test_version(plan: Run) -> None:
+    """The version is that of the code."""
+    assert plan("--version").out == f"plan {__version__}\n"
+
+
+def test_the_script_is_installed_as_plan() -> None:
+    """The console script leads to `main`, where the package is installed."""
+    found = [e for e in entry_points(group="console_scripts") if e.value.startswith("simulator.")]
+    assert [(e.name, e.value) for e in found] in ([], [("plan", "simulator.cli.main:main")])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Usage: plan"),
+        (["simulat", "x"], "did you mean 'simulate'?"),
+        (["xyzzy"], "there is no command 'xyzzy'"),
+        (["simulate"], "SCENARIO"),
+        (["simulate", SCENARIO, "--sed", "1"], "--seed"),
+        (["simulate", SCENARIO, "--seed", "-1"], "--seed"),
+        (["simulate", SCENARIO, "--seed", "x"], "--seed"),
+        (["simulate", SCENARIO, "--steps", "0"], "--steps"),
+        (["simulate", SCENARIO, "more"], "more"),
+        (["explain", SCENARIO, "step_tme_s.mean"], "step_time_s.mean"),
+        (["schema", "--now"], "--now"),
+    ],
+)
+def test_bad_usage(plan: Run, arguments: list[str], message: str) -> None:
+    """Wrong usage exits with 2, says what is wrong on standard error, and nothing else."""
+    outcome = plan(*arguments)
+    assert outcome.code == Exit.BAD_INPUT
+    assert outcome.out == ""
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Make the prediction fail."""
+
+    def arrange(error: BaseException) -> None:
+        def fail(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(door, "predict", fail)
+
+    return arrange
+
+
+def test_every_problem_has_a_line(plan: Run, failing: Run) -> None:
+    """All mistakes are printed, one a line, and no input can break the line."""
+    first = Problem(origin="a.toml", line=3, message="is wrong", found="'x\ny\x1b[2J'")
+    failing(InputError((first, Problem(origin="--set", message="is wrong too"))))
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert outcome.err == (
+        "plan: a.toml:3: is wrong, found 'x\\ny\\x1b[2J'\nplan: --set: is wrong too\n"
+    )
+
+
+@pytest.mark.parametrize("error", [NotModelled("no such thing"), UnknownName("no such thing")])
+def test_user_mistakes_exit_with_2(plan: Run, failing: Run, error: Exception) -> None:
+    """What a user can mend is one message without a traceback."""
+    failing(error)
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert outcome.err == "plan: no such thing\n"
+
+
+def test_our_own_bug_says_so(plan: Run, failing: Run) -> None:
+    """An unforeseen failure exits with 70, asks for a report, and hides the traceback."""
+    failing(ZeroDivisionError("float division by zero"))
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.out) == (Exit.OUR_BUG, "")
+    assert "this is a bug in plan" in outcome.err
+    assert "issue tracker" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--debug", "simulate", SCENARIO], ["simulate", SCENARIO, "--debug"]]
+)
+def test_debug_shows_the_traceback(plan: Run, failing: Run, arguments: list[str]) -> None:
+    """With --debug, before or after the verb, the traceback is printed."""
+    failing(ZeroDivisionError("float division by zero"))
+    outcome = plan(*arguments)
+    assert outcome.code == Exit.OUR_BUG
+    assert "Traceback" in outcome.err
+
+
+def test_interruption_is_quiet(plan: Run, failing: Run) -> None:
+    """Ctrl-C ends with the code a shell expects and no words."""
+    failing(KeyboardInterrupt())
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.out) == (Exit.INTERRUPTED, "")
+    assert "Traceback" not in outcome.err
+    assert "bug" not in outcome.err
+
+
+def test_a_real_interruption(spawn: Run) -> None:
+    """A process that gets SIGINT while it reads standard input ends quietly with 130."""
+    process = spawn("simulate", "-", stdin=subprocess.PIPE)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
+    assert "Traceback" not in err
+
+
+def test_a_closed_pipe_is_quiet(spawn: Run) -> None:
+    """``plan schema | head -0`` prints no complaint."""
+    process = spawn("schema")
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=30), err) == (Exit.PIPE_CLOSED, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_said(spawn: Run) -> None:
+    """Output that cannot be written is the user's to mend, not a bug."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        process = spawn("schema", stdout=full)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == Exit.BAD_INPUT
+    assert err.startswith("plan: cannot write to standard output")
+
+
+def test_any_encoding_will_do(spawn: Run) -> None:
+    """A terminal that knows only ASCII gets question marks, not a failure."""
+    process = spawn("simulate", SCENARIO, env={"PYTHONIOENCODING": "ascii"})
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (Exit.FINE, "")
+    assert SCENARIO in out
+
+
+def test_main_takes_the_process_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an argument `main` reads those of the process."""
+    monkeypatch.setattr(sys, "argv", ["plan", "--version"])
+    assert main() == Exit.FINE

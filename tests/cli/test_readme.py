@@ -1,0 +1,105 @@
+"""The README says what is so."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.cli.main import VERBS
+
+Run = Callable[..., Any]
+"""A fixture that runs ``plan``, or arranges how it runs."""
+
+SCENARIO = "resnet50-imagenet-p4d"
+OUTPUT = re.compile(
+    r"(<!-- output of: plan (?P<command>.*?) \(.*?-->\n```text\n).*?(```\n)", re.DOTALL
+)
+
+
+@pytest.fixture
+def readme(root: Path) -> Path:
+    """The README."""
+    return root / "README.md"
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Contents of the code blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def test_two_commands_are_the_first_code(readme: Path) -> None:
+    """A visitor copies two lines: one that predicts, one that tests."""
+    first = blocks(readme.read_text(encoding="utf-8"), "sh")[0].splitlines()
+    assert len(first) == 2
+    assert first[0].endswith(f".venv/bin/plan simulate {SCENARIO}")
+    assert first[1].endswith(".venv/bin/python -m pytest")
+    assert all(line.startswith("python3 -m venv .venv && .venv/bin/pip install ") for line in first)
+
+
+def test_the_check_runs_those_two_commands(root: Path) -> None:
+    """`.ci/run` takes the commands from the README; it can be executed and parsed."""
+    script = root / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    text = script.read_text(encoding="utf-8")
+    assert "README.md | head -n 2" in text
+    bash = ["bash", "-n", str(script)]
+    assert subprocess.run(bash, check=False).returncode == 0  # noqa: S603 - our own script
+
+
+def test_the_shown_output_is_real(
+    plan: Run,
+    readme: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """The pasted output is what the command prints now."""
+    text = readme.read_text(encoding="utf-8")
+    shown = OUTPUT.search(text)
+    assert shown is not None
+    printed = plan(*shlex.split(shown["command"])).out
+    real = text[: shown.start()] + shown[1] + printed + shown[3] + text[shown.end() :]
+    if request.config.getoption("--update-golden"):
+        readme.write_text(real, encoding="utf-8")
+        return
+    assert text == real
+
+
+def test_commands_that_are_named_exist(readme: Path, root: Path) -> None:
+    """Every ``plan verb scenario`` in the text names a verb and a shipped scenario."""
+    named = re.findall(r"plan ([a-z]+)(?: ([a-z0-9-]+))?", readme.read_text(encoding="utf-8"))
+    verbs = {verb for verb, _ in named if verb in VERBS}
+    assert verbs >= {"simulate", "explain", "schema", "hardware"}
+    scenarios = {name for verb, name in named if verb in {"simulate", "explain"} and name}
+    assert all((root / "scenarios" / f"{name}.toml").exists() for name in scenarios)
+
+
+def test_links_lead_somewhere(root: Path) -> None:
+    """Relative links of the documents point at files that exist."""
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/model.md"):
+        document = root / name
+        links = re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
+        missing = [link for link in links if not (document.parent / link).exists()]
+        assert missing == [], name
+
+
+def test_toml_examples_parse(readme: Path) -> None:
+    """The profile in the README is TOML in which every figure has a source and a date."""
+    example = tomllib.loads(blocks(readme.read_text(encoding="utf-8"), "toml")[0])
+    figures = [v for v in (*example.values(), *example["peak"].values()) if isinstance(v, dict)]
+    stated = [figure for figure in figures if "value" in figure]
+    assert stated
+    assert all({"source", "date"} <= set(figure) for figure in stated)
+
+
+def test_the_changelog_says_whether_numbers_change(root: Path) -> None:
+    """Every entry of the changelog states its effect on predictions."""
+    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    entries = re.split(r"^- ", text.split("## [", 1)[1], flags=re.MULTILINE)[1:]
+    assert entries
+    assert all(re.search(r"\(changes numbers: (yes|no)\b", entry) for entry in entries)

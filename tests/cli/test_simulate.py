@@ -1,0 +1,146 @@
+"""``plan simulate``."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator import predict as door
+from simulator.cli.exits import Exit
+from simulator.footprint import Verdict
+
+Run = Callable[..., Any]
+"""A fixture that runs ``plan``, or arranges how it runs."""
+
+SCENARIO = "resnet50-imagenet-p4d"
+
+
+def test_a_shipped_scenario_is_answered(plan: Run) -> None:
+    """A name is enough; the report is on standard output and nothing is on standard error."""
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.err) == (Exit.FINE, "")
+    assert outcome.out.startswith(SCENARIO)
+
+
+def test_json_is_one_object(plan: Run) -> None:
+    """With --json standard output is exactly one JSON object."""
+    tree = json.loads(plan("simulate", SCENARIO, "--json").out)
+    assert (tree["schema"], tree["scenario"], tree["seed"]) == (1, SCENARIO, 0)
+    assert sum(tree["step_split_s"].values()) == pytest.approx(tree["step_time_s"]["mean"])
+
+
+def test_a_path_and_standard_input(
+    plan: Run,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file anywhere and standard input give the numbers the name gives."""
+    content = (root / "scenarios" / f"{SCENARIO}.toml").read_bytes()
+    copy = tmp_path / "mine.toml"
+    copy.write_bytes(content)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    trees = [json.loads(plan("simulate", x, "--json").out) for x in (SCENARIO, str(copy), "-")]
+    assert trees[0]["step_time_s"] == trees[1]["step_time_s"] == trees[2]["step_time_s"]
+
+
+def test_the_same_seed_gives_the_same_bytes(plan: Run) -> None:
+    """A prediction can be repeated."""
+    first = plan("simulate", SCENARIO, "--json", "--seed", "3").out
+    assert first == plan("simulate", SCENARIO, "--json", "--seed", "3").out
+    assert json.loads(first)["seed"] == 3
+
+
+def test_an_override_changes_the_answer(plan: Run) -> None:
+    """--set reaches the model."""
+    few = plan("simulate", SCENARIO, "--json", "--set", "input.workers=1").out
+    many = plan("simulate", SCENARIO, "--json", "--set", "input.workers=8").out
+    assert json.loads(few)["step_time_s"]["mean"] > json.loads(many)["step_time_s"]["mean"]
+
+
+@pytest.mark.parametrize(
+    "override", ["input.workers", "input.wrokers=3", "input.workers=-3", "=", "a=b=c"]
+)
+def test_a_bad_override_names_the_option(plan: Run, override: str) -> None:
+    """A mistake in --set is reported as one of --set."""
+    outcome = plan("simulate", SCENARIO, "--set", override)
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert "--set" in outcome.err
+
+
+def test_an_unknown_scenario(plan: Run) -> None:
+    """A misspelt name is answered with the nearest one."""
+    outcome = plan("simulate", "resnet50-imagenet-p4")
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert SCENARIO in outcome.err
+
+
+@pytest.mark.parametrize("what", ["memory", "host_ram"])
+def test_what_does_not_fit_exits_with_1(
+    plan: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    """The answer is printed, the code says that it does not fit."""
+    honest = door.predict
+
+    def full(*arguments: object, **options: object) -> object:
+        prediction = honest(*arguments, **options)  # type: ignore[arg-type] # passed on
+        misfit = replace(getattr(prediction, what), verdict=Verdict.NO)
+        return replace(prediction, **{what: misfit})
+
+    monkeypatch.setattr(door, "predict", full)
+    outcome = plan("simulate", SCENARIO)
+    assert outcome.code == Exit.DOES_NOT_FIT
+    assert "Does not fit" in outcome.out
+
+
+def test_a_timeline_is_written(plan: Run, tmp_path: Path) -> None:
+    """--trace leaves a Chrome trace with bars and counters, beside the report."""
+    path = tmp_path / "timeline.json"
+    outcome = plan("simulate", SCENARIO, "--trace", str(path))
+    assert outcome.code == Exit.FINE
+    assert outcome.out.startswith(SCENARIO)
+    kinds = {event["ph"] for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]}
+    assert kinds == {"M", "X", "C"}
+
+
+def test_an_unwritable_timeline_is_refused_first(
+    plan: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The path is checked before anything is simulated."""
+    monkeypatch.setattr(door, "predict", pytest.fail)
+    outcome = plan("simulate", SCENARIO, "--trace", str(tmp_path / "none" / "t.json"))
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert "--trace" in outcome.err
+
+
+def test_the_log_comes_before_the_report(plan: Run) -> None:
+    """--log prints a line for every N steps, and the report after it."""
+    lines = plan("simulate", SCENARIO, "--log", "10").out.splitlines()
+    assert lines[0].startswith("step 10 ")
+    assert "samples/s" in lines[0]
+    assert any(line.startswith(SCENARIO) for line in lines)
+
+
+def test_fewer_steps_can_be_asked_for(plan: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--steps reaches the simulation."""
+    asked = []
+    honest = door.predict
+
+    def spy(*arguments: object, **options: object) -> object:
+        asked.append(options["max_steps"])
+        return honest(*arguments, **options)  # type: ignore[arg-type] # passed on
+
+    monkeypatch.setattr(door, "predict", spy)
+    assert plan("simulate", SCENARIO, "--steps", "40").code == Exit.FINE
+    assert asked == [40]

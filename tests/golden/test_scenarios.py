@@ -1,0 +1,34 @@
+"""The report of every shipped scenario is the committed text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator.cli.exits import Exit
+from simulator.cli.main import main
+
+FOLDER = Path(__file__).parents[2] / "scenarios"
+NAMES = sorted(
+    path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_report(
+    name: str, golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``plan simulate`` answers, and a changed number shows up in review."""
+    code = main(["simulate", name])
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert code in {Exit.FINE, Exit.DOES_NOT_FIT}
+    golden(f"scenario-{name.replace('/', '-')}", out)
+
+
+def test_no_golden_text_is_left_over() -> None:
+    """Every golden report belongs to a scenario that ships."""
+    found = {path.stem for path in Path(__file__).parent.glob("scenario-*.txt")}
+    assert found <= {f"scenario-{name.replace('/', '-')}" for name in NAMES}
