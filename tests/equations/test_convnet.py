@@ -52,7 +52,7 @@ def test_resnet50() -> None:
         (112, 3, 2, 1, 1, 56),
     ],
 )
-def test_published_sizes(  # noqa: PLR0913 - the figures of one convolution
+def test_published_sizes(  # noqa: PLR0913, PLR0917 - the figures of one convolution
     size: int, kernel: int, stride: int, padding: int, dilation: int, expected: int
 ) -> None:
     """The worked cases of the guide to convolution arithmetic."""
