@@ -21,6 +21,9 @@ from simulator.version import __version__
 
 TRACKER: Final = "the project's issue tracker (its address stands in the README)"
 
+COMPLETION: Final = "_PLAN_COMPLETE"
+"""Set by the shell while it completes a command line; click answers it."""
+
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
@@ -104,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _drop_output()
         return Exit.PIPE_CLOSED
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, EOFError, click.Abort):
         return Exit.INTERRUPTED
     except _Reported as reported:
         return reported.code
@@ -137,7 +140,14 @@ def _user_mistakes_are_messages() -> Iterator[None]:
 
 
 def _invoke(arguments: list[str]) -> int:
-    code = plan.main(arguments, prog_name="plan", standalone_mode=False)
+    """Run the verb; unlike click's own `main`, leave every failure to the caller."""
+    if COMPLETION in os.environ:
+        plan.main(arguments, prog_name="plan")
+    try:
+        with plan.make_context("plan", arguments) as context:
+            code = plan.invoke(context)
+    except click.exceptions.Exit as ended:
+        code = ended.exit_code
     sys.stdout.flush()
     return code if isinstance(code, int) else Exit.FINE
 

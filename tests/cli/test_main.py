@@ -192,3 +192,10 @@ def test_main_takes_the_process_arguments(monkeypatch: pytest.MonkeyPatch) -> No
     """Without an argument `main` reads those of the process."""
     monkeypatch.setattr(sys, "argv", ["plan", "--version"])
     assert main() == Exit.FINE
+
+
+def test_the_shell_can_complete(spawn: Run) -> None:
+    """A shell that asks gets the verbs that begin with what was typed."""
+    asked = {"_PLAN_COMPLETE": "bash_complete", "COMP_WORDS": "plan sim", "COMP_CWORD": "1"}
+    out, _ = spawn(env=asked).communicate(timeout=30)
+    assert out.strip() == "plain,simulate"

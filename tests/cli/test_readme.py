@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from simulator.cli.exits import Exit
 from simulator.cli.main import VERBS
 
 Run = Callable[..., Any]
@@ -62,8 +63,9 @@ def test_the_shown_output_is_real(
     text = readme.read_text(encoding="utf-8")
     shown = OUTPUT.search(text)
     assert shown is not None
-    printed = plan(*shlex.split(shown["command"])).out
-    real = text[: shown.start()] + shown[1] + printed + shown[3] + text[shown.end() :]
+    outcome = plan(*shlex.split(shown["command"]))
+    assert outcome.code == Exit.FINE
+    real = text[: shown.start()] + shown[1] + outcome.out + shown[3] + text[shown.end() :]
     if request.config.getoption("--update-golden"):
         readme.write_text(real, encoding="utf-8")
         return
