@@ -1,7 +1,7 @@
 """What sections must agree on: mistakes that no key has by itself.
 
-Each check looks at what it needs and is silent where that part of the draft has mistakes of its
-own. `CHECKS` is the list of them all.
+Each check rests on a few keys and is left out where one of them has a mistake of its own, so that
+one mistake is one message. `CHECKS` is the list of them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.files.lines import KeyPath
-from simulator.files.sections import ModelSection, SpreadTable, StragglerTable
+from simulator.files.sections import SpreadTable
 from simulator.units import BYTE, show
 from simulator.workload.dataset import Layout
 from simulator.workload.loader import LoaderKind
@@ -35,52 +35,73 @@ _FIGURES: Final = (
 
 def find_problems(draft: Draft) -> tuple[Problem, ...]:
     """All contradictions between the keys and sections of a draft."""
-    return tuple(problem for look in CHECKS for problem in look(draft))
+    return tuple(
+        problem
+        for look, keys in CHECKS
+        if all(draft.is_sound(key) for key in keys.split())
+        for problem in look(draft)
+    )
 
 
-def _machine(draft: Draft) -> Problems:
-    hardware, host, document = draft.hardware, draft.host, draft.document
-    if hardware is None or host is None:
-        return
-    if hardware.gpus is not None and hardware.gpus > host.gpu_count:
+def _gpus(draft: Draft) -> Problems:
+    wanted, host = draft.hardware.gpus, draft.host
+    if host is not None and wanted is not None and wanted > host.gpu_count:
         has = f"{host.name} has {host.gpu_count}"
-        yield document.problem(("hardware", "gpus"), "is more than the machine has", hint=has)
-    if hardware.storage is None and host.local_storage is None:
+        path = ("hardware", "gpus")
+        yield draft.document.problem(path, "is more than the machine has", hint=has)
+
+
+def _store(draft: Draft) -> Problems:
+    host = draft.host
+    if host is not None and draft.hardware.storage is None and host.local_storage is None:
         message = f"is missing, and {host.name} has no drives of its own"
-        hint = "name a store, such as storage/gp3"
-        yield document.problem(("hardware", "storage"), message, hint=hint)
-    if hardware.pcie_bandwidth is not None and host.host_link is None:
+        hint = "name a store, such as storage/ebs-gp3"
+        yield draft.document.problem(("hardware", "storage"), message, hint=hint)
+
+
+def _link(draft: Draft) -> Problems:
+    host = draft.host
+    if host is not None and draft.hardware.pcie_bandwidth is not None and host.host_link is None:
         message = "changes a link that the machine doesn't have"
-        yield document.problem(("hardware", "pcie_bandwidth"), message)
-    threads = hardware.vcpus or host.cpu.threads
-    if hardware.cores is not None and hardware.cores > threads:
-        hint = f"at most as many as vcpus, {threads:g}"
-        yield document.problem(
-            ("hardware", "cores"), "is more than the hardware threads", hint=hint
-        )
+        yield draft.document.problem(("hardware", "pcie_bandwidth"), message, hint="leave it out")
 
 
-def _dataset(draft: Draft) -> Problems:
-    data, document = draft.data, draft.document
-    if data is None:
+def _cores(draft: Draft) -> Problems:
+    hardware, host = draft.hardware, draft.host
+    if host is None or hardware.cores is None:
         return
-    path = ("data", "shard_size")
-    if data.layout is Layout.SHARDS and data.shard_size is None:
-        hint = "such as '150 MB'; or layout = \"files\""
-        yield document.problem(path, "is missing; shards have one", hint=hint)
-    if data.layout is not Layout.SHARDS and data.shard_size is not None:
+    threads = hardware.vcpus or host.cpu.threads
+    if hardware.cores > threads:
+        hint = f"at most as many as vcpus, {threads:g}"
+        path = ("hardware", "cores")
+        yield draft.document.problem(path, "is more than the hardware threads", hint=hint)
+
+
+def _shards(draft: Draft) -> Problems:
+    data, document, path = draft.data, draft.document, ("data", "shard_size")
+    sharded = data.layout is Layout.SHARDS
+    if sharded and data.shard_size is None:
+        hint = "such as '150 MB', or layout = \"files\""
+        yield document.problem(path, "is missing, and shards have one", hint=hint)
+    if not sharded and data.shard_size is not None:
         hint = f'leave it out, or layout = "shards" in place of "{data.layout.value}"'
         yield document.problem(path, "is given, but the data doesn't lie in shards", hint=hint)
-    elif data.shard_size is not None and data.shard_size < data.bytes_per_sample:
+
+
+def _shard_size(draft: Draft) -> Problems:
+    data = draft.data
+    if data.shard_size is not None and data.shard_size < data.bytes_per_sample:
         hint = f"at least one sample, {show(data.bytes_per_sample, BYTE)}"
-        yield document.problem(path, "is smaller than a sample", hint=hint)
+        path = ("data", "shard_size")
+        yield draft.document.problem(path, "is smaller than a sample", hint=hint)
 
 
-def _spreads(draft: Draft) -> Problems:
-    if draft.data is not None:
-        yield from _spread(draft.document, draft.data.size_spread, ("data", "size_spread"))
-    if draft.input is not None:
-        yield from _spread(draft.document, draft.input.cost_spread, ("input", "cost_spread"))
+def _size_spread(draft: Draft) -> Problems:
+    yield from _spread(draft.document, draft.data.size_spread, ("data", "size_spread"))
+
+
+def _cost_spread(draft: Draft) -> Problems:
+    yield from _spread(draft.document, draft.input.cost_spread, ("input", "cost_spread"))
 
 
 def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Problems:
@@ -101,92 +122,102 @@ def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Pr
 
 
 def _last_batch(draft: Draft) -> Problems:
-    data, pipeline, train = draft.data, draft.input, draft.train
-    if data is None or pipeline is None or train is None or draft.ranks is None:
+    if draft.host is None or not draft.input.drop_last:
         return
-    share = math.ceil(data.samples / draft.ranks)
-    if pipeline.drop_last and train.batch_size > share:
+    share = math.ceil(draft.data.samples / draft.ranks)
+    if draft.train.batch_size > share:
         message = "is larger than the dataset, and drop_last drops incomplete batches"
         hint = f"at most {share}, the samples of one of {draft.ranks} ranks"
         yield draft.document.problem(("train", "batch_size"), message, hint=hint)
 
 
-def _workers(draft: Draft) -> Problems:
-    pipeline, document = draft.input, draft.document
-    if pipeline is None:
-        return
+def _prefetch(draft: Draft) -> Problems:
+    pipeline = draft.input
     pytorch = pipeline.loader is LoaderKind.PYTORCH
-    if pytorch and pipeline.workers == 0:
+    if pytorch and pipeline.workers == 0 and pipeline.prefetch is not None:
+        message = "is given, but without workers nothing is prefetched"
         hint = "leave it out, or give input.workers"
-        if pipeline.prefetch is not None:
-            message = "is given, but without workers nothing is prefetched"
-            yield document.problem(("input", "prefetch"), message, hint=hint)
-        if pipeline.persistent_workers:
-            message = "is given, but there are no workers"
-            yield document.problem(("input", "persistent_workers"), message, hint=hint)
-    for key in () if pytorch else ("in_order", "persistent_workers"):
+        yield draft.document.problem(("input", "prefetch"), message, hint=hint)
+
+
+def _persistence(draft: Draft) -> Problems:
+    pipeline = draft.input
+    pytorch = pipeline.loader is LoaderKind.PYTORCH
+    if pytorch and pipeline.workers == 0 and pipeline.persistent_workers:
+        path = ("input", "persistent_workers")
+        hint = "leave it out, or give input.workers"
+        yield draft.document.problem(path, "is given, but there are no workers", hint=hint)
+
+
+def _pytorch_only(draft: Draft) -> Problems:
+    pipeline = draft.input
+    if pipeline.loader is LoaderKind.PYTORCH:
+        return
+    for key in ("in_order", "persistent_workers"):
         if key in pipeline.model_fields_set:
             message = f"is a setting of pytorch, not of {pipeline.loader.value}"
-            yield document.problem(("input", key), message, hint="leave it out")
+            yield draft.document.problem(("input", key), message, hint="leave it out")
 
 
 def _stragglers(draft: Draft) -> Problems:
-    if draft.input is None:
-        return
     for index, straggler in enumerate(draft.input.straggler):
-        yield from _straggler(draft, straggler, ("input", "straggler", index))
+        if (straggler.worker is None) == (straggler.every is None):
+            number = "neither" if straggler.worker is None else "both"
+            message = f"needs exactly one of worker and every, and has {number}"
+            path = ("input", "straggler", index)
+            yield draft.document.problem(path, message, show=False)
 
 
-def _straggler(draft: Draft, straggler: StragglerTable, path: KeyPath) -> Problems:
-    pipeline = draft.input
-    if (straggler.worker is None) == (straggler.every is None):
-        number = "neither" if straggler.worker is None else "both"
-        message = f"needs exactly one of worker and every, and has {number}"
-        yield draft.document.problem(path, message)
-    if pipeline is None or straggler.worker is None:
-        return
-    if straggler.worker >= pipeline.workers:
-        hint = f"workers count from 0, and there are {pipeline.workers}"
-        yield draft.document.problem((*path, "worker"), "is no worker", hint=hint)
+def _slow_worker(draft: Draft) -> Problems:
+    workers = draft.input.workers
+    for index, straggler in enumerate(draft.input.straggler):
+        if straggler.worker is not None and straggler.worker >= workers:
+            path = ("input", "straggler", index, "worker")
+            hint = f"workers count from 0, and there are {workers}"
+            yield draft.document.problem(path, "is no worker", hint=hint)
 
 
 def _copies(draft: Draft) -> Problems:
-    pipeline, document, gpus = draft.input, draft.document, draft.gpus
-    if pipeline is None or gpus is None:
-        return
+    pipeline, host = draft.input, draft.host
     asked = [key for key in ("pin_memory", "overlap_copies") if getattr(pipeline, key) is True]
-    unified = draft.gpu is not None and draft.gpu.unified_memory
+    if host is None or not asked:
+        return
+    if draft.gpu is None:
+        message = "is about copies to an accelerator, and none is used"
+    elif draft.gpu.unified_memory:
+        message = "is about copies to a device, and this one shares the host's memory"
+    else:
+        return
     for key in asked:
-        if gpus == 0:
-            message = "is about copies to an accelerator, and none is used"
-            yield document.problem(("input", key), message, hint="leave it out")
-        elif unified:
-            message = "is about copies, and this device shares the host's memory"
-            yield document.problem(("input", key), message, hint="leave it out")
-    pinned = pipeline.pin_memory or (
-        pipeline.pin_memory is None and pipeline.loader is LoaderKind.DALI
-    )
-    if asked == ["overlap_copies"] and gpus > 0 and not unified and not pinned:
-        message = "needs page-locked memory"
+        yield draft.document.problem(("input", key), message, hint="leave it out")
+
+
+def _overlap(draft: Draft) -> Problems:
+    pipeline = draft.input
+    if draft.gpu is None or draft.gpu.unified_memory or not pipeline.overlap_copies:
+        return
+    if not (
+        pipeline.loader is LoaderKind.DALI if pipeline.pin_memory is None else pipeline.pin_memory
+    ):
         hint = "set input.pin_memory = true"
-        yield document.problem(("input", "overlap_copies"), message, hint=hint)
+        path = ("input", "overlap_copies")
+        yield draft.document.problem(path, "needs page-locked memory", hint=hint)
 
 
 def _yardstick(draft: Draft) -> Problems:
-    pipeline, elsewhere, host = draft.input, draft.measured_on, draft.host
-    if pipeline is None or elsewhere is None or host is None:
+    elsewhere, host = draft.measured_on, draft.host
+    if elsewhere is None or host is None:
         return
-    path = ("input", "measured_on")
     for machine in {elsewhere.name: elsewhere, host.name: host}.values():
         if machine.cpu.coremark is None:
             message = f"needs a CoreMark to compare processors, and {machine.name} has none"
             hint = "measure on this machine, and leave it out"
-            yield draft.document.problem(path, message, hint=hint)
+            yield draft.document.problem(("input", "measured_on"), message, hint=hint)
 
 
 def _global_batch(draft: Draft) -> Problems:
     train, ranks = draft.train, draft.ranks
-    if train is None or ranks is None or train.global_batch_size is None:
+    if draft.host is None or train.global_batch_size is None:
         return
     product = train.batch_size * train.accumulation * ranks
     if train.global_batch_size != product:
@@ -196,51 +227,45 @@ def _global_batch(draft: Draft) -> Problems:
 
 
 def _precision(draft: Draft) -> Problems:
-    train, gpu = draft.train, draft.gpu
-    if train is None:
-        return
-    path = ("train", "precision")
-    if train.precision is None:
-        if gpu is not None or (draft.has_model and not draft.learns_on_host):
+    precision, gpu, path = draft.train.precision, draft.gpu, ("train", "precision")
+    if precision is None:
+        if gpu is not None or (draft.model is not None and not draft.learns_on_host):
             hint = "such as fp32, tf32, fp16 or bf16"
             yield draft.document.problem(path, "is missing", hint=hint)
         return
-    if gpu is None or train.precision in gpu.peak or train.precision in gpu.fallback:
+    if gpu is None or precision in gpu.peak or precision in gpu.fallback:
         return
-    has = ", ".join(precision.value for precision in gpu.peak)
-    yield draft.document.problem(path, f"is not among the formats of {gpu.name}", hint=has)
+    has = ", ".join(dict.fromkeys(form.value for form in (*gpu.peak, *gpu.fallback)))
+    message = f"is no format of {gpu.name}, and nothing stands in for it"
+    yield draft.document.problem(path, message, hint=f"it takes {has}")
 
 
 def _purpose(draft: Draft) -> Problems:
-    train, gpu = draft.train, draft.gpu
-    if train is None or gpu is None or not gpu.inference_only or train.mode is not Mode.TRAIN:
-        return
-    hint = 'choose another machine, or set train.mode = "infer"'
-    path = ("hardware", "machine")
-    yield draft.document.problem(path, f"has {gpu.name}, which doesn't train", hint=hint)
+    gpu = draft.gpu
+    if gpu is not None and gpu.inference_only and draft.train.mode is Mode.TRAIN:
+        hint = 'choose another machine, or set train.mode = "infer"'
+        path = ("hardware", "machine")
+        yield draft.document.problem(path, f"has {gpu.name}, which doesn't train", hint=hint)
 
 
 def _model_or_none(draft: Draft) -> Problems:
-    train, document = draft.train, draft.document
-    if train is None:
-        return
-    if train.mode is Mode.PREPARE:
-        if draft.has_model:
-            message = 'is given, but a job of mode "prepare" runs no model'
-            yield document.problem(("model",), message, hint="leave it out")
-    elif not draft.has_model:
+    is_preparation = draft.train.mode is Mode.PREPARE
+    if is_preparation and draft.model is not None:
+        message = 'is given, but a job of mode "prepare" runs no model'
+        yield draft.document.problem(("model",), message, hint="leave it out", show=False)
+    elif not is_preparation and draft.model is None:
         hint = 'give a name, figures or step_times, or set train.mode = "prepare"'
-        yield document.problem(("model",), "is missing", hint=hint)
-    if train.checkpoint_every_steps is not None and not _has_parameters(draft):
+        yield draft.document.problem(("model",), "is missing", hint=hint)
+
+
+def _checkpoint(draft: Draft) -> Problems:
+    model = draft.model
+    has_parameters = model is not None and (model.name or model.parameters)
+    if draft.train.checkpoint_every_steps is not None and not has_parameters:
         message = "is given, but no model says how much there is to write"
         hint = "give model.name or model.parameters"
-        yield document.problem(("train", "checkpoint_every_steps"), message, hint=hint)
-
-
-def _has_parameters(draft: Draft) -> bool:
-    if draft.has_model and draft.model is None:
-        return True
-    return draft.model is not None and bool(draft.model.name or draft.model.parameters)
+        path = ("train", "checkpoint_every_steps")
+        yield draft.document.problem(path, message, hint=hint)
 
 
 def _figures(draft: Draft) -> Problems:
@@ -252,42 +277,66 @@ def _figures(draft: Draft) -> Problems:
         for key in given:
             message = "is given, but model.name says it already"
             yield document.problem(("model", key), message, hint="leave one of them out")
-    elif not given and not model.step_times:
-        yield document.problem(("model",), "says nothing", hint="give name, figures or step_times")
-    elif given:
-        needed = ["parameters"] if model.step_times else ["parameters", "forward_flops_per_sample"]
-        for key in needed:
-            if key not in given:
-                hint = "a model without a name needs it"
-                yield document.problem(("model", key), "is missing", hint=hint)
-    if given and draft.train is not None and draft.train.recompute is not Recompute.NONE:
+        return
+    if not given:
+        if not model.step_times:
+            hint = "give a name, figures or step_times"
+            yield document.problem(("model",), "says nothing", hint=hint, show=False)
+        return
+    needed = ["parameters"] if model.step_times else ["parameters", "forward_flops_per_sample"]
+    for key in needed:
+        if key not in given:
+            hint = "a model without a name needs it"
+            yield document.problem(("model", key), "is missing", hint=hint)
+
+
+def _recompute(draft: Draft) -> Problems:
+    model = draft.model
+    unknown = model is not None and model.name is None
+    if unknown and draft.train.recompute is not Recompute.NONE:
         message = "needs to know the layers of the model, and figures don't tell"
-        yield document.problem(("train", "recompute"), message, hint="name a model of the library")
-    yield from _measured_steps(document, model)
+        hint = "name a model of the library"
+        yield draft.document.problem(("train", "recompute"), message, hint=hint)
 
 
-def _measured_steps(document: Document, model: ModelSection) -> Problems:
+def _measured_steps(draft: Draft) -> Problems:
     seen: dict[int, int] = {}
-    for index, step in enumerate(model.step_times):
+    for index, step in enumerate(draft.model.step_times if draft.model else ()):
         if step.batch_size in seen:
             path = ("model", "step_times", index, "batch_size")
             hint = f"step_times[{seen[step.batch_size]}] has it too"
-            yield document.problem(path, "is given twice", hint=hint)
+            yield draft.document.problem(path, "is given twice", hint=hint)
         seen.setdefault(step.batch_size, index)
 
 
-CHECKS: Final[tuple[Callable[[Draft], Problems], ...]] = (
-    _machine,
-    _dataset,
-    _spreads,
-    _last_batch,
-    _workers,
-    _stragglers,
-    _copies,
-    _yardstick,
-    _global_batch,
-    _precision,
-    _purpose,
-    _model_or_none,
-    _figures,
+_GPUS: Final = "hardware.machine hardware.gpus train.mode model.name"
+_RANKS: Final = f"{_GPUS} hardware.count"
+_FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
+CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
+    (_gpus, "hardware.gpus"),
+    (_store, "hardware.storage"),
+    (_link, "hardware.pcie_bandwidth"),
+    (_cores, "hardware.cores hardware.vcpus"),
+    (_shards, "data.layout data.shard_size"),
+    (_shard_size, "data.shard_size data.bytes_per_sample"),
+    (_size_spread, "data.size_spread"),
+    (_cost_spread, "input.cost_spread"),
+    (_last_batch, f"{_RANKS} input.drop_last data.samples train.batch_size"),
+    (_prefetch, "input.loader input.workers input.prefetch"),
+    (_persistence, "input.loader input.workers input.persistent_workers"),
+    (_pytorch_only, "input.loader"),
+    (_stragglers, "input.straggler"),
+    (_slow_worker, "input.straggler input.workers"),
+    (_copies, f"{_GPUS} input.pin_memory input.overlap_copies"),
+    (_overlap, f"{_GPUS} input.loader input.pin_memory input.overlap_copies"),
+    (_yardstick, "input.measured_on"),
+    (_global_batch, f"{_RANKS} train.global_batch_size train.batch_size train.accumulation"),
+    (_precision, f"{_GPUS} train.precision"),
+    (_purpose, _GPUS),
+    (_model_or_none, "train.mode"),
+    (_checkpoint, "train.checkpoint_every_steps model.name model.parameters"),
+    (_figures, f"{_FIGURE_KEYS} model.name model.step_times"),
+    (_recompute, "train.recompute model.name"),
+    (_measured_steps, "model.step_times"),
 )
+"""Each check with the keys it rests on: where one of them has a mistake it is left out."""

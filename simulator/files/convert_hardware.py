@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.files.document import Document
-from simulator.files.draft import Sound
+from simulator.files.draft import Draft
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import CpuPool, Host
 from simulator.hardware.link import Link
@@ -22,22 +22,22 @@ _ROLES = {
 }
 
 
-def group_of(sound: Sound) -> Group:
+def group_of(draft: Draft) -> Group:
     """The machines of a scenario, as their profile says and as the file changes them."""
-    host = _host(sound)
-    storage = sound.storage or host.local_storage
+    host = _host(draft)
+    storage = draft.storage or host.local_storage
     if storage is None:
         msg = "a checked scenario has a store"
         raise TypeError(msg)
     group = Group(
-        name=_ROLES[sound.train.mode].value,
-        role=_ROLES[sound.train.mode],
+        name=_ROLES[draft.train.mode].value,
+        role=_ROLES[draft.train.mode],
         host=host,
         storage=storage,
-        count=sound.hardware.count,
-        gpus_per_host=sound.gpus,
+        count=draft.hardware.count,
+        gpus_per_host=draft.gpus,
     )
-    return replace(group, storage=_storage(sound, group))
+    return replace(group, storage=_storage(draft, group))
 
 
 def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
@@ -62,27 +62,27 @@ def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
     return sources
 
 
-def _host(sound: Sound) -> Host:
-    hardware, host = sound.hardware, sound.host
+def _host(draft: Draft) -> Host:
+    hardware, host = draft.hardware, draft.machine
     bandwidth = hardware.memory_bandwidth
     said = said_in(
-        sound.document, "hardware", ram="ram", memory_bandwidth="memory_bandwidth", cpu="vcpus"
+        draft.document, "hardware", ram="ram", memory_bandwidth="memory_bandwidth", cpu="vcpus"
     )
     return replace(
         host,
-        cpu=_cpu(sound),
+        cpu=_cpu(draft),
         ram=host.ram if hardware.ram is None else hardware.ram,
         memory_bandwidth=host.memory_bandwidth if bandwidth is None else bandwidth,
-        host_link=_host_link(sound),
+        host_link=_host_link(draft),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
-        gpu=sound.gpu,
-        gpu_count=host.gpu_count if sound.gpus else 0,
+        gpu=draft.gpu,
+        gpu_count=host.gpu_count if draft.gpus else 0,
         sources={**host.sources, **said},
     )
 
 
-def _cpu(sound: Sound) -> CpuPool:
-    hardware, cpu = sound.hardware, sound.host.cpu
+def _cpu(draft: Draft) -> CpuPool:
+    hardware, cpu = draft.hardware, draft.machine.cpu
     threads = cpu.threads if hardware.vcpus is None else hardware.vcpus
     more = threads / cpu.threads
     return replace(
@@ -95,24 +95,24 @@ def _cpu(sound: Sound) -> CpuPool:
     )
 
 
-def _host_link(sound: Sound) -> Link | None:
-    link, rate = sound.host.host_link, sound.hardware.pcie_bandwidth
+def _host_link(draft: Draft) -> Link | None:
+    link, rate = draft.machine.host_link, draft.hardware.pcie_bandwidth
     if link is None or rate is None:
         return link
-    said = said_in(sound.document, "hardware", achievable="pcie_bandwidth")
+    said = said_in(draft.document, "hardware", achievable="pcie_bandwidth")
     return replace(
         link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **said}
     )
 
 
-def _storage(sound: Sound, group: Group) -> Storage:
-    hardware, store = sound.hardware, group.storage
+def _storage(draft: Draft, group: Group) -> Storage:
+    hardware, store = draft.hardware, group.storage
     # The file means the store as a whole; a machine's own drives are described one by one.
     drives = drives_used(group)
     bandwidth, operations = hardware.storage_bandwidth, hardware.storage_operations
     latency, was = hardware.storage_latency, store.achievable_read_bandwidth
     said = said_in(
-        sound.document,
+        draft.document,
         "hardware",
         achievable_read_bandwidth="storage_bandwidth",
         read_latency="storage_latency",

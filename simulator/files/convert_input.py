@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
 from simulator.files.defaults import Default
-from simulator.files.draft import Sound
+from simulator.files.draft import Draft
 from simulator.files.sections import InputSection, SpreadTable
 from simulator.provenance import Assumption
 from simulator.units import BYTE, Bytes, Seconds, show
@@ -25,9 +25,9 @@ from simulator.workload.spread import CONSTANT, Shape, Spread
 _PREFETCH = 2
 
 
-def dataset_of(sound: Sound) -> Dataset:
+def dataset_of(draft: Draft) -> Dataset:
     """The samples on the store."""
-    data = sound.data
+    data = draft.data
     scans = data.access is Access.SEQUENTIAL
     return Dataset(
         name=data.name or "data",
@@ -41,7 +41,7 @@ def dataset_of(sound: Sound) -> Dataset:
         read_time=data.read_time,
         readers=float(data.readers),
         sources=said_in(
-            sound.document,
+            draft.document,
             "data",
             samples="samples",
             bytes_per_sample="bytes_per_sample",
@@ -51,11 +51,11 @@ def dataset_of(sound: Sound) -> Dataset:
     )
 
 
-def loader_of(sound: Sound) -> Loader:
+def loader_of(draft: Draft) -> Loader:
     """The settings of the input pipeline, with figures for what is left out."""
-    given = sound.input
+    given = draft.input
     worker_start, worker_memory, per_batch, per_sample = _loader_figures(given)
-    pins = _pins(sound)
+    pins = _pins(draft)
     return Loader(
         kind=given.loader,
         workers=given.workers,
@@ -75,7 +75,7 @@ def loader_of(sound: Sound) -> Loader:
             for slow in given.straggler
         ),
         sources=said_in(
-            sound.document,
+            draft.document,
             "input",
             receive_per_batch="receive_per_batch",
             receive_per_sample="receive_per_sample",
@@ -86,11 +86,11 @@ def loader_of(sound: Sound) -> Loader:
     )
 
 
-def _pins(sound: Sound) -> bool:
-    if sound.input.pin_memory is not None:
-        return sound.input.pin_memory
-    separate = sound.gpu is not None and not sound.gpu.unified_memory
-    return separate and sound.input.loader is LoaderKind.DALI
+def _pins(draft: Draft) -> bool:
+    if draft.input.pin_memory is not None:
+        return draft.input.pin_memory
+    separate = draft.gpu is not None and not draft.gpu.unified_memory
+    return separate and draft.input.loader is LoaderKind.DALI
 
 
 def transport_of(given: InputSection) -> Transport:
@@ -130,10 +130,10 @@ def _applied(given: InputSection) -> Iterator[Default]:
         yield defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE
 
 
-def preprocessing_of(sound: Sound, model: Model | None) -> Preprocessing:
+def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
     """What the processors do to a sample, and how big it comes out."""
-    given, elsewhere = sound.input, sound.measured_on
-    output, _ = _output_bytes(sound, model)
+    given, elsewhere = draft.input, draft.measured_on
+    output, _ = _output_bytes(draft, model)
     coremark = None if elsewhere is None else elsewhere.cpu.coremark
     threads = 1.0 if elsewhere is None else elsewhere.cpu.threads
     return Preprocessing(
@@ -146,7 +146,7 @@ def preprocessing_of(sound: Sound, model: Model | None) -> Preprocessing:
         basis=given.cost_basis,
         coremark_per_vcpu=None if coremark is None else coremark / threads,
         sources=said_in(
-            sound.document,
+            draft.document,
             "input",
             decode="decode",
             augment="augment",
@@ -157,26 +157,26 @@ def preprocessing_of(sound: Sound, model: Model | None) -> Preprocessing:
     )
 
 
-def _output_bytes(sound: Sound, model: Model | None) -> tuple[Bytes, str]:
-    if sound.input.output_bytes_per_sample is not None:
-        return sound.input.output_bytes_per_sample, ""
+def _output_bytes(draft: Draft, model: Model | None) -> tuple[Bytes, str]:
+    if draft.input.output_bytes_per_sample is not None:
+        return draft.input.output_bytes_per_sample, ""
     if model is not None and model.input_bytes > 0.0:
         return model.input_bytes, f"what {model.name} takes"
-    return sound.data.bytes_per_sample, "as on the store"
+    return draft.data.bytes_per_sample, "as on the store"
 
 
-def input_notes(sound: Sound, model: Model | None) -> Iterator[Assumption]:
+def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [data] and [input] that a prediction rests on."""
-    for default in _applied(sound.input):
+    for default in _applied(draft.input):
         yield default.note
-    output, why = _output_bytes(sound, model)
+    output, why = _output_bytes(draft, model)
     if why:
         yield Assumption(
             what=f"a finished sample in memory, {why} (input.output_bytes_per_sample not given)",
             value=show(output, BYTE),
             source=defaults.OWN_CHOICE,
         )
-    if sound.data.cache is None and sound.data.access is Access.SEQUENTIAL:
+    if draft.data.cache is None and draft.data.access is Access.SEQUENTIAL:
         yield Assumption(
             what="what stays in the page cache under front-to-back reads (data.cache not given)",
             value=CachePolicy.SCAN.value,

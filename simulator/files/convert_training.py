@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
-from simulator.files.draft import Sound
+from simulator.files.draft import Draft
 from simulator.files.sections import ModelSection
 from simulator.precision import Precision
 from simulator.provenance import Assumption, Source
@@ -17,11 +17,11 @@ from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer,
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 
 
-def model_of(sound: Sound) -> Model | None:
+def model_of(draft: Draft) -> Model | None:
     """The model by name or by its figures; None where only step times are known, or nothing."""
-    section = sound.model
-    if sound.library_model is not None or section is None or section.parameters is None:
-        return sound.library_model
+    section = draft.model
+    if draft.library_model is not None or section is None or section.parameters is None:
+        return draft.library_model
     return CustomModel(
         name="model given by its figures",
         parameters=section.parameters,
@@ -31,7 +31,7 @@ def model_of(sound: Sound) -> Model | None:
         input_bytes=section.input_bytes_per_sample or 0.0,
         output_bytes=section.output_bytes_per_sample or 0.0,
         sources=said_in(
-            sound.document,
+            draft.document,
             "model",
             parameters="parameters",
             forward_flops="forward_flops_per_sample",
@@ -43,24 +43,24 @@ def model_of(sound: Sound) -> Model | None:
     )
 
 
-def step_times_of(sound: Sound) -> StepTimes | None:
+def step_times_of(draft: Draft) -> StepTimes | None:
     """The user's own measurements, by rising batch size."""
-    section = sound.model
+    section = draft.model
     if section is None or not section.step_times:
         return None
     steps = sorted(section.step_times, key=lambda step: step.batch_size)
-    said = said_in(sound.document, "model", seconds="step_times")
+    said = said_in(draft.document, "model", seconds="step_times")
     return StepTimes(
         batch_sizes=tuple(float(step.batch_size) for step in steps),
         seconds=tuple(step.time for step in steps),
         source=said["seconds"],
-        framework=sound.software.framework,
+        framework=draft.software.framework,
     )
 
 
-def train_of(sound: Sound) -> Train:
+def train_of(draft: Draft) -> Train:
     """How the model is trained."""
-    given = sound.train
+    given = draft.train
     evaluation, every = given.evaluation, given.checkpoint_every_steps
     bucket = given.bucket_size
     return Train(
@@ -89,25 +89,25 @@ def _optimizer(mode: Mode) -> Optimizer:
     return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
 
 
-def training_notes(sound: Sound, model: Model | None) -> Iterator[Assumption]:
+def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [model] and [train] that a prediction rests on."""
-    train = sound.train
+    train = draft.train
     if train.mode is not Mode.TRAIN:
         return
-    on_device = sound.gpu is not None and model is not None
+    on_device = draft.gpu is not None and model is not None
     if on_device and train.optimizer is None:
         yield _note("optimizer (train.optimizer not given)", Optimizer.MOMENTUM.value)
     narrow = train.precision is not None and train.precision not in _WIDTHS
     if on_device and narrow and train.mixed_precision is None:
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
         yield _note(what, str(train.precision))
-    if on_device and sound.ranks > 1 and train.bucket_size is None and train.overlap_communication:
+    if on_device and draft.ranks > 1 and train.bucket_size is None and train.overlap_communication:
         yield defaults.BUCKET_SIZE.note
-    yield from _gaps(sound, model)
+    yield from _gaps(draft, model)
 
 
-def _gaps(sound: Sound, model: Model | None) -> Iterator[Assumption]:
-    section = sound.model
+def _gaps(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+    section = draft.model
     if section is not None and model is None:
         unknown = "gradients, GPU memory and bytes copied (only model.step_times given)"
         yield _note(unknown, "not counted")
@@ -124,9 +124,9 @@ def _missing_figures(section: ModelSection) -> Iterator[Assumption]:
         yield _note(f"{what} not given)", "not counted")
 
 
-def precision_notes(sound: Sound) -> Iterator[Assumption]:
+def precision_notes(draft: Draft) -> Iterator[Assumption]:
     """What a device does with a precision that it lacks."""
-    gpu, precision = sound.gpu, sound.train.precision
+    gpu, precision = draft.gpu, draft.train.precision
     if gpu is None or precision is None or precision in gpu.peak:
         return
     stand_in = gpu.fallback[precision]

@@ -68,7 +68,7 @@ RECEIVE_PER_BATCH: Final = Default(
 )
 RECEIVE_PER_SAMPLE: Final = Default(
     key="input.receive_per_sample",
-    what="the same for each sample in the batch",
+    what="CPU time of that process (or thread) for each sample of the batch",
     text="0.036 ms",
     unit=units.SECOND,
     source=_RECEIVE,

@@ -19,8 +19,8 @@ from pydantic_core import ErrorDetails
 
 from simulator.errors import InputError, Problem
 from simulator.files.lines import KeyPath, TooDeepError, key_lines
-from simulator.files.quantity import MISTAKE, nearest, nearest_hint
-from simulator.files.reading import decode, dotted, fail, parse_toml, read_bytes
+from simulator.files.quantity import MISTAKE, nearest_hint
+from simulator.files.reading import decode, dotted, fail_deep, parse_toml, read_bytes
 
 SCHEMA: Final = 1
 """The file format this version reads; every file says ``schema = 1``."""
@@ -74,10 +74,12 @@ class Document:
                 return None
         return value
 
-    def problem(self, path: KeyPath, message: str, *, hint: str | None = None) -> Problem:
-        """A `Problem` with the value at `path`: for checks that look at several keys."""
+    def problem(
+        self, path: KeyPath, message: str, *, hint: str | None = None, show: bool = True
+    ) -> Problem:
+        """A `Problem` at `path`, which shows the value there unless told not to."""
         origin, line = self.where(path)
-        value = self.value(path)
+        value = self.value(path) if show else None
         return Problem(
             origin=origin,
             line=line,
@@ -112,7 +114,7 @@ def parse_document(text: bytes, origin: str) -> Document:
     try:
         lines = key_lines(plain).lines
     except TooDeepError as error:
-        fail(origin, "is nested too deeply", line=error.line)
+        fail_deep(origin, error.line)
     return Document(origin=origin, data=data, lines=lines)
 
 
@@ -216,6 +218,8 @@ def _problem(
     kind = detail["type"]
     if kind == "extra_forbidden":
         hint = _key_hint(model, path)
+        if isinstance(detail["input"], dict):
+            return document.problem(at + path, "is not a known section", hint=hint, show=False)
         return document.problem(at + path, "is not a known key", hint=hint)
     if kind == MISTAKE:
         context = detail["ctx"]
@@ -233,10 +237,9 @@ def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
     key = str(path[-1])
     owner = model_at(model, path[:-1])
     names = tuple(_names(owner)) if owner else ()
-    if nearest(key, names) is None:
-        homes = [dotted(home) for home in _paths(model, ()) if home[-1] == key]
-        if homes:
-            return f"did you mean '{homes[0]}'?"
+    home = next((home for home in _paths(model, ()) if home[-1] == key), None)
+    if home is not None:
+        return f"did you mean '{dotted(home)}'?"
     return nearest_hint(key, names)
 
 
@@ -262,7 +265,7 @@ def _example(model: type[BaseModel], path: KeyPath) -> str:
 def _first_sentence(text: str) -> str:
     plain = " ".join(text.split())
     sentence = plain.partition(". ")[0].rstrip(".")
-    return f"it says: {sentence[0].lower()}{sentence[1:]}" if sentence else ""
+    return f"needed: {sentence[0].lower()}{sentence[1:]}" if sentence else ""
 
 
 def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:

@@ -7,8 +7,10 @@ and every mistake is reported in one go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar
+
+from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.document import AnyModel, Document, examine
@@ -56,36 +58,51 @@ class Library(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """The sections of one document; `model` is also None where the file has none.
+    """The sections of one document; keys in `broken` hold stand-ins and mean nothing.
 
     `host` is the machine as its profile says, `storage` the store named in the file, and
     `measured_on` the machine that CPU times were measured on.
     """
 
     document: Document
-    hardware: HardwareSection | None
-    data: DataSection | None
-    train: TrainSection | None
-    input: InputSection | None
+    broken: frozenset[KeyPath]
+    hardware: HardwareSection
+    data: DataSection
+    train: TrainSection
+    input: InputSection
     model: ModelSection | None
-    software: SoftwareSection | None
-    cost: CostSection | None
-    memory: MemorySection | None
+    software: SoftwareSection
+    cost: CostSection
+    memory: MemorySection
     host: Host | None = None
     storage: Storage | None = None
     measured_on: Host | None = None
     library_model: Model | None = None
 
-    @property
-    def has_model(self) -> bool:
-        """Whether the file has a [model] section, sound or not."""
-        return "model" in self.document.data
+    def is_sound(self, key: str) -> bool:
+        """Whether ``section.key`` means what the file says."""
+        section, _, name = key.partition(".")
+        return (section,) not in self.broken and (section, name) not in self.broken
 
     @property
-    def gpus(self) -> int | None:
-        """Accelerators used on each machine; None where that is not known."""
-        if self.hardware is None or self.host is None or self.train is None:
-            return None
+    def machine(self) -> Host:
+        """The machine, once no problem was found.
+
+        Raises
+        ------
+        TypeError
+            If it is not known after all, which is a bug.
+        """
+        if self.host is None:
+            msg = "a scenario without problems has a machine"
+            raise TypeError(msg)
+        return self.host
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators used on each machine; none where the machine is not known."""
+        if self.host is None:
+            return 0
         if self.hardware.gpus is not None:
             return self.hardware.gpus
         is_for_host = self.train.mode is Mode.PREPARE or self.learns_on_host
@@ -97,16 +114,21 @@ class Draft:
         return self.library_model is not None and self.library_model.cpu_seconds > 0.0
 
     @property
-    def ranks(self) -> int | None:
+    def ranks(self) -> int:
         """Processes that train, over all machines."""
-        if self.hardware is None or self.gpus is None:
-            return None
         return max(1, self.gpus) * self.hardware.count
 
     @property
     def gpu(self) -> Gpu | None:
-        """The accelerator used, None where none is or that is not known."""
+        """The accelerator used, None where none is or the machine is not known."""
         return self.host.gpu if self.host is not None and self.gpus else None
+
+
+_STAND_INS: Final[dict[str, dict[str, Any]]] = {
+    "hardware": {"machine": "unknown"},
+    "data": {"samples": 1, "bytes_per_sample": "1 B"},
+    "train": {"batch_size": 1},
+}
 
 
 def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
@@ -115,33 +137,47 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
     Returns
     -------
     Draft
-        With the sections that are sound; those left out hold their defaults.
+        With all that is sound; keys with mistakes hold their default, or a stand-in.
     tuple of Problem
         All mistakes within sections.
     """
     _, problems = examine(ScenarioFile, document)
+    broken = set[KeyPath]()
+
+    def section(model: type[AnyModel], name: str) -> AnyModel:
+        return _section(model, document, name, broken)
+
     draft = Draft(
         document=document,
-        hardware=_section(HardwareSection, document, "hardware"),
-        data=_section(DataSection, document, "data"),
-        train=_section(TrainSection, document, "train"),
-        input=_optional(InputSection, document, "input"),
-        model=_section(ModelSection, document, "model"),
-        software=_optional(SoftwareSection, document, "software"),
-        cost=_optional(CostSection, document, "cost"),
-        memory=_optional(MemorySection, document, "memory"),
+        hardware=section(HardwareSection, "hardware"),
+        data=section(DataSection, "data"),
+        train=section(TrainSection, "train"),
+        input=section(InputSection, "input"),
+        model=section(ModelSection, "model") if "model" in document.data else None,
+        software=section(SoftwareSection, "software"),
+        cost=section(CostSection, "cost"),
+        memory=section(MemorySection, "memory"),
+        broken=frozenset(broken),
     )
     return draft, problems
 
 
-def _section(model: type[AnyModel], document: Document, name: str) -> AnyModel | None:
-    if name not in document.data:
-        return None
-    return examine(model, document, at=(name,))[0]
-
-
-def _optional(model: type[AnyModel], document: Document, name: str) -> AnyModel | None:
-    return _section(model, document, name) if name in document.data else model()
+def _section(
+    model: type[AnyModel], document: Document, name: str, broken: set[KeyPath]
+) -> AnyModel:
+    """The section without its mistakes, which are noted in `broken`."""
+    data = document.data.get(name, {})
+    stand_ins = _STAND_INS.get(name, {})
+    if not isinstance(data, dict) or (stand_ins and name not in document.data):
+        broken.add((name,))
+        return model.model_validate(stand_ins)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        bad = {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
+    broken.update((name, key) for key in bad)
+    kept = {key: value for key, value in data.items() if key not in bad}
+    return model.model_validate({**stand_ins, **kept})
 
 
 def look_up(
@@ -157,30 +193,34 @@ def look_up(
         One for every unknown name, and those of broken profiles.
     """
     document, problems = draft.document, list[Problem]()
+    broken = set(draft.broken)
 
     def found(load: Callable[[str], Thing], name: str | None, *path: str) -> Thing | None:
         thing, more = _look_up(load, name, document, path)
         problems.extend(more)
+        if more:
+            broken.add(path)
         return thing
 
-    hardware, pipeline, model = draft.hardware, draft.input, draft.model
-    machine = None if hardware is None else hardware.machine
-    store = None if hardware is None else hardware.storage
-    elsewhere = None if pipeline is None else pipeline.measured_on
+    def named(key: str) -> str | None:
+        section, _, name = key.partition(".")
+        return getattr(getattr(draft, section), name) if draft.is_sound(key) else None
+
     draft = replace(
         draft,
-        host=found(profiles.host, machine, "hardware", "machine"),
-        storage=found(profiles.storage, store, "hardware", "storage"),
-        measured_on=found(profiles.host, elsewhere, "input", "measured_on"),
+        host=found(profiles.host, named("hardware.machine"), "hardware", "machine"),
+        storage=found(profiles.storage, named("hardware.storage"), "hardware", "storage"),
+        measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
     )
-    name = None if model is None else model.name
+    name = None if draft.model is None else named("model.name")
+    model = None
     if name is not None and name not in library.names():
-        hint = nearest_hint(name, library.names())
-        problems.append(
-            document.problem(("model", "name"), "is no model of the library", hint=hint)
-        )
-        return draft, tuple(problems)
-    return replace(draft, library_model=found(library.load, name, "model", "name")), tuple(problems)
+        path, hint = ("model", "name"), nearest_hint(name, library.names())
+        problems.append(document.problem(path, "is no model of the library", hint=hint))
+        broken.add(path)
+    else:
+        model = found(library.load, name, "model", "name")
+    return replace(draft, library_model=model, broken=frozenset(broken)), tuple(problems)
 
 
 def _look_up(
@@ -194,53 +234,6 @@ def _look_up(
         return None, error.problems
     except UnknownName as error:
         message, _, hint = str(error).partition("; ")
-        return None, (document.problem(path, message, hint=hint),)
+        return None, (document.problem(path, message, hint=hint, show=False),)
     except PlanError as error:
         return None, (document.problem(path, str(error)),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sound:
-    """A draft without mistakes: what is still None was left out of the file."""
-
-    document: Document
-    hardware: HardwareSection
-    data: DataSection
-    train: TrainSection
-    input: InputSection
-    software: SoftwareSection
-    cost: CostSection
-    memory: MemorySection
-    host: Host
-    gpus: int
-    model: ModelSection | None
-    storage: Storage | None
-    measured_on: Host | None
-    library_model: Model | None
-
-    @property
-    def gpu(self) -> Gpu | None:
-        """The accelerator used, None where none is."""
-        return self.host.gpu if self.gpus else None
-
-    @property
-    def ranks(self) -> int:
-        """Processes that train, over all machines."""
-        return max(1, self.gpus) * self.hardware.count
-
-
-def sound(draft: Draft) -> Sound:
-    """The draft, once no problem was found.
-
-    Raises
-    ------
-    TypeError
-        If a part is missing after all, which is a bug.
-    """
-    parts: dict[str, Any] = {field.name: getattr(draft, field.name) for field in fields(Sound)}
-    optional = {"model", "storage", "measured_on", "library_model"}
-    missing = [name for name, part in parts.items() if part is None and name not in optional]
-    if missing:
-        msg = f"a scenario without problems lacks {missing}"
-        raise TypeError(msg)
-    return Sound(**parts)

@@ -28,7 +28,7 @@ from simulator.files.reading import LARGEST, fail, neighbour
 from simulator.files.shipped import find_scenario, nearest_scenarios
 
 STANDARD_INPUT: Final = "-"
-_OWN: Final = ("name", "title")
+_OWN: Final = ("schema", "name", "title")
 """Keys that describe one file and are not inherited by those that extend it."""
 
 

@@ -85,11 +85,11 @@ def nearest(name: str, valid: Sequence[str]) -> str | None:
 
 
 def nearest_hint(name: str, valid: Sequence[str]) -> str:
-    """Advice on a misspelt name: the nearest valid one, or the whole list if it is short."""
+    """Advice on a misspelt name: the nearest valid one; all where none is, or they are few."""
     close = nearest(name, valid)
     meant = f"did you mean '{close}'?" if close else ""
     few = 12
-    if len(valid) > few:
+    if close and len(valid) > few:
         return meant
     allowed = f"allowed: {', '.join(valid)}" if valid else "nothing is allowed here"
     return f"{meant} {allowed}".strip()
@@ -125,7 +125,7 @@ class Quantity:
 
     def _refuse_senseless(self, number: float) -> None:
         if number < 0.0:
-            refuse("is negative", f"{self.unit.name} cannot be")
+            refuse("is negative", f"{self.unit.name} cannot be negative")
         if number == 0.0 and not self.zero:
             refuse("is zero", f"{self.unit.name} has to be above zero here")
         largest = _LARGEST[self.unit]
@@ -184,8 +184,8 @@ class Number:
         return value
 
     def _allowed(self) -> str:
-        low = f"above {self.low:g}" if self.above else f"at least {self.low:g}"
-        return low if self.high >= _MOST else f"{low} and at most {self.high:g}"
+        low = f"above {self.low:,g}" if self.above else f"at least {self.low:,g}"
+        return low if self.high >= _MOST else f"{low} and at most {self.high:,.0f}"
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler

@@ -22,7 +22,7 @@ _WIDE_MARKS: Final = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 _PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.DOTALL)
-_UNQUOTED: Final = re.compile(r"""^\s*([\w.-]+)\s*=\s*([^\s"'\[{#][^"'#]*?)\s*(?:#.*)?$""")
+_UNQUOTED: Final = re.compile(r"""^\s*([\w.-]+)\s*=\s*([^\s"'\[{#=][^"'#]*?)\s*(?:#.*)?$""")
 # A dotted key costs the standard library's parser the square of its length.
 _LONG_KEY: Final = re.compile(rf"(?<![\w.-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEEPEST + 1},}}")
 
@@ -114,19 +114,20 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """
     long_key = _LONG_KEY.search(text)
     if long_key is not None:
-        _fail_deep(origin, text.count("\n", 0, long_key.start()) + 1)
+        fail_deep(origin, text.count("\n", 0, long_key.start()) + 1)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         _fail_syntax(origin, text, str(error))
     except RecursionError:
-        _fail_deep(origin, None)
+        fail_deep(origin, None)
     except ValueError as error:
         # A number of thousands of digits, for one.
         fail(origin, f"holds a value that cannot be read: {error}")
 
 
-def _fail_deep(origin: str, line: int | None) -> NoReturn:
+def fail_deep(origin: str, line: int | None) -> NoReturn:
+    """Raise the `InputError` on a file that nests further than `DEEPEST`."""
     hint = f"at most {DEEPEST} levels are read"
     fail(origin, "is nested too deeply", line=line, hint=hint)
 
@@ -142,6 +143,8 @@ def _fail_syntax(origin: str, text: str, error: str) -> NoReturn:
     spelt = message[0].lower() + message[1:]
     lines = text.split("\n")
     hint = _quotes_missing(lines[line - 1]) if line <= len(lines) else None
+    if "'\\n'" in message:
+        hint = "the quote that ends the text is missing"
     fail(origin, f"is not valid TOML: {spelt}{where}", line=line, hint=hint)
 
 

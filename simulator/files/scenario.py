@@ -25,7 +25,7 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
-from simulator.files.draft import Sound, look_up, read_sections, sound
+from simulator.files.draft import Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
 from simulator.files.models import load_model, model_names
 from simulator.files.sections import ScenarioFile
@@ -84,27 +84,27 @@ def load_scenario(
     if problems:
         ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
-    return to_scenario(sound(draft), _default_name(name_or_path))
+    return to_scenario(draft, _default_name(name_or_path))
 
 
 def _default_name(name_or_path: str) -> str:
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
-def to_scenario(checked: Sound, default_name: str) -> Scenario:
+def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The domain types of a draft without mistakes; `default_name` where it has no name."""
-    model = model_of(checked)
-    given, document = checked.cost, checked.document
+    model = model_of(draft)
+    given, document = draft.cost, draft.document
     return Scenario(
         name=_text(document, "name") or default_name,
         title=_text(document, "title"),
-        cluster=Cluster(groups=(group_of(checked),)),
-        jobs=(_job(checked, model),),
+        cluster=Cluster(groups=(group_of(draft),)),
+        jobs=(_job(draft, model),),
         cost=CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning),
         notes=(
-            *precision_notes(checked),
-            *training_notes(checked, model),
-            *input_notes(checked, model),
+            *precision_notes(draft),
+            *training_notes(draft, model),
+            *input_notes(draft, model),
         ),
     )
 
@@ -113,17 +113,17 @@ def _text(document: Document, key: str) -> str:
     return str(document.data.get(key, ""))
 
 
-def _job(checked: Sound, model: Model | None) -> Job:
-    memory = checked.memory
+def _job(draft: Draft, model: Model | None) -> Job:
+    memory = draft.memory
     return Job(
-        mode=checked.train.mode,
-        dataset=dataset_of(checked),
-        loader=loader_of(checked),
-        preprocessing=preprocessing_of(checked, model),
-        train=train_of(checked),
-        software=_software(checked),
+        mode=draft.train.mode,
+        dataset=dataset_of(draft),
+        loader=loader_of(draft),
+        preprocessing=preprocessing_of(draft, model),
+        train=train_of(draft),
+        software=_software(draft),
         model=model,
-        step_times=step_times_of(checked),
+        step_times=step_times_of(draft),
         memory=Memory(
             operating_system=memory.operating_system,
             application=memory.application,
@@ -132,15 +132,15 @@ def _job(checked: Sound, model: Model | None) -> Job:
     )
 
 
-def _software(checked: Sound) -> Software:
-    given = checked.software
+def _software(draft: Draft) -> Software:
+    given = draft.software
     return Software(
         framework=given.framework,
         version=given.version or "",
         compiled=given.compile,
         fused_attention=given.fused_attention,
         factors=factors(
-            checked.gpu,
+            draft.gpu,
             given.framework,
             given.version or "",
             given.compile,

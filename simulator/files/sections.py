@@ -47,13 +47,13 @@ class HardwareSection(FileModel):
     """The machine the job runs on, and what-if changes to it."""
 
     machine: TextField
-    """Name of a machine's profile, such as node/dgx-a100 or instance/aws/p4d.24xlarge."""
+    """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
     count: MachinesField = 1
     """How many equal machines."""
     gpus: CountOrZeroField | None = None
     """Accelerators used on each machine; all of them by default."""
     storage: TextField | None = None
-    """Name of a store's profile, such as storage/gp3; the machine's own drives by default."""
+    """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
     ram: ByteField | None = None
     """What if the machine had this much RAM."""
     vcpus: NumberField | None = None
