@@ -26,10 +26,10 @@ from simulator.files.document import (
 )
 from simulator.files.gather import merge
 from simulator.files.hardware import to_cpu, to_gpu, to_link, to_storage
+from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
 from simulator.files.hardware_sections import (
     CpuFile,
-    Figure,
     GpuFile,
     HostFile,
     LinkFile,
@@ -55,6 +55,7 @@ FOLDER: Final = "hardware_profiles"
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
+_ANY: Final = "profile"
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
     {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
      "instance": "machine"}
@@ -73,7 +74,8 @@ class Catalogue:
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self.directories = tuple(directories)
-        self._loaded: dict[str, Profile] = {}
+        # Any: the first part of the name says which of Profile it is.
+        self._loaded: dict[str, Any] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         self._cited: dict[str, str] = {}
         self._registers: tuple[Document, ...] | None = None
@@ -128,7 +130,8 @@ class Catalogue:
     def host(self, name: str) -> Host:
         """The machine called `name`: ``node/...`` or ``instance/...``."""
         if name.partition("/")[0] not in ("node", "instance"):
-            raise self._unknown("machine", name, (*self.names("node"), *self.names("instance")))
+            machines = (*self.names("node"), *self.names("instance"))
+            raise _unknown(_CALLED["node"], name, machines)
 
         def build(document: Document) -> Host:
             return to_host(name, check(HostFile, document), document, self._cite, self)
@@ -148,7 +151,7 @@ class Catalogue:
         kind = name.partition("/")[0]
         if kind not in kinds or "/" not in name:
             every = tuple(known for kind in KINDS for known in self.names(kind))
-            raise self._unknown("profile", name, every)
+            raise _unknown(_ANY, name, every)
         return kinds[kind](name)
 
     def names(self, kind: str) -> tuple[str, ...]:
@@ -161,6 +164,23 @@ class Catalogue:
             }
             self._names[kind] = tuple(sorted(found, key=_natural))
         return self._names[kind]
+
+    def beginning(self, prefix: str) -> tuple[str, ...]:
+        """Full names that begin with `prefix`: a kind, a folder below it, or part of a name.
+
+        Raises
+        ------
+        UnknownName
+            If none does.
+        """
+        kind = prefix.partition("/")[0]
+        names = tuple(name for known in KINDS for name in self.names(known))
+        found = tuple(name for name in names if name.startswith(prefix))
+        if kind in KINDS and "/" not in prefix:
+            return self.names(kind)
+        if not found:
+            raise _unknown(_ANY, prefix, (*KINDS, *names))
+        return found
 
     def _device(
         self,
@@ -178,16 +198,16 @@ class Catalogue:
 
     def _load(self, name: str, build: Callable[[Document], Thing]) -> Thing:
         if name not in self._loaded:
-            self._loaded[name] = build(self._document(name))  # type: ignore[assignment]  # Thing is one of Profile
-        return self._loaded[name]  # type: ignore[return-value]  # the name says which of Profile
+            self._loaded[name] = build(self._document(name))
+        thing: Thing = self._loaded[name]
+        return thing
 
     def _document(self, name: str) -> Document:
         """The profile's file; an overlay is merged over what it lies on."""
         kind = name.partition("/")[0]
         paths = self._paths(name)
         if not paths:
-            known = self.names(kind)
-            raise self._unknown(_CALLED.get(kind, kind), name, known)
+            raise _unknown(_CALLED.get(kind, kind), name, self.names(kind))
         layers = []
         for path in paths:
             layers.append(read_document(path))
@@ -230,11 +250,12 @@ class Catalogue:
                 return check(SourceTable, register, at=(key,)).reference
         return key
 
-    def _unknown(self, called: str, name: str, known: Sequence[str]) -> UnknownName:
-        close = nearest_names(name, known)
-        meant = f"; did you mean {' or '.join(repr(other) for other in close)}?" if close else ""
-        advice = meant or "; `plan hardware list` shows them all"
-        return UnknownName(f"there is no {called} '{name}'{advice}")
+
+def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:
+    close = nearest_names(name, known)
+    meant = f"did you mean {' or '.join(repr(other) for other in close)}?" if close else ""
+    advice = meant or "`plan hardware list` shows them all"
+    return UnknownName(f"there is no {called} '{name}'; {advice}")
 
 
 def packaged() -> Path:
@@ -244,14 +265,14 @@ def packaged() -> Path:
 
 
 def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """The known names most like `name`: those with the same last part come first."""
+    """The known names most like `name`: the same last part comes first."""
     wanted = name.lower()
     last = wanted.rsplit("/", maxsplit=1)[-1]
     ends = [other for other in known if other.lower().rsplit("/", maxsplit=1)[-1] == last]
     folded = {other.lower(): other for other in known}
     close = difflib.get_close_matches(wanted, folded, n=most)
     begins = [other for other in known if last and f"/{last}" in other.lower()]
-    found = dict.fromkeys([*ends, *(folded[other] for other in close), *begins])
+    found = dict.fromkeys([*ends, *begins, *(folded[other] for other in close)])
     return list(found)[:most]
 
 

@@ -9,7 +9,8 @@ from pydantic import BaseModel
 
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document
-from simulator.files.hardware_sections import CpuFile, Figure, GpuFile, LinkFile, StorageFile
+from simulator.files.hardware_figures import Figure
+from simulator.files.hardware_sections import CpuFile, GpuFile, LinkFile, StorageFile
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu
 from simulator.hardware.link import Link

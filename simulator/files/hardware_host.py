@@ -9,7 +9,8 @@ from typing import Final, Protocol, TypeVar
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import Document
 from simulator.files.hardware import SMT_SOURCE, SMT_WORTH, Cite, amount, cited, refuse_if
-from simulator.files.hardware_sections import Figure, HostFile, LayoutTable
+from simulator.files.hardware_figures import Figure
+from simulator.files.hardware_sections import HostFile, LayoutTable
 from simulator.files.lines import KeyPath
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology

@@ -7,166 +7,35 @@ recalled, derived or assumed.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic import Field
 
 from simulator.files.document import FileModel
-from simulator.files.quantity import (
-    ByteField,
-    ByteRateField,
-    Choice,
-    ClockField,
-    CountField,
-    CountOrZeroField,
-    FlopRateField,
-    FractionField,
-    PowerField,
-    PriceField,
-    RateField,
-    StoragePriceField,
-    TextField,
-    TimeField,
-    refuse,
+from simulator.files.hardware_figures import (
+    ByteFigure,
+    ByteRateFigure,
+    ClockFigure,
+    CountFigure,
+    DateField,
+    FlopRateFigure,
+    FractionFigure,
+    PowerFigure,
+    PriceFigure,
+    RateFigure,
+    StoragePriceFigure,
+    TextFigure,
+    TimeFigure,
+    TopologyFigure,
 )
+from simulator.files.quantity import Choice, CountOrZeroField, TextField
 from simulator.hardware.gpu import Stack
-from simulator.hardware.host import PeerTopology
 from simulator.hardware.link import LinkKind
 from simulator.hardware.storage import Scope
 from simulator.precision import Precision
 
-_DAY: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?"
-_DATE: Final = re.compile(rf"undated|(?:[<>]=)?{_DAY}|{_DAY}\.\.{_DAY}")
 
-
-@dataclass(frozen=True, slots=True)
-class DateText:
-    """Marks a text field as a date: day, month, year, a range such as ``>=2025-06``, undated."""
-
-    def read(self, value: object) -> str:
-        """The date as text; refused with an error pydantic reports."""
-        if isinstance(value, str) and _DATE.fullmatch(value):
-            return value
-        refuse("is not a date", "write '2026-08-22', '2026-08', '2026', '>=2025-06' or 'undated'")
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
-        return {"type": "string", "pattern": _DATE.pattern}
-
-
-DateField = Annotated[str, DateText()]
-
-
-class Figure(FileModel):
-    """Where one number (or name) came from; each subclass adds the `value`."""
-
-    # Reading descriptions off the source text takes milliseconds for each of these classes.
-    model_config = ConfigDict(use_attribute_docstrings=False)
-
-    source: TextField = Field(description="Key of a sources.toml, or the reference itself.")
-    date: DateField = Field(description="When the source said so.")
-    verified: bool = Field(True, description="False for what was recalled, derived or assumed.")
-    note: TextField | None = Field(None, description="Conditions, or what other sources say.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_sourced(cls, data: Any) -> Any:  # noqa: ANN401 - pydantic hands in whatever the file holds
-        if isinstance(data, dict):
-            return data
-        refuse("has no source", "write { value = ..., source = 'who says so', date = '2026-08' }")
-
-
-class TextFigure(Figure):
-    """A name or a text, with its source."""
-
-    value: TextField
-
-
-class CountFigure(Figure):
-    """A whole number, with its source."""
-
-    value: CountField
-
-
-class FractionFigure(Figure):
-    """A number from 0 to 1, with its source."""
-
-    value: FractionField
-
-
-class ByteFigure(Figure):
-    """An amount of data, with its source."""
-
-    value: ByteField
-
-
-class ByteRateFigure(Figure):
-    """A bandwidth, with its source."""
-
-    value: ByteRateField
-
-
-class FlopRateFigure(Figure):
-    """An arithmetic rate, with its source."""
-
-    value: FlopRateField
-
-
-class RateFigure(Figure):
-    """A rate of events, with its source."""
-
-    value: RateField
-
-
-class TimeFigure(Figure):
-    """A time, with its source."""
-
-    value: TimeField
-
-
-class ClockFigure(Figure):
-    """A clock, with its source."""
-
-    value: ClockField
-
-
-class PowerFigure(Figure):
-    """A power, with its source."""
-
-    value: PowerField
-
-
-class PriceFigure(Figure):
-    """A price by time, with its source."""
-
-    value: PriceField
-
-
-class StoragePriceFigure(Figure):
-    """A price for what is stored, with its source."""
-
-    value: StoragePriceField
-
-
-class TopologyFigure(Figure):
-    """How accelerators reach each other, with the source."""
-
-    value: Annotated[PeerTopology, Choice(PeerTopology)]
-
-
-class Profile(FileModel):
+class ProfileFile(FileModel):
     """What the profiles of all kinds share."""
 
     overlay: bool = False
@@ -175,7 +44,7 @@ class Profile(FileModel):
     """What to know before trusting these figures."""
 
 
-class CpuFile(Profile):
+class CpuFile(ProfileFile):
     """One processor socket."""
 
     cores: CountFigure
@@ -197,7 +66,7 @@ class CpuFile(Profile):
 PrecisionField = Annotated[Precision, Choice(Precision)]
 
 
-class GpuFile(Profile):
+class GpuFile(ProfileFile):
     """One accelerator as a program sees it."""
 
     maker: TextField
@@ -224,13 +93,13 @@ class GpuFile(Profile):
     """Power limit."""
     peak: dict[PrecisionField, FlopRateFigure]
     """Dense datasheet rate by number format."""
-    achievable: dict[PrecisionField, FlopRateFigure] = {}
+    achievable: dict[PrecisionField, FlopRateFigure] = Field(default_factory=dict)
     """Best rate measured on a real matrix product."""
-    fallback: dict[PrecisionField, PrecisionField] = {}
+    fallback: dict[PrecisionField, PrecisionField] = Field(default_factory=dict)
     """Formats the device lacks, and the format at whose rate they run."""
 
 
-class LinkFile(Profile):
+class LinkFile(ProfileFile):
     """A link, one direction."""
 
     kind: Annotated[LinkKind, Choice(LinkKind)]
@@ -247,7 +116,7 @@ class LinkFile(Profile):
     """Time before the first byte."""
 
 
-class StorageFile(Profile):
+class StorageFile(ProfileFile):
     """A store as one host sees it."""
 
     scope: Annotated[Scope, Choice(Scope)]
@@ -362,11 +231,11 @@ class SwitchTable(FileModel):
     """Socket its uplink goes to, from 0."""
     uplink: TextField
     """Name of the link to the socket."""
-    gpus: list[CountOrZeroField] = []
+    gpus: list[CountOrZeroField] = Field(default_factory=list)
     """Accelerators below it, from 0."""
-    nics: list[CountOrZeroField] = []
+    nics: list[CountOrZeroField] = Field(default_factory=list)
     """Network cards below it, from 0."""
-    drives: list[CountOrZeroField] = []
+    drives: list[CountOrZeroField] = Field(default_factory=list)
     """Drives below it, from 0."""
 
 
@@ -381,15 +250,15 @@ class LayoutTable(FileModel):
     """False for what was recalled, derived or assumed."""
     note: TextField | None = None
     """What of it was read, and what was assumed."""
-    gpu_sockets: list[CountOrZeroField] = []
+    gpu_sockets: list[CountOrZeroField] = Field(default_factory=list)
     """Socket of each accelerator, from 0."""
     socket_link: TextField | None = None
     """Name of the link between sockets."""
-    switches: list[SwitchTable] = []
+    switches: list[SwitchTable] = Field(default_factory=list)
     """The PCIe switches."""
 
 
-class HostFile(Profile):
+class HostFile(ProfileFile):
     """A machine as bought or rented."""
 
     cloud: TextField | None = None

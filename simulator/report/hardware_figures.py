@@ -1,0 +1,138 @@
+"""Everything a hardware profile says, as a flat list of figures with units and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from simulator.hardware.gpu import Gpu
+from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
+from simulator.hardware.link import Link
+from simulator.hardware.price import Price
+from simulator.hardware.storage import Storage
+from simulator.provenance import Source
+from simulator.report.layout import count, printable
+from simulator.units import BYTE, PER_SECOND, USD_PER_BYTE_SECOND, USD_PER_SECOND, Unit, parse, show
+
+Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
+"""What a profile describes."""
+Section: TypeAlias = Profile | CpuPool | Network | Price
+"""A profile or a part of one whose figures are listed one by one."""
+
+_GIB: Final = parse("1 GiB", BYTE)
+_DIGITS: Final = MappingProxyType({USD_PER_SECOND: 6, USD_PER_BYTE_SECOND: 6})
+_USUAL: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One thing a profile says: dotted `key`, value in SI units or text, unit, source."""
+
+    key: str
+    value: float | str
+    unit: Unit | None = None
+    source: Source | None = None
+
+    @property
+    def text(self) -> str:
+        """The value with its unit, as people write it."""
+        if isinstance(self.value, str):
+            return printable(self.value)
+        return shown(self.value, self.unit)
+
+
+def shown(value: float, unit: Unit | None) -> str:
+    """A figure with its unit; memory sold in GiB is shown in GiB.
+
+    Examples
+    --------
+    >>> shown(85899345920.0, BYTE), shown(80e9, BYTE), shown(3000.0, PER_SECOND)
+    ('80 GiB', '80 GB', '3,000 /s')
+    """
+    if unit is None:
+        return f"{value:g}"
+    if unit is PER_SECOND:
+        return f"{count(value)} /s"
+    if unit is BYTE and value >= _GIB and value % _GIB == 0.0:
+        return f"{value / _GIB:,.0f} GiB"
+    return show(value, unit, _DIGITS.get(unit, _USUAL))
+
+
+def figures(thing: Profile) -> tuple[Figure, ...]:
+    """Everything a profile says, in the order of its fields; parts of a machine by name."""
+    return tuple(_figures(thing, "", thing.sources))
+
+
+def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
+    # Seen as a plain class, it is hashable to the type checker.
+    kind: type[object] = type(thing)
+    units = _units(kind)
+    for item in fields(thing):
+        if item.name not in ("name", "note", "sources"):
+            key = f"{prefix}{item.name}"
+            yield from _said(key, getattr(thing, item.name), units.get(item.name), sources)
+
+
+def _said(
+    key: str, value: object, unit: Unit | None, sources: Mapping[str, Source]
+) -> Iterator[Figure]:
+    if isinstance(value, CpuPool | Network | Price):
+        yield from _figures(value, f"{key}.", sources)
+    elif isinstance(value, Gpu | Link | Storage):
+        yield from _part(key, value, sources)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _said(f"{key}.{name}", inner, unit, sources)
+    elif isinstance(value, tuple):
+        yield from _plain(key, _listed(value), unit, sources)
+    elif not isinstance(value, Source):
+        yield from _plain(key, value, unit, sources)
+
+
+def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) -> Iterator[Figure]:
+    yield Figure(key=key, value=value.name, source=sources.get(key))
+    if isinstance(value, Storage) and value.capacity is not None:
+        size = value.sources.get("capacity")
+        yield Figure(key=f"{key}.capacity", value=value.capacity, unit=BYTE, source=size)
+
+
+def _listed(values: tuple[object, ...]) -> str:
+    """Switches by number and uplinks, anything else in full."""
+    uplinks = [value.uplink.name for value in values if isinstance(value, PcieSwitch)]
+    if uplinks:
+        return f"{len(uplinks)} below {', '.join(dict.fromkeys(uplinks))}"
+    return " ".join(str(value) for value in values)
+
+
+def _plain(
+    key: str, value: object, unit: Unit | None, sources: Mapping[str, Source]
+) -> Iterator[Figure]:
+    source = sources.get(key)
+    left_out = value in (0, 0.0, False, PeerTopology.NONE) and source is None
+    if value is None or value == "" or left_out:
+        return
+    if isinstance(value, bool):
+        yield Figure(key=key, value="yes", source=source)
+    elif isinstance(value, int | float):
+        yield Figure(key=key, value=float(value), unit=unit, source=source)
+    else:
+        yield Figure(key=key, value=str(value), source=source)
+
+
+@cache
+def _units(cls: type[object]) -> dict[str, Unit]:
+    hints = get_type_hints(cls, include_extras=True)
+    found = {name: _unit_in(hint) for name, hint in hints.items()}
+    return {name: unit for name, unit in found.items() if unit is not None}
+
+
+def _unit_in(hint: object) -> Unit | None:
+    if get_origin(hint) is Annotated:
+        return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Unit)), None)
+    if get_origin(hint) in (Union, UnionType) or isinstance(get_origin(hint), type):
+        inner = (_unit_in(argument) for argument in get_args(hint))
+        return next((unit for unit in inner if unit is not None), None)
+    return None
