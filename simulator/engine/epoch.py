@@ -325,7 +325,7 @@ def _work(site: _Site, index: int) -> Work:
     reduce = site.tasks_of("all-reduce", index)
     return Work(
         copy=site.tasks_of("copy", index),
-        forward=site.tasks_of("forward", index),
+        forward=[*site.tasks_of("fit", index), *site.tasks_of("forward", index)],
         backward=site.tasks_of("backward", index),
         update=site.tasks_of("optimizer", index),
         reduce=reduce,

@@ -13,6 +13,7 @@ from simulator.stages.collate import Collate
 from simulator.stages.compute import Backward, Forward, Update
 from simulator.stages.copy import Copy
 from simulator.stages.decode import Decode
+from simulator.stages.fit import Fit
 from simulator.stages.read import Read
 from simulator.stages.receive import Receive
 from simulator.stages.result import Result
@@ -23,6 +24,7 @@ TRAINING: tuple[Stage, ...] = (
     Collate(),
     Receive(),
     Copy(),
+    Fit(),
     Forward(),
     Backward(),
     AllReduce(),
