@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -67,9 +66,7 @@ def figures(thing: Profile) -> tuple[Figure, ...]:
 
 
 def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
-    # Seen as a plain class, it is hashable to the type checker.
-    kind: type[object] = type(thing)
-    units = _units(kind)
+    units = _units(type(thing))
     for item in fields(thing):
         if item.name not in ("name", "note", "sources"):
             key = f"{prefix}{item.name}"
@@ -122,7 +119,6 @@ def _plain(
         yield Figure(key=key, value=str(value), source=source)
 
 
-@cache
 def _units(cls: type[object]) -> dict[str, Unit]:
     hints = get_type_hints(cls, include_extras=True)
     found = {name: _unit_in(hint) for name, hint in hints.items()}
