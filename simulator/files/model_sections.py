@@ -1,0 +1,242 @@
+"""The sections of a file of the model library, one shape for each family.
+
+Each table names one source that all its figures come from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.files.document import FileModel
+from simulator.files.quantity import (
+    ByteField,
+    ByteOrZeroField,
+    Choice,
+    CountField,
+    FlopField,
+    FractionField,
+    NumberField,
+    TextField,
+    TimeField,
+)
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.workload.models.resnet import Block
+
+
+class SourcedTable(FileModel):
+    """A table of figures with their source."""
+
+    source: TextField
+    """Where the figures of this table were read or measured."""
+    date: TextField
+    """ISO date, month, year, range, or undated."""
+    verified: bool = True
+    """False where they were recalled or estimated."""
+    note: TextField | None = None
+    """Under which conditions they hold."""
+
+    @property
+    def origin(self) -> Source:
+        """The table's source."""
+        return Source(
+            reference=self.source, date=self.date, verified=self.verified, note=self.note or ""
+        )
+
+
+class ResNetShape(SourcedTable):
+    """Shape of a residual network."""
+
+    block: Annotated[Block, Choice(Block)]
+    """Basic or bottleneck."""
+    blocks: list[CountField]
+    """Blocks of each stage."""
+    image: CountField
+    """Height and width of an image [pixels]."""
+    classes: CountField
+    """Scores it gives."""
+
+
+class EfficientNetShape(SourcedTable):
+    """Shape of an EfficientNet."""
+
+    width: NumberField
+    """Channels, as a multiple of the baseline's."""
+    depth: NumberField
+    """Blocks, as a multiple of the baseline's."""
+    image: CountField
+    """Height and width of an image [pixels]."""
+    classes: CountField
+    """Scores it gives."""
+
+
+class UNetShape(SourcedTable):
+    """Shape of a 2D U-Net."""
+
+    image: CountField
+    """Height and width of its input [pixels]."""
+    image_channels: CountField
+    """Channels of its input."""
+    width: CountField
+    """Channels of the first level."""
+    depth: CountField
+    """How often the size is halved."""
+    classes: CountField
+    """Classes of a pixel."""
+
+
+class AttentionShape(SourcedTable):
+    """What all transformers share."""
+
+    layers: CountField
+    """Layers of attention and MLP."""
+    hidden: CountField
+    """Width of a position's vector."""
+    heads: CountField
+    """Attention heads."""
+    fused_attention: bool = True
+    """Whether attention is one kernel that keeps no matrix of scores in memory."""
+
+
+class BertShape(AttentionShape):
+    """Shape of an encoder trained on masked tokens."""
+
+    vocabulary: CountField
+    """Tokens it knows."""
+    positions: CountField
+    """Longest sequence."""
+    segments: CountField
+    """Kinds of segments."""
+    sequence: CountField
+    """Tokens of a sample."""
+    scored_share: FractionField
+    """Share of the tokens that are masked and guessed."""
+
+
+class GptShape(AttentionShape):
+    """Shape of a decoder with learned positions."""
+
+    vocabulary: CountField
+    """Tokens it knows."""
+    positions: CountField
+    """Longest sequence."""
+    sequence: CountField
+    """Tokens of a sample."""
+
+
+class LlamaShape(AttentionShape):
+    """Shape of a decoder with rotary positions and a gated MLP."""
+
+    kv_heads: CountField
+    """Heads of keys and values."""
+    ffn: CountField
+    """Width inside the MLP."""
+    vocabulary: CountField
+    """Tokens it knows."""
+    sequence: CountField
+    """Tokens of a sample."""
+
+
+class VitShape(AttentionShape):
+    """Shape of a vision transformer."""
+
+    ffn: CountField
+    """Width inside the MLP."""
+    image: CountField
+    """Height and width of an image [pixels]."""
+    patch: CountField
+    """Height and width of a patch [pixels]."""
+    classes: CountField
+    """Scores it gives."""
+
+
+class DlrmShape(SourcedTable):
+    """Shape of a recommendation model."""
+
+    tables: CountField
+    """Embedding tables, one row of each looked up for a sample."""
+    rows: NumberField
+    """Rows of all tables together."""
+    width: CountField
+    """Values of a row."""
+    dense_features: CountField
+    """Numeric features of a sample."""
+    bottom: list[CountField]
+    """Layer widths of the MLP over them."""
+    top: list[CountField]
+    """Layer widths of the MLP over all dot products."""
+
+
+class TotalsShape(SourcedTable):
+    """A model known by its totals; traffic and activations are in fp32."""
+
+    parameters: NumberField
+    """Trainable parameters."""
+    forward_flops: FlopField
+    """Operations of a forward pass over one sample."""
+    traffic: ByteField
+    """Bytes a forward pass over one sample moves to and from device memory."""
+    activation: ByteField
+    """Bytes kept for the backward pass of one sample."""
+    input_bytes: ByteField
+    """Bytes of a sample as the device takes it."""
+    output_bytes: ByteOrZeroField
+    """Bytes of results of one sample."""
+    kernels: CountField
+    """Kernels of a forward pass."""
+
+
+class CpuOnlyShape(SourcedTable):
+    """A model that learns on the host's cores."""
+
+    parameters: NumberField
+    """Numbers a trained model holds."""
+    cpu_seconds: TimeField
+    """Time of one core for each sample of an epoch."""
+    input_bytes: ByteField
+    """Bytes of a sample in memory."""
+    output_bytes: ByteOrZeroField
+    """Bytes of the results of one sample."""
+
+
+class PublishedTable(SourcedTable):
+    """What others say the counted shape comes to; tests hold it against the count."""
+
+    parameters: NumberField
+    """Trainable parameters."""
+    forward_flops: FlopField | None = None
+    """Operations of a forward pass over one sample (a multiply-add counts as two)."""
+    tolerance: FractionField = 0.01
+    """How near the count has to come, as a fraction."""
+
+
+class StepTimeTable(SourcedTable):
+    """Whole training steps measured by others, on one accelerator."""
+
+    gpu: TextField
+    """Profile of the accelerator."""
+    precision: Annotated[Precision, Choice(Precision)]
+    """Number format of the bulk of the arithmetic."""
+    framework: TextField
+    """Framework, with its version or container where stated."""
+    batch_sizes: list[CountField]
+    """Samples each accelerator took."""
+    seconds: list[TimeField]
+    """Time of a step at each of them."""
+    sequence: CountField | None = None
+    """Tokens of a sample, for models that take sequences."""
+
+
+class ModelFile(FileModel):
+    """What the file of any family says beside its shape."""
+
+    title: TextField
+    """One line that says what the model is."""
+    family: TextField
+    """How the shape is read."""
+    published: PublishedTable | None = None
+    """What the counted shape is held against."""
+    step_time: list[StepTimeTable] = Field(default_factory=list)
+    """Steps measured elsewhere, best evidence first."""

@@ -1,0 +1,219 @@
+"""The model library: one TOML file a model, built by its family into a `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from simulator.errors import InputError, NotModelled, UnknownName
+from simulator.files.document import Document, examine, read_document
+from simulator.files.model_sections import (
+    BertShape,
+    CpuOnlyShape,
+    DlrmShape,
+    EfficientNetShape,
+    GptShape,
+    LlamaShape,
+    ModelFile,
+    ResNetShape,
+    SourcedTable,
+    StepTimeTable,
+    TotalsShape,
+    UNetShape,
+    VitShape,
+)
+from simulator.files.quantity import nearest, nearest_hint
+from simulator.precision import Precision
+from simulator.units import FLOP, show
+from simulator.workload.models import Model, StepTimes, forward_flops
+from simulator.workload.models.cpu_only import CpuOnly
+from simulator.workload.models.custom import CustomModel
+from simulator.workload.models.efficientnet import efficientnet
+from simulator.workload.models.families import bert, gpt, llama, vit
+from simulator.workload.models.recommender import Dlrm
+from simulator.workload.models.resnet import resnet
+from simulator.workload.models.unet import unet
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    shape: type[SourcedTable]
+    build: Callable[..., Model]
+
+
+_FAMILIES: Final[Mapping[str, _Family]] = {
+    "resnet": _Family(ResNetShape, resnet),
+    "efficientnet": _Family(EfficientNetShape, efficientnet),
+    "unet": _Family(UNetShape, unet),
+    "bert": _Family(BertShape, bert),
+    "gpt": _Family(GptShape, gpt),
+    "llama": _Family(LlamaShape, llama),
+    "vit": _Family(VitShape, vit),
+    "dlrm": _Family(DlrmShape, Dlrm),
+    "totals": _Family(
+        TotalsShape, partial(CustomModel, element_bytes=Precision.FP32.bytes_per_element)
+    ),
+    "cpu-only": _Family(CpuOnlyShape, CpuOnly),
+}
+_FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "models"
+_ABOUT_THE_TABLE: Final = frozenset(SourcedTable.model_fields)
+_HOW_IT_RUNS: Final = frozenset({"fused_attention"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryFile:
+    """A file of the library, checked: its shape beside what every family says."""
+
+    name: str
+    about: ModelFile
+    shape: SourcedTable
+
+    def model(self, **changes: float) -> Model:
+        """The model, with some figures of its shape changed.
+
+        Raises
+        ------
+        NotModelled
+            If its shape has no such figure.
+        """
+        figures = self.shape.model_dump(exclude=set(_ABOUT_THE_TABLE))
+        for key in changes:
+            if key not in figures:
+                hint = nearest_hint(key, tuple(figures))
+                msg = f"the model '{self.name}' has no '{key}'; {hint}"
+                raise NotModelled(msg)
+        changed = {key for key, value in changes.items() if value != figures[key]}
+        figures |= changes
+        plain = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
+        model: Any = _FAMILIES[self.about.family].build(name=self.name, **plain)
+        sources = {"shape": self.shape.origin}
+        if self.about.published is not None:
+            sources["published"] = self.about.published.origin
+        model = replace(model, sources=sources, step_times=self._step_times(figures, changed))
+        kept: Model = model
+        return kept
+
+    def _step_times(self, figures: Mapping[str, Any], changed: set[str]) -> tuple[StepTimes, ...]:
+        """The measured steps that hold for this shape; none after a change that matters."""
+        if changed - _HOW_IT_RUNS - {"sequence"}:
+            return ()
+        rows = self.about.step_time
+        own = figures.get("sequence")
+        return tuple(_measured(row) for row in rows if row.sequence == own)
+
+
+def _measured(row: StepTimeTable) -> StepTimes:
+    return StepTimes(
+        batch_sizes=tuple(float(size) for size in row.batch_sizes),
+        seconds=tuple(row.seconds),
+        source=row.origin,
+        gpu=row.gpu,
+        precision=row.precision,
+        framework=row.framework,
+    )
+
+
+def model_names() -> tuple[str, ...]:
+    """Names of all models of the library, sorted."""
+    return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
+
+
+def load_model(name: str, **changes: float) -> Model:
+    """A model of the library.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``resnet50``.
+    **changes : float
+        Figures of its shape to change, such as ``sequence=128``, ``image=32`` or
+        ``fused_attention=False``. Steps measured for another shape are left out.
+
+    Returns
+    -------
+    Model
+        With the step times others measured, best evidence first.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such model; names the nearest one.
+    NotModelled
+        If its shape has no figure that `changes` names.
+    """
+    return read_model(name).model(**changes)
+
+
+def read_model(name: str) -> LibraryFile:
+    """The file of the model `name`, checked.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such model.
+    InputError
+        If the file is broken.
+    """
+    if name not in model_names():
+        close = nearest(name, model_names())
+        hint = f"; did you mean '{close}'?" if close else ""
+        msg = f"there is no model '{name}' in the library{hint}"
+        raise UnknownName(msg)
+    return parse_model(read_document(_FOLDER / f"{name}.toml"), name)
+
+
+def parse_model(document: Document, name: str) -> LibraryFile:
+    """A document as a file of the library.
+
+    Raises
+    ------
+    InputError
+        With all its mistakes.
+    """
+    family = document.data.get("family")
+    if not isinstance(family, str) or family not in _FAMILIES:
+        hint = nearest_hint(str(family), tuple(_FAMILIES))
+        raise InputError((document.problem(("family",), "is no family of models", hint=hint),))
+    rest = replace(document, data={k: v for k, v in document.data.items() if k != "shape"})
+    about, problems = examine(ModelFile, rest)
+    shape, more = examine(_FAMILIES[family].shape, document, at=("shape",))
+    if about is None or shape is None:
+        raise InputError((*problems, *more))
+    uneven = [
+        document.problem(("step_time", index), "has not as many batch_sizes as seconds")
+        for index, row in enumerate(about.step_time)
+        if len(row.batch_sizes) != len(row.seconds)
+    ]
+    if uneven:
+        raise InputError(tuple(uneven))
+    return LibraryFile(name=name, about=about, shape=shape)
+
+
+def model_table() -> str:
+    """All models of the library as lines of text: name, parameters, FLOPs, what they are."""
+    rows: list[tuple[str, ...]] = [
+        ("model", "parameters", "forward/sample", "measured", "what it is")
+    ]
+    rows += [_row(read_model(name)) for name in model_names()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = []
+    for name, *figures, title in rows:
+        numbers = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]
+        lines.append("  ".join((f"{name:<{widths[0]}}", *numbers, title)))
+    return "\n".join(lines)
+
+
+def _row(file: LibraryFile) -> tuple[str, ...]:
+    model = file.model()
+    flops = float(forward_flops(model, 1.0, Precision.FP32))
+    measured = sum(len(row.seconds) for row in file.about.step_time)
+    return (
+        file.name,
+        f"{model.parameters:,.0f}",
+        show(flops, FLOP) if flops else "none",
+        f"{measured} steps" if measured else "-",
+        file.about.title,
+    )
