@@ -57,6 +57,11 @@ def test_small_buffers_go_by_tree_and_large_ones_by_ring() -> None:
     assert best == pytest.approx([tree[0], ring[1]])
 
 
+def test_a_tree_goes_up_and_down() -> None:
+    """Eight ranks are three levels: six steps of 5 us, and 1 MB up and down at 100 GB/s."""
+    assert collectives.tree_all_reduce_time(1e6, 8, **LINK) == pytest.approx(30e-6 + 20e-6)
+
+
 def test_two_levels_fall_back_to_one() -> None:
     """One machine, or machines of one rank, leave one level."""
     links = {

@@ -88,6 +88,12 @@ def test_scan_passes_through_the_measured_points() -> None:
     assert hit_ratio_scan(np.array(page_cache.SCAN_CACHED)) == pytest.approx(page_cache.SCAN_HIT)
 
 
+def test_misses_go_to_the_store() -> None:
+    """A hit ratio of three quarters leaves a quarter of the bytes, once for each job."""
+    assert bytes_from_store(200.0, 0.75) == 50.0
+    assert read_amplification(8, 0.75) == 2.0
+
+
 def test_fraction_is_kept_between_none_and_all() -> None:
     """A cache larger than the data holds all of it, a negative one nothing."""
     assert cached_fraction(np.array([-1.0, 0.0, 5.0, 20.0]), 10.0) == pytest.approx([0, 0, 0.5, 1])

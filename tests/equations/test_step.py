@@ -29,6 +29,7 @@ def test_overlap_is_never_slower_than_no_overlap() -> None:
     ahead = step.overlapped_step(load, compute)
     assert np.all(ahead < step.serial_step(load, compute))
     assert np.all(ahead >= compute)
+    assert step.serial_step(load, compute) == pytest.approx(load + compute)
 
 
 def test_workers_up_to_the_device() -> None:
@@ -41,6 +42,7 @@ def test_workers_up_to_the_device() -> None:
 def test_the_workers_needed_are_enough_and_not_too_many(load: float, compute: float) -> None:
     """With that many the device is always busy, with one less it is not."""
     workers = step.workers_needed(load, compute)
+    assert float(workers).is_integer()
     assert step.overlapped_step(load, compute, workers) == pytest.approx(compute)
     if workers > 1:
         assert step.overlapped_step(load, compute, workers - 1) > compute * (1 + 1e-9)
