@@ -30,6 +30,9 @@ _FITS: Final = {
     Verdict.UNCERTAIN: "uncertain: within 5% of the capacity",
 }
 
+NEGLIGIBLE: Final = 1e-5
+"""Share of a step below which a part of it is not shown."""
+
 
 def as_text(prediction: Prediction) -> str:
     """The report of one prediction, `WIDTH` columns wide, without colours or a final line end."""
@@ -89,7 +92,7 @@ def split_lines(timing: Timing) -> list[str]:
     before = 0.0
     for name, length in _parts(timing.split):
         share = length / whole
-        if length > 0.0:
+        if share > NEGLIGIBLE:
             drawn = bar(share, before)
             rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn))
         before += share
