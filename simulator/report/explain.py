@@ -19,10 +19,21 @@ from simulator.report.text import assumption_lines, item_lines, run_lines, split
 from simulator.report.verdict import verdict
 from simulator.results import Prediction
 from simulator.stages.base import Demand, Resource
-from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, USD_PER_SECOND, Unit, show
+from simulator.units import (
+    BYTE,
+    BYTE_PER_SECOND,
+    FLOP,
+    FLOP_PER_SECOND,
+    SECOND,
+    USD_PER_SECOND,
+    Unit,
+    show,
+)
 
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
+_SYMBOLS: Final = {u.symbol: u for u in (BYTE, BYTE_PER_SECOND, SECOND, FLOP, FLOP_PER_SECOND)}
+"""Units that the name of an input may end with, in brackets."""
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
 
@@ -178,17 +189,22 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     known = origins(prediction.scenario)
     lines: list[str] = []
     for stage in prediction.demands:
-        wanted = [d for d in stage.demands if only is None or d.resource in only]
+        wanted = [d for d in stage.demands if _asks(d) and (only is None or d.resource in only)]
         lines += [f"{stage.stage} (by the {stage.actor})"] if wanted else []
         for demand in wanted:
             lines += [f"  {line}" for line in _demand(demand, plant, known)]
     return section("What one batch of one rank asks for", lines)
 
 
+def _asks(demand: Demand) -> bool:
+    return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
+
+
 def _demand(demand: Demand, plant: Plant, known: tuple[Origin, ...]) -> list[str]:
     amount = show(float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
-    parts.append(f"{show(float(alone(plant, demand, 0)), SECOND)} on an idle machine")
+    if demand.resource is not Resource.GPU:
+        parts.append(f"{show(float(alone(plant, demand, 0)), SECOND)} on an idle machine")
     equation = wrapped(f"  = {demand.equation or 'as stated'}", hang="    ")
     lines = [*wrapped(", ".join(parts)), *equation]
     rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]
@@ -209,12 +225,12 @@ def _limits(demand: Demand) -> list[str]:
     return parts
 
 
-def _input(name: str, value: float, known: tuple[Origin, ...]) -> str:
-    origin = find(known, name, value)
-    if origin is None:
-        return f"{name} = {value:.6g}"
-    shown = f"{value:.6g}" if origin.unit is None else show(value, origin.unit)
-    return f"{name.partition(' [')[0]} = {shown}   from {'; '.join(_origin(origin))}"
+def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
+    name, _, rest = label.partition(" [")
+    origin = find(known, label, value)
+    unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)
+    shown = f"{value:.6g}" if unit is None else show(value, unit)
+    return f"{name} = {shown}" + ("" if origin is None else f"   from {'; '.join(_origin(origin))}")
 
 
 def _origin(origin: Origin | None) -> list[str]:

@@ -53,11 +53,13 @@ def as_text(prediction: Prediction) -> str:
 
 
 def log_text(prediction: Prediction, every: int) -> str:
-    """What a training loop that reports every `every` steps would have printed."""
+    """What a training loop that reports every `every` steps prints, as far as it was simulated."""
     rows = [
         (f"step {done:,}", show(time, SECOND), f"{count(rate)} samples/s")
         for done, time, rate in training_log(prediction, every)
     ]
+    if len(prediction.timing.step_times) < prediction.total_steps:
+        rows.append(("later", "", f"{count(prediction.timing.throughput)} samples/s"))
     return "\n".join(columns(rows, "<>>"))
 
 
