@@ -30,6 +30,7 @@ from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
 from simulator.files.hardware_sections import (
     CpuFile,
+    DefaultsFile,
     GpuFile,
     HostFile,
     LinkFile,
@@ -153,6 +154,13 @@ class Catalogue:
             every = tuple(known for kind in KINDS for known in self.names(kind))
             raise _unknown(_ANY, name, every)
         return kinds[kind](name)
+
+    def defaults(self) -> DefaultsFile:
+        """What holds where a profile doesn't say: the ``defaults.toml`` found first."""
+        if "defaults" not in self._loaded:
+            self._loaded["defaults"] = check(DefaultsFile, self._document("defaults"))
+        defaults: DefaultsFile = self._loaded["defaults"]
+        return defaults
 
     def names(self, kind: str) -> tuple[str, ...]:
         """Full names of all profiles of a kind (one of `KINDS`), sorted; no file is read."""

@@ -20,15 +20,6 @@ from simulator.provenance import Source
 Value_co = TypeVar("Value_co", covariant=True)
 Value = TypeVar("Value")
 
-SMT_WORTH: Final = 0.014
-"""What a second hardware thread adds to a busy core where a profile doesn't say."""
-SMT_SOURCE: Final = Source(
-    reference="github libffcv/ffcv docs/_static/benchmarking_results.svg: 29,589 img/s with 48 "
-    "threads, 30,014 with 96, on the 48 cores of AWS p3dn.24xlarge",
-    date="undated",
-    verified=False,
-    note="decoding JPEG on one machine, taken for every machine without a figure of its own",
-)
 ROUNDING: Final = 1.001
 """How far a measured rate may exceed the rounded peak."""
 

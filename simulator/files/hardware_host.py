@@ -8,9 +8,9 @@ from typing import Final, Protocol, TypeVar
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import Document
-from simulator.files.hardware import SMT_SOURCE, SMT_WORTH, Cite, amount, cited, refuse_if
+from simulator.files.hardware import Cite, amount, cited, refuse_if
 from simulator.files.hardware_figures import Figure
-from simulator.files.hardware_sections import HostFile, LayoutTable
+from simulator.files.hardware_sections import DefaultsFile, HostFile, LayoutTable
 from simulator.files.lines import KeyPath
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
@@ -40,6 +40,9 @@ class Parts(Protocol):
 
     def storage(self, name: str) -> Storage:
         """The store called `name`."""
+
+    def defaults(self) -> DefaultsFile:
+        """What holds where a profile doesn't say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,8 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
     table = build.file.cpu
     sources = build.sources
     sources |= {f"cpu.{key}": source for key, source in cited(table, build.cite).items()}
-    sources.setdefault("cpu.smt_worth", SMT_SOURCE)
+    smt_worth = table.smt_worth or build.parts.defaults().smt_worth
+    sources["cpu.smt_worth"] = build.cite(smt_worth)
     power = None
     if socket is not None:
         sources["cpu.base_clock"] = socket.sources["base_clock"]
@@ -129,7 +133,7 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
         cores=table.cores.value,
         threads=table.threads.value,
         sockets=table.sockets.value,
-        smt_worth=SMT_WORTH if table.smt_worth is None else table.smt_worth.value,
+        smt_worth=smt_worth.value,
         coremark=amount(table.coremark),
         base_clock=None if socket is None else socket.base_clock,
         model="" if socket is None else socket.name,

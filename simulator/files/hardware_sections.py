@@ -287,6 +287,13 @@ class HostFile(ProfileFile):
     """What hangs where, where known."""
 
 
+class DefaultsFile(ProfileFile):
+    """Figures taken where a profile doesn't say."""
+
+    smt_worth: FractionFigure
+    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+
+
 class SourceTable(FileModel):
     """What a source key stands for."""
 

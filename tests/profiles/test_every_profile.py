@@ -1,0 +1,151 @@
+"""What holds for every file of the catalogue."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator import units
+from simulator.files.catalogue import KINDS, Catalogue, packaged
+from simulator.hardware.host import Host
+from simulator.report.hardware_figures import Figure, figures
+from simulator.units import parse
+
+FOLDER = packaged()
+FILES = sorted(path for kind in KINDS for path in (FOLDER / kind).rglob("*.toml"))
+NAMES = [path.relative_to(FOLDER).as_posix().removesuffix(".toml") for path in FILES]
+SOURCES = tomllib.loads((FOLDER / "sources.toml").read_text(encoding="utf-8"))
+DAY = r"\d{4}(-\d{2}(-\d{2})?)?"
+GUESSES = {"memory", "derived", "assumed"}
+
+RANGES = {
+    units.BYTE_PER_SECOND: ("10 MB/s", "20 TB/s"),
+    units.BYTE: ("4 KiB", "5 TB"),
+    units.FLOP_PER_SECOND: ("1 TFLOP/s", "20 PFLOP/s"),
+    units.SECOND: ("100 ns", "200 ms"),
+    units.WATT: ("10 W", "20 kW"),
+    units.HERTZ: ("1 GHz", "5 GHz"),
+    units.PER_SECOND: ("50 /s", "10 M/s"),
+    units.USD_PER_SECOND: ("$0.05/h", "$200/h"),
+    units.USD_PER_BYTE_SECOND: ("$0.001/GB/month", "$1/GB/month"),
+}
+"""What a figure of each unit can plausibly be."""
+
+
+def tables(data: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """All tables that state a figure, with their dotted path."""
+    if isinstance(data, dict):
+        if "source" in data:
+            yield path, data
+        for key, value in data.items():
+            yield from tables(value, f"{path}.{key}".lstrip("."))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The data of a file."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_loads(catalogue: Catalogue, name: str) -> None:
+    """The file is sound, and so are the profiles of its parts."""
+    assert catalogue.load(name).name == name
+
+
+@pytest.mark.parametrize("path", [*FILES, FOLDER / "defaults.toml"], ids=lambda path: path.stem)
+def test_every_figure_has_source_and_date(path: Path) -> None:
+    """Each source resolves, each date parses, and what was guessed is marked."""
+    stated = list(tables(read(path)))
+    assert stated
+    for key, figure in stated:
+        assert figure["source"] in SOURCES, key
+        assert is_date(figure["date"]), key
+        if figure["source"] in GUESSES:
+            assert figure.get("verified") is False, key
+
+
+def is_date(text: str) -> bool:
+    """Whether a date is a day, month or year, a range of them, or undated."""
+    return re.fullmatch(rf"undated|(>=|<=)?{DAY}|{DAY}\.\.{DAY}", text) is not None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_number_stands_without_source(path: Path) -> None:
+    """Outside of layouts a number is always the value of a figure."""
+    data = {key: value for key, value in read(path).items() if key not in ("schema", "layout")}
+    for _, figure in tables(data):
+        figure.pop("value", None)
+    assert not [value for value in leaves(data) if isinstance(value, int | float)]
+
+
+def leaves(data: object) -> Iterator[object]:
+    """All values that are no tables; true and false are no numbers."""
+    if isinstance(data, dict):
+        for value in data.values():
+            yield from leaves(value)
+    elif not isinstance(data, bool):
+        yield data
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_are_plausible(catalogue: Catalogue, name: str) -> None:
+    """Every figure lies in the range that things of its unit have."""
+    for figure in figures(catalogue.load(name)):
+        if figure.unit in RANGES and isinstance(figure.value, float):
+            low, high = (parse(text, figure.unit) for text in RANGES[figure.unit])
+            # A store of appliances may be larger than any single device.
+            assert low <= figure.value <= high or figure.key.endswith("capacity"), figure
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_of_the_domain_type_has_a_source(catalogue: Catalogue, name: str) -> None:
+    """What prediction and report see keeps the source that the file gave."""
+    unsourced = [figure.key for figure in figures(catalogue.load(name)) if lacks_source(figure)]
+    assert unsourced == []
+
+
+def lacks_source(figure: Figure) -> bool:
+    """Whether a number has no source."""
+    return isinstance(figure.value, float) and figure.source is None
+
+
+def test_sources_say_who_and_when() -> None:
+    """Every source has a reference and a date, and every one of them is used."""
+    keys = set(SOURCES) - {"schema"}
+    for key in keys:
+        assert len(SOURCES[key]["reference"]) > 10
+        assert is_date(SOURCES[key]["date"])
+    files = [*FILES, FOLDER / "defaults.toml"]
+    used = {figure["source"] for path in files for _, figure in tables(read(path))}
+    mentioned = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert {key for key in keys - used if f"({key})" not in mentioned} == set()
+
+
+def test_prices_are_dated_and_placed(catalogue: Catalogue) -> None:
+    """A price holds somewhere and has a source; a spot price is no higher than on demand."""
+    priced = 0
+    for name in NAMES:
+        host = catalogue.load(name)
+        if isinstance(host, Host) and host.price is not None:
+            priced += 1
+            assert host.price.region
+            assert host.price.source.reference
+            if host.price.spot_high is not None:
+                assert host.price.spot_high <= host.price.on_demand
+    assert priced >= 80
+
+
+def test_a_layout_reaches_every_accelerator(catalogue: Catalogue) -> None:
+    """Where switches are given, each GPU hangs below exactly one, on the socket stated for it."""
+    for name in NAMES:
+        host = catalogue.load(name)
+        if isinstance(host, Host) and host.switches:
+            below = sorted(gpu for switch in host.switches for gpu in switch.gpus)
+            assert below == list(range(host.gpu_count))
+            for switch in host.switches:
+                assert {host.gpu_sockets[gpu] for gpu in switch.gpus} == {switch.socket}
