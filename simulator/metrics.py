@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias
 
 from simulator.errors import UnknownName
@@ -259,20 +260,16 @@ def unstarved_rate(prediction: Prediction) -> PerSecond | None:
 
 
 def training_log(prediction: Prediction, every: int) -> tuple[tuple[int, Seconds, PerSecond], ...]:
-    """What a training loop that reports every `every` steps would have printed.
+    """What a training loop that reports every `every` steps would have printed by now.
 
     Returns
     -------
     tuple
         (steps done, seconds since the start [s], samples per second over the interval [/s]).
     """
-    rows = []
-    steps = prediction.timing.step_times
-    done = 0.0
-    for start in range(0, len(steps), every):
-        interval = steps[start : start + every]
-        length = sum(interval)
-        done += length
-        rate = samples_per_step(prediction) * len(interval) / length if length > 0.0 else 0.0
-        rows.append((start + len(interval), done, rate))
-    return tuple(rows)
+    ends = tuple(accumulate(prediction.timing.step_times))[every - 1 :: every]
+    samples = every * samples_per_step(prediction)
+    return tuple(
+        (every * number, end, samples / (end - start))
+        for number, (start, end) in enumerate(pairwise((0.0, *ends)), start=1)
+    )
