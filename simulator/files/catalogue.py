@@ -102,7 +102,7 @@ class Catalogue:
             raise InputError(missing)
         here = Path(FOLDER)
         found = [path for path, _ in asked] + ([here] if here.is_dir() else []) + [packaged()]
-        return cls(tuple({path.resolve(): path for path in reversed(found)}.values())[::-1])
+        return cls(tuple({path.resolve(): path for path in found}.values()))
 
     def gpu(self, name: str) -> Gpu:
         """The accelerator called `name`, with or without ``gpu/`` before it.
