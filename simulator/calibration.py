@@ -31,8 +31,8 @@ class Calibration:
 class Efficiency:
     """Shares of a device's rates that training reaches where nothing was measured on it.
 
-    `matrix` is the share of the best measured matrix rate (of the peak where none was measured),
-    `memory` the share of the peak memory bandwidth.
+    `matrix` is the share of the datasheet's matrix rate at the precision that runs, `memory` the
+    share of the datasheet's memory bandwidth; a measured rate below them is a limit too.
     """
 
     matrix: float

@@ -6,7 +6,7 @@ device and precision, and a roofline over the model's operators at the device's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     """
     job = scenario.job
     gpu = scenario.cluster.trainers.host.gpu
-    measured = job.step_times or _library_times(job.model, gpu, job.train.precision)
+    measured = job.step_times or _library_times(job, gpu)
     if measured is not None:
         return _from_measurement(job, measured)
     if gpu is None or job.model is None:
@@ -69,11 +69,21 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     return _from_roofline(scenario, job, job.model, gpu)
 
 
-def _library_times(model: Model | None, gpu: Gpu | None, precision: Precision) -> StepTimes | None:
-    if model is None or gpu is None:
+def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
+    """Times measured on this device with this framework and precision, by rising batch size."""
+    if job.model is None or gpu is None or job.mode is not Mode.TRAIN:
         return None
-    fitting = (t for t in model.step_times if t.gpu == gpu.name and t.precision == precision)
-    return next(fitting, None)
+    own = (gpu.name, job.train.precision, job.software.framework.lower())
+    fitting = [t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own]
+    points = {
+        batch: seconds
+        for times in reversed(fitting)
+        for batch, seconds in zip(times.batch_sizes, times.seconds, strict=True)
+    }
+    if not points:
+        return None
+    sizes = tuple(sorted(points))
+    return replace(fitting[0], batch_sizes=sizes, seconds=tuple(points[size] for size in sizes))
 
 
 def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
@@ -98,7 +108,7 @@ def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> Devi
         vector=gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, train.precision)]) * speed,
         memory=memory_rate(scenario, gpu) * speed,
     )
-    operators = model.operators(train.batch_size, train.precision)
+    operators = model.operators(train.batch_size, _runs_as(gpu, train.precision))
     training = job.mode is Mode.TRAIN
     return DeviceTime(
         forward=sum((rates.forward(op) for op in operators), 0.0),
@@ -137,26 +147,29 @@ def _runs_as(gpu: Gpu, precision: Precision) -> Precision:
 
 
 def achievable_rate(scenario: Scenario, gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """Matrix rate to plan with [FLOP/s]: the best one measured, else the peak, times efficiency.
+    """Matrix rate to plan with [FLOP/s]: the share of the peak that training reaches.
 
-    A precision the device lacks runs at the rate of its stated fallback.
+    Never above the best matrix product measured on the device. A precision the device lacks runs
+    at the rate of its stated fallback.
     """
     runs_as = _runs_as(gpu, precision)
-    rate = gpu.achievable.get(runs_as, gpu.peak[runs_as])
-    return rate * scenario.job.software.efficiency.matrix
+    peak = gpu.peak[runs_as]
+    trained = peak * scenario.job.software.efficiency.matrix
+    return min(trained, gpu.achievable.get(runs_as, peak))
 
 
 def memory_rate(scenario: Scenario, gpu: Gpu) -> BytesPerSecond:
     """Device memory bandwidth to plan with [B/s]."""
-    measured = gpu.achievable_memory_bandwidth
-    return measured or gpu.memory_bandwidth * scenario.job.software.efficiency.memory
+    trained = gpu.memory_bandwidth * scenario.job.software.efficiency.memory
+    return min(trained, gpu.achievable_memory_bandwidth or trained)
 
 
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     """Bytes an optimizer step moves through device memory [B].
 
-    Reads weights, gradients and state, and writes weights and state back, at fp32.
+    Reads weights, gradients and state, and writes weights and state back, at fp32; rows of tables
+    without a gradient stay where they are.
     """
     full = Precision.FP32.bytes_per_element
     moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
-    return model.parameters * moved
+    return model.dense_parameters * moved

@@ -122,7 +122,9 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
     sources = build.sources
     sources |= {f"cpu.{key}": source for key, source in cited(table, build.cite).items()}
     smt_worth = table.smt_worth or build.parts.defaults().smt_worth
+    contention = table.contention or build.parts.defaults().contention
     sources["cpu.smt_worth"] = build.cite(smt_worth)
+    sources["cpu.contention"] = build.cite(contention)
     power = None
     if socket is not None:
         sources["cpu.base_clock"] = socket.sources["base_clock"]
@@ -134,6 +136,7 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
         threads=table.threads.value,
         sockets=table.sockets.value,
         smt_worth=smt_worth.value,
+        contention=contention.value,
         coremark=amount(table.coremark),
         base_clock=None if socket is None else socket.base_clock,
         model="" if socket is None else socket.name,

@@ -164,6 +164,8 @@ class CpuTable(FileModel):
     """CoreMark of the whole machine."""
     smt_worth: FractionFigure | None = None
     """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    contention: FractionFigure | None = None
+    """How much longer work takes with all cores busy than alone, less 1."""
 
 
 class GpuTable(FileModel):
@@ -292,6 +294,8 @@ class DefaultsFile(ProfileFile):
 
     smt_worth: FractionFigure
     """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    contention: FractionFigure
+    """How much longer work takes with all cores busy than alone, less 1."""
 
 
 class SourceTable(FileModel):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
-from simulator.workload.models.cpu_only import CpuOnly
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,7 @@ class Fit:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of a model that learns on cores; none for any other."""
         job = scenario.job
-        if job.step_times is not None or not isinstance(job.model, CpuOnly):
+        if job.step_times is not None or job.model is None or job.model.cpu_seconds == 0.0:
             return ()
         return (
             Demand(
