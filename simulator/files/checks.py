@@ -278,6 +278,10 @@ def _figures(draft: Draft) -> Problems:
             message = "is given, but model.name says it already"
             yield document.problem(("model", key), message, hint="leave one of them out")
         return
+    for key in ("sequence", "image"):
+        if getattr(model, key) is not None:
+            message = "changes a model of the library, and none is named"
+            yield document.problem(("model", key), message, hint="give model.name")
     if not given:
         if not model.step_times:
             hint = "give a name, figures or step_times"

@@ -89,6 +89,12 @@ def _optimizer(mode: Mode) -> Optimizer:
     return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
 
 
+def fused_attention(draft: Draft, model: Model | None) -> bool:
+    """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
+    given = draft.software.fused_attention
+    return bool(getattr(model, "fused_attention", False)) if given is None else given
+
+
 def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [model] and [train] that a prediction rests on."""
     train = draft.train

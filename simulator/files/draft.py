@@ -49,11 +49,14 @@ class Profiles(Protocol):
 class Library(Protocol):
     """What a draft asks of the model library."""
 
-    def load(self, name: str) -> Model:
-        """The model called `name`."""
-
     def names(self) -> tuple[str, ...]:
-        """All it has."""
+        """All models it has."""
+
+    def figures(self, name: str) -> tuple[str, ...]:
+        """The figures of a model's shape that may be changed."""
+
+    def load(self, name: str, **changes: float) -> Model:
+        """The model called `name`, with some figures of its shape changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,14 +216,36 @@ def look_up(
         measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
     )
     name = None if draft.model is None else named("model.name")
-    model = None
-    if name is not None and name not in library.names():
+    if name is None:
+        return replace(draft, broken=frozenset(broken)), tuple(problems)
+    if name not in library.names():
         path, hint = ("model", "name"), nearest_hint(name, library.names())
         problems.append(document.problem(path, "is no model of the library", hint=hint))
         broken.add(path)
-    else:
-        model = found(library.load, name, "model", "name")
+        return replace(draft, broken=frozenset(broken)), tuple(problems)
+    changes, more = _changes(draft, name, library.figures(name))
+    problems.extend(more)
+    model = found(lambda known: library.load(known, **changes), name, "model", "name")
     return replace(draft, library_model=model, broken=frozenset(broken)), tuple(problems)
+
+
+def _changes(
+    draft: Draft, name: str, figures: tuple[str, ...]
+) -> tuple[dict[str, float], tuple[Problem, ...]]:
+    """What the file changes in the shape of a library's model, and what it cannot."""
+    fused = draft.software.fused_attention
+    changes: dict[str, float] = {}
+    if fused is not None and "fused_attention" in figures:
+        changes["fused_attention"] = fused
+    problems = []
+    for key in ("sequence", "image") if draft.model is not None else ():
+        value = getattr(draft.model, key)
+        if value is not None and key in figures:
+            changes[key] = value
+        elif value is not None:
+            message = f"is no figure of {name}"
+            problems.append(draft.document.problem(("model", key), message, hint="leave it out"))
+    return changes, tuple(problems)
 
 
 def _look_up(

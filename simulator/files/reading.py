@@ -80,7 +80,7 @@ def decode(content: bytes, origin: str) -> str:
     if len(content) > LARGEST:
         megabytes = LARGEST // 1_000_000
         fail(origin, f"is larger than {megabytes} MB", hint="this is no file of plan's")
-    if not content.strip():
+    if not content.removeprefix(codecs.BOM_UTF8).strip():
         fail(origin, "is empty", hint="begin with schema = 1")
     for mark, name in _WIDE_MARKS:
         if content.startswith(mark):

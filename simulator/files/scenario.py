@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -18,6 +17,7 @@ from simulator.files.convert_input import (
     preprocessing_of,
 )
 from simulator.files.convert_training import (
+    fused_attention,
     model_of,
     precision_notes,
     step_times_of,
@@ -27,21 +27,30 @@ from simulator.files.convert_training import (
 from simulator.files.document import Document
 from simulator.files.draft import Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
-from simulator.files.models import load_model, model_names
+from simulator.files.models import load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
-from simulator.files.software import factors
+from simulator.files.software import efficiency, factors
 from simulator.hardware.cluster import Cluster
+from simulator.precision import Precision
 from simulator.scenario import CostPlan, Job, Memory, Scenario
 from simulator.workload.models import Model
 from simulator.workload.software import Software
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLibrary:
     """The shipped models."""
 
-    load: Callable[[str], Model]
-    names: Callable[[], tuple[str, ...]]
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return model_names()
+
+    def figures(self, name: str) -> tuple[str, ...]:
+        """What the shape of one of them consists of."""
+        return tuple(type(read_model(name).shape).model_fields)
+
+    def load(self, name: str, **changes: float) -> Model:
+        """One of them, with some figures of its shape changed."""
+        return load_model(name, **changes)
 
 
 def load_scenario(
@@ -78,8 +87,7 @@ def load_scenario(
     """
     document, gathering = gather(name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile)
     draft, within = read_sections(document)
-    library = ModelLibrary(load=load_model, names=model_names)
-    draft, looking = look_up(draft, Catalogue.default(profiles), library)
+    draft, looking = look_up(draft, Catalogue.default(profiles), ModelLibrary())
     problems = (*gathering, *within, *looking, *find_problems(draft))
     if problems:
         ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
@@ -121,7 +129,7 @@ def _job(draft: Draft, model: Model | None) -> Job:
         loader=loader_of(draft),
         preprocessing=preprocessing_of(draft, model),
         train=train_of(draft),
-        software=_software(draft),
+        software=_software(draft, model),
         model=model,
         step_times=step_times_of(draft),
         memory=Memory(
@@ -132,18 +140,16 @@ def _job(draft: Draft, model: Model | None) -> Job:
     )
 
 
-def _software(draft: Draft) -> Software:
-    given = draft.software
+def _software(draft: Draft, model: Model | None) -> Software:
+    given, gpu = draft.software, draft.gpu
+    version = given.version or ""
+    fused = fused_attention(draft, model)
+    precision = draft.train.precision or Precision.FP32
     return Software(
         framework=given.framework,
-        version=given.version or "",
+        version=version,
         compiled=given.compile,
-        fused_attention=given.fused_attention,
-        factors=factors(
-            draft.gpu,
-            given.framework,
-            given.version or "",
-            given.compile,
-            given.fused_attention,
-        ),
+        fused_attention=fused,
+        factors=factors(gpu, given.framework, version, given.compile, fused),
+        efficiency=efficiency(gpu, given.framework, precision),
     )

@@ -40,6 +40,7 @@ from simulator.workload.train import Mode, Optimizer, Recompute
 WorkersField = Annotated[int, Number(high=4096.0, whole=True)]
 PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 BatchField = Annotated[int, Number(low=1.0, high=1e8, whole=True)]
+ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
 MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 
 
@@ -182,6 +183,10 @@ class ModelSection(FileModel):
 
     name: TextField | None = None
     """Name of a model in the library, such as resnet50."""
+    sequence: ShapeField | None = None
+    """Tokens per sample, in place of what the library's model takes."""
+    image: ShapeField | None = None
+    """Height and width of an image, in place of what the library's model takes."""
     parameters: NumberField | None = None
     """Trainable parameters, such as 25.6e6."""
     forward_flops_per_sample: FlopOrZeroField | None = None
@@ -253,8 +258,8 @@ class SoftwareSection(FileModel):
     """Its version, as text."""
     compile: bool = False
     """Whether the model is compiled (torch.compile and its kin)."""
-    fused_attention: bool = False
-    """Whether attention runs as one fused kernel."""
+    fused_attention: bool | None = None
+    """Whether attention runs as one fused kernel; by default as the library's model says."""
 
 
 class CostSection(FileModel):
