@@ -148,7 +148,8 @@ def _invoke(arguments: list[str]) -> int:
             code = plan.invoke(context)
     except click.exceptions.Exit as ended:
         code = ended.exit_code
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return code if isinstance(code, int) else Exit.FINE
 
 

@@ -20,6 +20,9 @@ def emit(text: str) -> None:
     PlanError
         If it cannot be written (a full disk); a closed pipe stays a `BrokenPipeError`.
     """
+    if sys.stdout is None:
+        msg = "cannot write to standard output: it is closed"
+        raise PlanError(msg)
     try:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
@@ -32,6 +35,8 @@ def emit(text: str) -> None:
 
 def complain(*lines: str) -> None:
     """Write messages to standard error, one line each, whatever characters they hold."""
+    if sys.stderr is None:
+        return
     with contextlib.suppress(OSError):
         for line in lines:
             sys.stderr.write(f"plan: {printable(line)}\n")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from simulator.errors import InputError, Problem
+
 if TYPE_CHECKING:
     from simulator.scenario import Scenario
 
@@ -59,5 +61,8 @@ def read_scenario(name: str, overrides: tuple[str, ...], profiles: tuple[Path, .
     """
     from simulator.files.scenario import load_scenario
 
+    if name == "-" and sys.stdin is None:
+        problem = Problem(origin="-", message="cannot be read: standard input is closed")
+        raise InputError((problem,))
     stdin = sys.stdin.buffer if name == "-" else None
     return load_scenario(name, overrides=overrides, stdin=stdin, profiles=profiles)

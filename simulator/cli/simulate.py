@@ -51,6 +51,9 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     Prints step time, bottleneck, utilization, memory and cost. Exit code 1 says that the job
     does not fit.
     """
+    if as_json and every is not None:
+        msg = "--log and --json exclude each other: standard output is one JSON object"
+        raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
     job = read_scenario(scenario, overrides, profiles)

@@ -32,6 +32,8 @@ from simulator.units import (
 
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
+_INNER: Final = WIDTH - 4
+"""Columns left inside a stage of a section."""
 _SYMBOLS: Final = {u.symbol: u for u in (BYTE, BYTE_PER_SECOND, SECOND, FLOP, FLOP_PER_SECOND)}
 """Units that the name of an input may end with, in brackets."""
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
@@ -112,7 +114,8 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
             continue
         sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
         lines += section(title, item_lines(fit, *sums))
-        lines += section(f"{title}: origin", _origin(find(known, "ram memory", fit.capacity)))
+        origin = _origin(find(known, "ram memory", fit.capacity))
+        lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
     return lines
 
 
@@ -205,10 +208,10 @@ def _demand(demand: Demand, plant: Plant, known: tuple[Origin, ...]) -> list[str
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
     if demand.resource is not Resource.GPU:
         parts.append(f"{show(float(alone(plant, demand, 0)), SECOND)} on an idle machine")
-    equation = wrapped(f"  = {demand.equation or 'as stated'}", hang="    ")
-    lines = [*wrapped(", ".join(parts)), *equation]
+    equation = wrapped(f"  = {demand.equation or 'as stated'}", "    ", _INNER)
+    lines = [*wrapped(", ".join(parts), width=_INNER), *equation]
     rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]
-    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", hang=" " * 8))]
+    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", " " * 8, _INNER))]
 
 
 def _limits(demand: Demand) -> list[str]:

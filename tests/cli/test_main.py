@@ -75,6 +75,7 @@ def test_the_script_is_installed_as_plan() -> None:
         (["simulate", SCENARIO, "--seed", "x"], "--seed"),
         (["simulate", SCENARIO, "--steps", "0"], "--steps"),
         (["simulate", SCENARIO, "more"], "more"),
+        (["simulate", SCENARIO, "--json", "--log", "9"], "exclude each other"),
         (["explain", SCENARIO, "step_tme_s.mean"], "step_time_s.mean"),
         (["schema", "--now"], "--now"),
     ],
@@ -199,3 +200,23 @@ def test_the_shell_can_complete(spawn: Run) -> None:
     asked = {"_PLAN_COMPLETE": "bash_complete", "COMP_WORDS": "plan sim", "COMP_CWORD": "1"}
     out, _ = spawn(env=asked).communicate(timeout=30)
     assert out.strip() == "plain,simulate"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "arguments", "message"),
+    [("<&-", ["simulate", "-"], "standard input is closed"), (">&-", ["schema"], "it is closed")],
+)
+def test_closed_streams(root: Path, redirection: str, arguments: list[str], message: str) -> None:
+    """A stream that the shell closed is said to be closed."""
+    code = "import sys; from simulator.cli.main import main; sys.exit(main())"
+    shell = f'exec "$0" -c "$1" {" ".join(arguments)} {redirection}'
+    done = subprocess.run(  # noqa: S603 - our own interpreter and code
+        ["bash", "-c", shell, sys.executable, code],  # noqa: S607 - the shell on the path
+        cwd=root,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == Exit.BAD_INPUT
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
