@@ -10,7 +10,8 @@ import pytest
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
 
-FOLDER = Path(__file__).parents[2] / "scenarios"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "scenarios"
 NAMES = sorted(
     path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
 )
@@ -18,10 +19,14 @@ NAMES = sorted(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_report(
-    name: str, golden: Callable[[str, str], None], capsys: pytest.CaptureFixture[str]
+    name: str,
+    golden: Callable[[str, str], None],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """``plan simulate`` answers, and a changed number shows up in review."""
-    code = main(["simulate", name])
+    monkeypatch.chdir(ROOT)
+    code = main(["simulate", f"scenarios/{name}.toml"])
     out, err = capsys.readouterr()
     assert err == ""
     assert code in {Exit.FINE, Exit.DOES_NOT_FIT}
