@@ -18,9 +18,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from simulator.errors import InputError, Problem
-from simulator.files.lines import KeyPath, TooDeepError, key_lines
+from simulator.files.lines import KeyPath, LazyLines
 from simulator.files.quantity import MISTAKE, nearest_hint
-from simulator.files.reading import decode, dotted, fail_deep, parse_toml, read_bytes
+from simulator.files.reading import decode, dotted, parse_toml, read_bytes
 
 SCHEMA: Final = 1
 """The file format this version reads; every file says ``schema = 1``."""
@@ -110,12 +110,7 @@ def read_document(path: Path) -> Document:
 def parse_document(text: bytes, origin: str) -> Document:
     """Read TOML from memory; `origin` names it in messages. Raises as `read_document` does."""
     plain = decode(text, origin)
-    data = parse_toml(plain, origin)
-    try:
-        lines = key_lines(plain).lines
-    except TooDeepError as error:
-        fail_deep(origin, error.line)
-    return Document(origin=origin, data=data, lines=lines)
+    return Document(origin=origin, data=parse_toml(plain, origin), lines=LazyLines(plain))
 
 
 def check(model: type[AnyModel], document: Document, *, at: KeyPath = ()) -> AnyModel:

@@ -134,6 +134,10 @@ _STAND_INS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+_LEFT_OUT: Final[dict[str, Any]] = {"input": {}, "software": {}, "cost": {}, "memory": {}}
+_SECTIONS: Final = ("hardware", "data", "train", "input", "model", "software", "cost", "memory")
+
+
 def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
     """Check every section of a scenario by itself.
 
@@ -144,7 +148,11 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
     tuple of Problem
         All mistakes within sections.
     """
-    _, problems = examine(ScenarioFile, document)
+    whole = replace(document, data={**_LEFT_OUT, **document.data})
+    checked, problems = examine(ScenarioFile, whole)
+    if checked is not None:
+        sections = {name: getattr(checked, name) for name in _SECTIONS}
+        return Draft(document=document, broken=frozenset(), **sections), ()
     broken = set[KeyPath]()
 
     def section(model: type[AnyModel], name: str) -> AnyModel:

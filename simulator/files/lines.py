@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, TypeAlias
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -84,6 +86,39 @@ def key_lines(text: str) -> KeyLines:
     with suppress(_LostError):
         scanner.scan()
     return scanner.found
+
+
+class LazyLines(Mapping[KeyPath, int]):
+    """`key_lines` of a text, found out when first asked: most files are never asked."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _lines(self) -> dict[KeyPath, int]:
+        return key_lines(self._text).lines
+
+    def __getitem__(self, path: KeyPath) -> int:
+        return self._lines[path]
+
+    def __iter__(self) -> Iterator[KeyPath]:
+        return iter(self._lines)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+def is_too_deep(data: object) -> bool:
+    """Whether parsed TOML nests more than `DEEPEST` levels."""
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return bool(level)
 
 
 class _Scanner:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from simulator.errors import InputError, Problem
-from simulator.files.lines import DEEPEST, Repeat, TooDeepError, key_lines
+from simulator.files.lines import DEEPEST, Repeat, TooDeepError, is_too_deep, key_lines
 
 LARGEST: Final = 10_000_000
 """Size of the largest file that is read [B]; the largest shipped one is under a hundredth."""
@@ -114,20 +114,30 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """
     long_key = _LONG_KEY.search(text)
     if long_key is not None:
-        fail_deep(origin, text.count("\n", 0, long_key.start()) + 1)
+        _fail_deep(origin, text.count("\n", 0, long_key.start()) + 1)
     try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         _fail_syntax(origin, text, str(error))
     except RecursionError:
-        fail_deep(origin, None)
+        _fail_deep(origin, None)
     except ValueError as error:
         # A number of thousands of digits, for one.
         fail(origin, f"holds a value that cannot be read: {error}")
+    if is_too_deep(data):
+        _find_depth(origin, text)
+    return data
 
 
-def fail_deep(origin: str, line: int | None) -> NoReturn:
-    """Raise the `InputError` on a file that nests further than `DEEPEST`."""
+def _find_depth(origin: str, text: str) -> NoReturn:
+    try:
+        key_lines(text)
+    except TooDeepError as error:
+        _fail_deep(origin, error.line)
+    _fail_deep(origin, None)
+
+
+def _fail_deep(origin: str, line: int | None) -> NoReturn:
     hint = f"at most {DEEPEST} levels are read"
     fail(origin, "is nested too deeply", line=line, hint=hint)
 
