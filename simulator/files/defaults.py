@@ -82,7 +82,7 @@ RECEIVE_PIPED: Final = Default(
         reference="ternaus/imread_benchmark@f869db8, output/*_dataloader_results.json: with 8 "
         "workers and lists of numpy images the main process takes 1,420 to 2,540 images/s, "
         "depending on the platform, median 1,640",
-        date="2026",
+        date="undated",
     ),
 )
 WORKER_MEMORY: Final = Default(
@@ -103,10 +103,9 @@ BUCKET_SIZE: Final = Default(
     text="25 MiB",
     unit=units.BYTE,
     source=Source(
-        reference="torch.nn.parallel.DistributedDataParallel, default of bucket_cap_mb, "
-        "https://docs.pytorch.org/docs/stable/generated/"
-        "torch.nn.parallel.DistributedDataParallel.html",
-        date="2026",
+        reference="torch 2.15.0, DistributedDataParallel: bucket_cap_mb, 1 MiB for the first bucket "
+        "and 25 MiB for the others",
+        date="2026-11",
     ),
 )
 OWN_CHOICE: Final = Source(reference="default of plan, not given in the scenario", date="undated")

@@ -9,10 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.files.lines import DEEPEST, Repeat, TooDeepError, is_too_deep, key_lines
 
-LARGEST: Final = 10_000_000
+LARGEST: Final = int(units.parse("10 MB", units.BYTE))
 """Size of the largest file that is read [B]; the largest shipped one is under a hundredth."""
 
 _WIDE_MARKS: Final = (
@@ -78,8 +79,8 @@ def decode(content: bytes, origin: str) -> str:
         If the content is too big, empty, binary or in another encoding.
     """
     if len(content) > LARGEST:
-        megabytes = LARGEST // 1_000_000
-        fail(origin, f"is larger than {megabytes} MB", hint="this is no file of plan's")
+        most = units.show(LARGEST, units.BYTE)
+        fail(origin, f"is larger than {most}", hint="this is no file of plan's")
     if not content.removeprefix(codecs.BOM_UTF8).strip():
         fail(origin, "is empty", hint="begin with schema = 1")
     for mark, name in _WIDE_MARKS:
