@@ -82,7 +82,7 @@ def _energy(scenario: Scenario, timing: Timing) -> float | None:
 
 
 def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> CpuNeed | None:
-    """Count the vCPUs one accelerator needs to stay busy, and how many the machine lacks for all of them.
+    """Count the vCPUs one accelerator needs to stay busy, and how many are short for all.
 
     A vCPU here is a hardware thread of a machine whose threads are all busy.
     """

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.loads import alone, unit_loads
-from simulator.plant import Plant
+from simulator.loads import TINY, alone, unit_loads
+from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
@@ -55,24 +55,49 @@ def bounds(
 
 
 def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
-    """Least time between two batches of a rank: that of the busiest unit [s]."""
-    least: Real = 0.0
-    for load in unit_loads(plant, stages).values():
-        least = np.maximum(least, load)
+    """Least time between two batches of a rank [s].
+
+    That of the busiest unit. Where groups make batches side by side, together they make no more
+    than the sum of what each could make alone.
+    """
+    groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
+    if len(groups) <= 1:
+        return _longest(unit_loads(plant, stages))
+    using = _longest(unit_loads(plant, [s for s in stages if s.actor is not Actor.WORKER]))
+    rate: Real = 0.0
+    for group in groups:
+        own = [s for s in stages if s.actor is Actor.WORKER and s.group == group]
+        rate = rate + 1.0 / np.maximum(_longest(unit_loads(plant, own)), TINY)
+    least: Real = np.maximum(using, 1.0 / rate)
     return least
 
 
+def _longest(loads: Mapping[str, Real]) -> Real:
+    longest: Real = 0.0
+    for load in loads.values():
+        longest = np.maximum(longest, load)
+    return longest
+
+
 def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands]) -> Real:
-    """Time of one batch of every rank when nothing overlaps [s]."""
+    """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
     reduces = any(s.demands for s in stages if s.actor is Actor.COMMUNICATION_STREAM)
     buckets = len(bucket_shares(scenario)) if reduces else 1
-    total: Real = 0.0
+    made: dict[str, Real] = {}
+    used: Real = 0.0
     for stage in stages:
         again = buckets - 1 if stage.actor is Actor.COMMUNICATION_STREAM else 0
+        site = plant.sites_of(stage.group)[0]
+        taken: Real = 0.0
         for demand in stage.demands:
             for rank in range(plant.ranks):
-                total = total + alone(plant, demand, rank) + again * demand.latency
-    return total
+                once = alone(plant, demand, Place(rank=rank, site=site))
+                taken = taken + once + again * demand.latency
+        if stage.actor is Actor.WORKER:
+            made[stage.group] = made.get(stage.group, 0.0) + taken
+        else:
+            used = used + taken
+    return used + _longest(made)
 
 
 def slowest(scenario: Scenario) -> float:

@@ -6,114 +6,170 @@ of candidates alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from simulator.plant import Plant
+from simulator.plant import CPU, Place, Plant
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Resource, StageDemands
 from simulator.units import Real, Seconds
 from simulator.workload.loader import Straggler
 
+TINY = 1e-300
+
 
 def unit_loads(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Real]:
     """Time each unit needs for one batch of every rank [s], by unit.
 
-    The CPU pool and the devices' streams are units too (``cpu``, ``gpu``).
+    CPU pools and the devices' streams are units too. A group of several machines shares its work
+    equally, so each of its machines carries a part.
     """
     loads: dict[str, Real] = {}
-
-    def add(unit: str, seconds: Real) -> None:
-        loads[unit] = loads.get(unit, 0.0) + seconds
-
     for stage in stages:
+        sites = plant.sites_of(stage.group)
         for demand in stage.demands:
-            if demand.path is Path.COMPUTE:
-                add("gpu", demand.amount)
-            elif demand.path is Path.CORES:
-                add("cpu", plant.ranks * demand.amount / plant.host.cpu.capacity)
-            else:
-                for rank in range(plant.ranks):
-                    for unit, use in plant.way(demand, rank):
-                        add(unit, demand.amount * use / plant.units[unit].capacity)
+            for site in sites:
+                for unit, seconds in _parts(plant, demand, site):
+                    loads[unit] = loads.get(unit, 0.0) + seconds / len(sites)
     return loads
 
 
-def alone(plant: Plant, demand: Demand, rank: int) -> Real:
-    """Time of a demand on an otherwise idle machine [s]."""
+def _parts(plant: Plant, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
+    """What a demand of every rank asks of each unit [s], were `site` to carry all of it."""
+    if demand.path is Path.COMPUTE:
+        yield "gpu", demand.amount
+    elif demand.path is Path.CORES:
+        pool = plant.sites[site].host.cpu
+        yield plant.sites[site].prefix + CPU, plant.ranks * demand.amount / pool.capacity
+    else:
+        for rank in range(plant.ranks):
+            for unit, use in plant.way(demand, Place(rank=rank, site=site)):
+                yield unit, demand.amount * use / plant.units[unit].capacity
+
+
+def alone(plant: Plant, demand: Demand, place: Place) -> Real:
+    """Time of a demand on otherwise idle machines [s]."""
     if demand.path is Path.COMPUTE:
         return demand.amount
     if demand.path is Path.CORES:
-        cores: Real = np.minimum(demand.threads, plant.host.cpu.capacity)
+        cores: Real = np.minimum(demand.threads, plant.sites[place.site].host.cpu.capacity)
         return demand.amount / cores
     rate: Real = np.inf if demand.ceiling is None else demand.ceiling
-    for unit, use in plant.way(demand, rank):
+    for unit, use in plant.way(demand, place):
         rate = np.minimum(rate, plant.units[unit].capacity / use)
     time: Real = demand.latency + demand.amount / rate
     return time
 
 
-def rank_times(plant: Plant, stages: Sequence[StageDemands], actor: Actor) -> dict[Resource, Real]:
-    """Time one rank's `actor` spends on one batch on an idle machine, by resource [s]."""
+def actor_times(
+    plant: Plant, stages: Sequence[StageDemands], actor: Actor, group: str = ""
+) -> dict[Resource, Real]:
+    """Time the first rank's `actor` spends on one batch on idle machines, by resource [s]."""
+    place = Place(rank=0, site=plant.sites_of(group)[0])
     times: dict[Resource, Real] = {}
     for stage in stages:
-        if stage.actor != actor:
-            continue
-        for demand in stage.demands:
-            spent = alone(plant, demand, 0)
-            times[demand.resource] = times.get(demand.resource, 0.0) + spent
+        if stage.actor is actor and stage.group == group:
+            for demand in stage.demands:
+                spent = alone(plant, demand, place)
+                times[demand.resource] = times.get(demand.resource, 0.0) + spent
     return times
 
 
 def pressures(
     scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
-) -> Mapping[Resource, Seconds]:
+) -> Mapping[str, Seconds]:
     """Step time that each resource imposes by itself [s], longest first.
 
     Either because a unit of it needs that long for a step's batches, or because an actor that
     works serially (the loader's workers together, the receiving thread, the copy engine) spends
-    most of its time on it.
+    most of its time on it. Groups that make batches side by side share them by their speed.
     """
-    found: dict[Resource, float] = {}
+    found: dict[str, float] = {}
 
-    def raise_to(resource: Resource, seconds: Real) -> None:
+    def raise_to(resource: str, seconds: Real) -> None:
         found[resource] = max(found.get(resource, 0.0), float(seconds))
 
-    for unit, load in unit_loads(plant, stages).items():
-        raise_to(_resource_of(plant, unit), load)
-    for cycle in _cycles(scenario, plant, stages):
-        whole = sum(float(part) for part in cycle.values())
-        longest = max(cycle, key=lambda resource: float(cycle[resource]), default=None)
-        for resource, part in cycle.items():
-            raise_to(resource, whole if resource is longest else part)
+    making = [stage for stage in stages if stage.actor is Actor.WORKER]
+    groups = sorted({stage.group for stage in making})
+    shares = _shares(scenario, plant, making, groups)
+    others = [stage for stage in stages if stage.actor is not Actor.WORKER]
+    for group in ("", *(g for g in groups if g)):
+        own = [stage for stage in making if stage.group == group]
+        rest = others if group == "" else []
+        share = shares.get(group, 0.0)
+        loads = unit_loads(plant, rest)
+        for unit, load in unit_loads(plant, own).items():
+            loads[unit] = loads.get(unit, 0.0) + share * load
+        for unit, load in loads.items():
+            raise_to(resource_name(plant, unit), load)
+        for cycle in _cycles(scenario, plant, [*own, *rest], group):
+            _charge(cycle, group, share if group else 1.0, raise_to)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     per_step = scenario.job.train.accumulation
     return {resource: seconds * per_step for resource, seconds in ordered}
 
 
-def _resource_of(plant: Plant, unit: str) -> Resource:
+def _charge(
+    cycle: dict[Resource, Real], group: str, share: float, raise_to: Callable[[str, Real], None]
+) -> None:
+    """Blame an actor's whole time on what it spends most of it on."""
+    whole = sum(float(part) for part in cycle.values())
+    longest = max(cycle, key=lambda resource: float(cycle[resource]), default=None)
+    for resource, part in cycle.items():
+        name = f"{group}.{resource}" if group else str(resource)
+        raise_to(name, share * (whole if resource is longest else part))
+
+
+def _shares(
+    scenario: Scenario, plant: Plant, making: Sequence[StageDemands], groups: Sequence[str]
+) -> dict[str, float]:
+    """Share of the batches that each group makes when all work as fast as they can."""
+    speeds: dict[str, float] = {}
+    for group in groups:
+        own = [stage for stage in making if stage.group == group]
+        least = max((float(load) for load in unit_loads(plant, own).values()), default=0.0)
+        serial = max(
+            (float(sum(c.values())) for c in _cycles(scenario, plant, own, group)), default=0.0
+        )
+        speeds[group] = 1.0 / max(least, serial, TINY)
+    total = sum(speeds.values())
+    return {group: speed / total for group, speed in speeds.items()}
+
+
+def resource_name(plant: Plant, unit: str) -> str:
+    """The resource a unit belongs to, led by its group's name if that does not train."""
     known = plant.units.get(unit)
-    return Resource(unit) if known is None else known.resource
+    if known is not None:
+        own = known.owner == plant.sites[0].group.name
+        return str(known.resource) if own else f"{known.owner}.{known.resource}"
+    for site in plant.sites[1:]:
+        if unit == site.prefix + CPU:
+            return f"{site.group.name}.{Resource.CPU}"
+    return unit
 
 
 def _cycles(
-    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
+    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands], group: str
 ) -> list[dict[Resource, Real]]:
-    crew = scenario.job.loader.crew
-    slow = mean_slowness(scenario)
-    working = rank_times(plant, stages, Actor.WORKER)
+    makers = maker_count(scenario, plant, group)
+    slow = 1.0 if group else mean_slowness(scenario)
+    working = actor_times(plant, stages, Actor.WORKER, group)
     making = {resource: time * slow for resource, time in working.items()}
-    receiving = rank_times(plant, stages, Actor.RECEIVER)
-    copying = rank_times(plant, stages, Actor.COPY_ENGINE)
-    if crew.makers:
-        shared = {resource: time / crew.makers for resource, time in making.items()}
+    receiving = actor_times(plant, stages, Actor.RECEIVER, group)
+    copying = actor_times(plant, stages, Actor.COPY_ENGINE, group)
+    if makers:
+        shared = {resource: time / makers for resource, time in making.items()}
         return [shared, receiving, copying]
-    return [_sum(making, receiving)]
+    return [{r: making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}]
 
 
-def _sum(first: dict[Resource, Real], second: dict[Resource, Real]) -> dict[Resource, Real]:
-    return {r: first.get(r, 0.0) + second.get(r, 0.0) for r in {**first, **second}}
+def maker_count(scenario: Scenario, plant: Plant, group: str) -> int:
+    """Workers of a group that make batches for one rank; 0: the trainer's own thread does."""
+    remote = scenario.job.remote
+    if group and remote is not None:
+        return remote.makers(plant.ranks) * len(plant.sites_of(group))
+    return scenario.job.loader.crew.makers
 
 
 def mean_slowness(scenario: Scenario) -> float:

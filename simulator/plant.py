@@ -1,92 +1,157 @@
-"""The machine as units that can be busy, and which of them each way of a demand goes through.
+"""The machines as units that can be busy, and which of them each way of a demand goes through.
 
 Both solvers use it: `bounds` divides by a unit's capacity, the engine shares it. A way is a list
 of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
+
+The first site is the (one) machine that trains; every machine of another group is a site of its
+own, whose units carry its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from simulator.hardware.cluster import Group
 from simulator.hardware.host import Host, PcieSwitch
-from simulator.hardware.storage import Scope, Storage
+from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import over_peer_link
 from simulator.stages.base import Demand, Path, Resource
 from simulator.units import Real
 
 Way = tuple[tuple[str, Real], ...]
-UNLIMITED = float("inf")
 
 STORE = "storage"
 OPERATIONS = "storage operations"
-NETWORK = "network"
+NETWORK_IN = "network in"
+NETWORK_OUT = "network out"
 STORAGE_NETWORK = "storage network"
 MEMORY = "host memory"
 SOCKET_LINK = "socket link"
+CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Something with a capacity: bytes or operations per second."""
+    """Something with a capacity: bytes or operations per second; `owner` is a group's name."""
 
     name: str
+    owner: str
     resource: Resource
     capacity: Real
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One machine: `prefix` leads the names of its units, `shared` those of its group's store."""
+
+    prefix: str
+    shared: str
+    group: Group
+
+    @property
+    def host(self) -> Host:
+        """The machine."""
+        return self.group.host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a demand arises: at a site, on behalf of a rank."""
+
+    rank: int
+    site: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """All flow units of one machine of the trainers and the ways through them."""
+    """All flow units and the ways through them.
+
+    `ranks` train on the first site, `ring` of them to a job.
+    """
 
     units: Mapping[str, Unit]
-    host: Host
-    storage: Storage
+    sites: tuple[Site, ...]
     ranks: int
+    ring: int
 
-    def way(self, demand: Demand, rank: int) -> Way:
-        """Units that a demand of `rank` goes through, with how much each byte uses of them."""
-        return _WAYS[demand.path](self, demand, rank)
+    @property
+    def host(self) -> Host:
+        """The machine that trains."""
+        return self.sites[0].host
+
+    def sites_of(self, group: str) -> tuple[int, ...]:
+        """Numbers of the sites of a group; of the trainers for the empty name."""
+        name = group or self.sites[0].group.name
+        return tuple(i for i, site in enumerate(self.sites) if site.group.name == name)
+
+    def way(self, demand: Demand, place: Place) -> Way:
+        """Units that a demand goes through, with how much each byte uses of them."""
+        return _WAYS[demand.path](self, demand, place)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a unit."""
+        return name in self.units
 
 
 def build(scenario: Scenario) -> Plant:
-    """Lay out the trainers' machine as units."""
-    group = scenario.cluster.trainers
-    units = (
-        *_storage_units(group),
-        *_memory_units(group.host),
-        *_pcie_units(group.host, group.gpus_per_host),
-        *_peer_units(group.host, group.gpus_per_host),
-    )
+    """Lay out one machine that trains and all machines of other groups as units."""
+    trainers = scenario.cluster.trainers
+    others = [group for group in scenario.cluster.groups if group is not trainers]
+    sites = [Site(prefix="", shared="", group=trainers)]
+    for group in others:
+        sites += [
+            Site(prefix=f"{group.name}{i} ", shared=f"{group.name} ", group=group)
+            for i in range(group.count)
+        ]
+    units = {unit.name: unit for site in sites for unit in _units(site)}
     return Plant(
-        units={unit.name: unit for unit in units},
-        host=group.host,
-        storage=group.storage,
+        units=units,
+        sites=tuple(sites),
         ranks=scenario.ranks_per_host,
+        ring=scenario.ranks_per_job,
     )
 
 
-def _storage_units(group: Group) -> tuple[Unit, ...]:
+def _units(site: Site) -> Iterator[Unit]:
+    found = (
+        *_storage_units(site),
+        *_network_units(site),
+        *_pcie_units(site),
+        *_peer_units(site),
+    )
+    for name, resource, capacity in found:
+        yield Unit(name=name, owner=site.group.name, resource=resource, capacity=capacity)
+    memory = site.host.memory_bandwidth
+    if memory is not None:
+        yield Unit(
+            name=site.prefix + MEMORY,
+            owner=site.group.name,
+            resource=Resource.HOST_MEMORY,
+            capacity=memory,
+        )
+
+
+def store_prefix(site: Site) -> str:
+    """What leads the names of its store's units: drives are a machine's own, other stores not."""
+    return site.prefix if site.group.storage.scope is Scope.LOCAL else site.shared
+
+
+def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    group = site.group
     store, network = group.storage, group.host.network
-    drives = drives_used(group)
-    units = [Unit(name=STORE, resource=Resource.STORAGE, capacity=store.read_rate * drives)]
+    drives, prefix = drives_used(group), store_prefix(site)
+    yield prefix + STORE, Resource.STORAGE, store.read_rate * drives
     limits = [store.read_operations, store.request_limit]
     operations = [limit * drives for limit in limits if limit is not None]
-    if store.scope is not Scope.LOCAL and network is not None:
-        units.append(Unit(name=NETWORK, resource=Resource.NETWORK, capacity=network.bandwidth))
     if store.scope is Scope.NETWORK and network is not None:
         if network.storage_cap is not None:
-            units.append(
-                Unit(name=STORAGE_NETWORK, resource=Resource.NETWORK, capacity=network.storage_cap)
-            )
+            yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
         if network.storage_operations_cap is not None:
             operations.append(network.storage_operations_cap)
     if operations:
-        cap = min(operations)
-        units.append(Unit(name=OPERATIONS, resource=Resource.STORAGE, capacity=cap))
-    return tuple(units)
+        yield prefix + OPERATIONS, Resource.STORAGE, min(operations)
 
 
 def drives_used(group: Group) -> int:
@@ -96,17 +161,18 @@ def drives_used(group: Group) -> int:
     return max(1, group.host.drive_count) if own else 1
 
 
-def _memory_units(host: Host) -> tuple[Unit, ...]:
-    if host.memory_bandwidth is None:
-        return ()
-    return (Unit(name=MEMORY, resource=Resource.HOST_MEMORY, capacity=host.memory_bandwidth),)
+def _network_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    network = site.host.network
+    if network is not None:
+        for name in (NETWORK_IN, NETWORK_OUT):
+            yield site.prefix + name, Resource.NETWORK, network.bandwidth
 
 
-def _pcie_units(host: Host, gpus: int) -> tuple[Unit, ...]:
+def _pcie_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    host, gpus = site.host, site.group.gpus_per_host
     if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
-        return ()
-    rate = host.host_link.rate
-    links = [(f"pcie gpu{i}", rate) for i in range(gpus)]
+        return
+    links = [(f"pcie gpu{i}", host.host_link.rate) for i in range(gpus)]
     links += [
         (f"pcie switch{i}", switch.uplink.rate)
         for i, switch in enumerate(host.switches)
@@ -114,33 +180,30 @@ def _pcie_units(host: Host, gpus: int) -> tuple[Unit, ...]:
     ]
     if host.socket_link is not None:
         links.append((SOCKET_LINK, host.socket_link.rate))
-    return tuple(
-        Unit(name=f"{name} {direction}", resource=Resource.PCIE, capacity=capacity)
-        for name, capacity in links
-        for direction in ("down", "up")
-    )
+    for name, capacity in links:
+        for direction in ("down", "up"):
+            yield f"{site.prefix}{name} {direction}", Resource.PCIE, capacity
 
 
-def _peer_units(host: Host, gpus: int) -> tuple[Unit, ...]:
-    if gpus < 2 or not over_peer_link(host) or host.peer_link is None:  # noqa: PLR2004 - a pair
-        return ()
-    rate = host.peer_link.rate
-    return tuple(
-        Unit(name=f"nvlink gpu{i}", resource=Resource.NVLINK, capacity=rate) for i in range(gpus)
-    )
+def _peer_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    host, gpus = site.host, site.group.gpus_per_host
+    if gpus > 1 and over_peer_link(host) and host.peer_link is not None:
+        for i in range(gpus):
+            yield f"{site.prefix}nvlink gpu{i}", Resource.NVLINK, host.peer_link.rate
 
 
-def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
-    return next(((i, s) for i, s in enumerate(host.switches) if gpu in s.gpus), None)
+def _present(plant: Plant, *names: str) -> Way:
+    return tuple((name, 1.0) for name in names if plant.has(name))
 
 
-def _from_store(plant: Plant, demand: Demand, rank: int) -> Way:  # noqa: ARG001 - shared by ranks
-    way: list[tuple[str, Real]] = [(STORE, 1.0)]
+def _from_store(plant: Plant, demand: Demand, place: Place) -> Way:
+    site = plant.sites[place.site]
+    prefix = store_prefix(site)
+    operations: Way = ()
     per_byte = _operations_per_byte(demand)
-    if OPERATIONS in plant.units and per_byte is not None:
-        way.append((OPERATIONS, per_byte))
-    way += [(name, 1.0) for name in (NETWORK, STORAGE_NETWORK, MEMORY) if name in plant.units]
-    return tuple(way)
+    if plant.has(prefix + OPERATIONS) and per_byte is not None:
+        operations = ((prefix + OPERATIONS, per_byte),)
+    return ((prefix + STORE, 1.0), *operations, *_wire(plant, site, NETWORK_IN))
 
 
 def _operations_per_byte(demand: Demand) -> Real | None:
@@ -150,44 +213,58 @@ def _operations_per_byte(demand: Demand) -> Real | None:
     return demand.operations / amount
 
 
-def _to_store(plant: Plant, demand: Demand, rank: int) -> Way:  # noqa: ARG001 - shared by ranks
-    store = plant.storage
+def _wire(plant: Plant, site: Site, direction: str) -> Way:
+    """What bytes to or from the store pass beside it: networks if it is remote, host memory."""
+    remote = site.group.storage.scope is not Scope.LOCAL
+    names = (direction, STORAGE_NETWORK) if remote else ()
+    return _present(plant, *(site.prefix + name for name in (*names, MEMORY)))
+
+
+def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    site = plant.sites[place.site]
+    store = site.group.storage
     slower = 1.0 if store.write_bandwidth is None else store.read_rate / store.write_bandwidth
-    others = (name for name in (NETWORK, STORAGE_NETWORK, MEMORY) if name in plant.units)
-    return ((STORE, slower), *((name, 1.0) for name in others))
+    return ((store_prefix(site) + STORE, slower), *_wire(plant, site, NETWORK_OUT))
 
 
-def _memory(plant: Plant, demand: Demand, rank: int) -> Way:  # noqa: ARG001 - shared by ranks
-    return ((MEMORY, 1.0),) if MEMORY in plant.units else ()
+def _memory(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    return _present(plant, plant.sites[place.site].prefix + MEMORY)
 
 
-def _down(plant: Plant, demand: Demand, rank: int) -> Way:
-    return (*_host_side(plant, rank, "down"), *_memory(plant, demand, rank))
+def _to_trainer(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    away, home = plant.sites[place.site].prefix, plant.sites[0].prefix
+    return _present(plant, away + NETWORK_OUT, home + NETWORK_IN, home + MEMORY)
 
 
-def _up(plant: Plant, demand: Demand, rank: int) -> Way:
-    return (*_host_side(plant, rank, "up"), *_memory(plant, demand, rank))
+def _down(plant: Plant, demand: Demand, place: Place) -> Way:
+    return (*_host_side(plant, place.rank, "down"), *_memory(plant, demand, place))
+
+
+def _up(plant: Plant, demand: Demand, place: Place) -> Way:
+    return (*_host_side(plant, place.rank, "up"), *_memory(plant, demand, place))
+
+
+def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
+    return next(((i, s) for i, s in enumerate(host.switches) if gpu in s.gpus), None)
 
 
 def _host_side(plant: Plant, gpu: int, direction: str) -> Way:
-    way = [f"pcie gpu{gpu} {direction}"]
     switch = _switch_of(plant.host, gpu)
-    if switch is not None:
-        way.append(f"pcie switch{switch[0]} {direction}")
-    return tuple((name, 1.0) for name in way if name in plant.units)
+    above = () if switch is None else (f"pcie switch{switch[0]} {direction}",)
+    return _present(plant, f"pcie gpu{gpu} {direction}", *above)
 
 
-def _to_peer(plant: Plant, demand: Demand, rank: int) -> Way:  # noqa: ARG001 - bytes only
-    if f"nvlink gpu{rank}" in plant.units:
+def _to_peer(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    host, rank = plant.host, place.rank
+    if plant.has(f"nvlink gpu{rank}"):
         return ((f"nvlink gpu{rank}", 1.0),)
-    host, peer = plant.host, (rank + 1) % plant.ranks
+    first = rank - rank % plant.ring
+    peer = first + (rank - first + 1) % plant.ring
     here, there = _switch_of(host, rank), _switch_of(host, peer)
     if here is not None and there is not None and here[0] == there[0]:
-        names = [f"pcie gpu{rank} up", f"pcie gpu{peer} down"]
-        return tuple((name, 1.0) for name in names if name in plant.units)
+        return _present(plant, f"pcie gpu{rank} up", f"pcie gpu{peer} down")
     crossing = _socket_of(host, rank) != _socket_of(host, peer)
-    between: Way = ((f"{SOCKET_LINK} up", 1.0),) if crossing else ()
-    between = tuple(entry for entry in between if entry[0] in plant.units)
+    between = _present(plant, f"{SOCKET_LINK} up") if crossing else ()
     return (*_host_side(plant, rank, "up"), *between, *_host_side(plant, peer, "down"))
 
 
@@ -195,13 +272,14 @@ def _socket_of(host: Host, gpu: int) -> int:
     return host.gpu_sockets[gpu] if gpu < len(host.gpu_sockets) else 0
 
 
-def _nowhere(plant: Plant, demand: Demand, rank: int) -> Way:  # noqa: ARG001 - no flow unit
+def _nowhere(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - no flow unit
     return ()
 
 
 _WAYS = {
     Path.STORE_TO_HOST: _from_store,
     Path.HOST_TO_STORE: _to_store,
+    Path.HOST_TO_TRAINER: _to_trainer,
     Path.MEMORY: _memory,
     Path.HOST_TO_DEVICE: _down,
     Path.DEVICE_TO_HOST: _up,

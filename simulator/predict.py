@@ -18,8 +18,8 @@ from simulator.plant import build
 from simulator.results import Prediction
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
-from simulator.stages import TRAINING
-from simulator.stages.base import Phase, ask
+from simulator.stages import demand_table
+from simulator.stages.base import Phase
 from simulator.stages.read import hit_ratio
 
 MOST_STEPS = 600
@@ -56,7 +56,7 @@ def predict(
     """
     check_modelled(scenario)
     plant = build(scenario)
-    demands = {phase: ask(TRAINING, scenario, phase) for phase in Phase}
+    demands = {phase: demand_table(scenario, phase) for phase in Phase}
     length, beside = lengths(scenario), extras(scenario, plant, demands[Phase.WARM])
     most = max_steps or MOST_STEPS
     options = Options(
@@ -82,7 +82,7 @@ def predict(
         cost=bill(scenario, timing, length.total_steps),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[Phase.WARM if length.epochs > 1.0 else Phase.COLD],
-        page_cache_bytes=page_cache_bytes(scenario),
+        page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, Phase.WARM)),
         assumptions=assumptions(scenario),
         warnings=warnings(scenario, timing, ram, memory),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simulator.footprint import HostRam, MemoryFit
 from simulator.provenance import Assumption
 from simulator.scenario import Scenario
-from simulator.stages.base import Resource, StageDemands
+from simulator.stages.base import StageDemands
 from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 
 
@@ -93,7 +93,9 @@ class Timing:
 
     `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
     caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
-    `intervals`: (seconds since start, samples per second) as a training log would print them.
+    `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
+    machines that don't train. `intervals`: (seconds since start, samples per second) as a
+    training log would print them.
     """
 
     step_time: Distribution
@@ -104,9 +106,9 @@ class Timing:
     throughput: PerSecond
     split: StepSplit
     communication: Communication
-    usage: Mapping[Resource, Usage]
-    bottleneck: Resource
-    next_bottleneck: Resource | None
+    usage: Mapping[str, Usage]
+    bottleneck: str
+    next_bottleneck: str | None
     accelerator_utilization: float | None
     half_width: Seconds = 0.0
     simulated_steps: int = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simulator.equations.step import iterations_per_epoch
 from simulator.loads import alone, pressures
-from simulator.plant import Plant
+from simulator.plant import Place, Plant
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING
 from simulator.stages.base import Phase, StageDemands, ask
@@ -97,7 +97,7 @@ def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:
     if checkpointing is None:
         return 0.0
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
-    taken = sum(float(alone(plant, demand, 0)) for s in stages for demand in s.demands)
+    taken = sum(float(alone(plant, demand, Place(rank=0))) for s in stages for demand in s.demands)
     return taken / checkpointing.every_steps
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.calibration import IDENTITY, Calibration
-from simulator.hardware.cluster import Cluster
+from simulator.hardware.cluster import Cluster, Group
 from simulator.provenance import Assumption
 from simulator.units import Seconds, UsdPerSecond
 from simulator.workload.dataset import Dataset
-from simulator.workload.loader import Loader, Preprocessing
+from simulator.workload.loader import Loader, Preprocessing, Remote
 from simulator.workload.models import Model, StepTimes
 from simulator.workload.software import Software
 from simulator.workload.train import Mode, Train
@@ -52,7 +52,9 @@ class Memory:
 class Job:
     """One training, inference or preparation job on the trainers (or any) group.
 
-    `step_times` are the user's own measurements and win over the model's.
+    `step_times` are the user's own measurements and win over the model's. `remote` workers make
+    batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
+    side by side, each with an equal part of the machine's accelerators and all of the data.
     """
 
     mode: Mode
@@ -64,11 +66,17 @@ class Job:
     model: Model | None = None
     step_times: StepTimes | None = None
     memory: Memory = Memory()
+    remote: Remote | None = None
+    copies: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Everything one prediction needs; `notes` are assumptions made while reading the file."""
+    """Everything one prediction needs; `notes` are assumptions made while reading the file.
+
+    `at` names the group whose machines make batches in this view of the scenario; the trainers
+    where it is empty.
+    """
 
     name: str
     cluster: Cluster
@@ -77,6 +85,20 @@ class Scenario:
     cost: CostPlan = CostPlan()
     calibration: Calibration = IDENTITY
     notes: tuple[Assumption, ...] = ()
+    at: str = ""
+
+    @property
+    def site(self) -> Group:
+        """The group whose machines make batches in this view."""
+        return next((g for g in self.cluster.groups if g.name == self.at), self.cluster.trainers)
+
+    @property
+    def maker_threads(self) -> float:
+        """Threads that make one batch in this view."""
+        remote = self.job.remote
+        if self.at and remote is not None:
+            return remote.threads(self.ranks_per_host)
+        return self.job.loader.crew.threads
 
     @property
     def job(self) -> Job:
@@ -85,10 +107,15 @@ class Scenario:
 
     @property
     def ranks_per_host(self) -> int:
-        """Processes that train on one machine: one a GPU, one on a machine without."""
-        return max(1, self.cluster.trainers.gpus_per_host)
+        """Processes that train on one machine: one a GPU, one a job on a machine without."""
+        return max(self.job.copies, self.cluster.trainers.gpus_per_host)
+
+    @property
+    def ranks_per_job(self) -> int:
+        """Data-parallel ranks of one job on one machine."""
+        return self.ranks_per_host // self.job.copies
 
     @property
     def ranks(self) -> int:
-        """Data-parallel ranks of the whole job."""
-        return self.ranks_per_host * self.cluster.trainers.count
+        """Data-parallel ranks of one job."""
+        return self.ranks_per_job * self.cluster.trainers.count

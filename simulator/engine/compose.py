@@ -12,8 +12,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from simulator.engine.epoch import Epoch
-from simulator.engine.machine import CPU
-from simulator.plant import Plant
+from simulator.loads import resource_name
+from simulator.plant import (
+    CPU,
+    NETWORK_IN,
+    NETWORK_OUT,
+    OPERATIONS,
+    STORAGE_NETWORK,
+    STORE,
+    Plant,
+)
 from simulator.results import Communication, Distribution, StepSplit, Usage
 from simulator.run_length import Extras, Lengths
 from simulator.stages.base import Resource
@@ -60,42 +68,58 @@ def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, 
     return parts, Communication(exposed=communication, hidden=hidden)
 
 
-def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[Resource, Usage]:
-    """How busy each resource was over the steady window, made `stretch` times longer."""
+def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:
+    """How busy each resource was over the steady window, made `stretch` times longer.
+
+    By resource, led by the group's name for machines that don't train. A link or a store counts
+    as busy as its busier direction or limit.
+    """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     window = epoch.window * stretch
     share = {
         unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
     }
-    gpus = [value for unit, value in share.items() if unit.startswith("gpu")]
-    found = {Resource.CPU: _pooled(share[CPU], int(plant.host.cpu.threads))}
+    found = _pools(share, plant)
     if plant.host.gpu is not None:
-        found[Resource.GPU] = _over(gpus)
-    for resource in (Resource.STORAGE, Resource.NETWORK, Resource.HOST_MEMORY):
-        units = [share[name] for name, unit in plant.units.items() if unit.resource is resource]
-        if units:
-            found[resource] = _over([max(units)])
-    for resource in (Resource.PCIE, Resource.NVLINK):
-        links = _links(share, plant, resource)
-        if links:
-            found[resource] = _over(links)
-    return found
+        gpus = [share[f"gpu{rank}"] for rank in range(plant.ranks)]
+        found[str(Resource.GPU)] = _over(gpus)
+    things: dict[str, dict[str, float]] = {}
+    for name in plant.units:
+        group = things.setdefault(resource_name(plant, name), {})
+        thing = _thing(name)
+        group[thing] = max(group.get(thing, 0.0), share[name])
+    return found | {name: _over(list(group.values())) for name, group in things.items()}
 
 
-def _links(share: Mapping[str, float], plant: Plant, resource: Resource) -> list[float]:
-    links: dict[str, float] = {}
-    for name, unit in plant.units.items():
-        if unit.resource is resource:
-            link = name.removesuffix(" up").removesuffix(" down")
-            links[link] = max(links.get(link, 0.0), share[name])
-    return list(links.values())
+_LIMITS = (OPERATIONS, STORAGE_NETWORK, STORE, NETWORK_IN, NETWORK_OUT, " up", " down")
+
+
+def _thing(unit: str) -> str:
+    """The link or store a unit is one direction or limit of."""
+    for limit in _LIMITS:
+        if unit.endswith(limit):
+            return unit.removesuffix(limit)
+    return unit
+
+
+def _pools(share: Mapping[str, float], plant: Plant) -> dict[str, Usage]:
+    threads: dict[str, list[tuple[float, float]]] = {}
+    for site in plant.sites:
+        unit = site.prefix + CPU
+        entry = (share[unit], float(site.host.cpu.threads))
+        threads.setdefault(resource_name(plant, unit), []).append(entry)
+    return {
+        name: Usage(
+            mean=sum(s * n for s, n in pools) / sum(n for _, n in pools),
+            total=sum(s * n for s, n in pools),
+            units=int(sum(n for _, n in pools)),
+            busiest=max(s for s, _ in pools),
+        )
+        for name, pools in threads.items()
+    }
 
 
 def _over(shares: Sequence[float]) -> Usage:
     total = sum(shares)
     return Usage(mean=total / len(shares), total=total, units=len(shares), busiest=max(shares))
-
-
-def _pooled(share: float, threads: int) -> Usage:
-    return Usage(mean=share, total=share * threads, units=threads, busiest=share)

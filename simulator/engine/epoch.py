@@ -15,7 +15,7 @@ import numpy as np
 from simpy import Environment
 
 from simulator.engine.barrier import Barrier
-from simulator.engine.loader import RankLoader, Steps
+from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task
 from simulator.engine.rank import Note, Rank, Rules, Work
 from simulator.engine.supply import Draws, Supply
@@ -28,12 +28,14 @@ from simulator.engine.watch import (
     warm_up,
     whole_bursts,
 )
-from simulator.plant import Plant
+from simulator.plant import Place, Plant
 from simulator.results import Sample, Slice
 from simulator.scenario import Job, Scenario
+from simulator.stages import makes_own_batches
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
 from simulator.units import Seconds
+from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
 
 
@@ -127,8 +129,9 @@ class _Recorder:
         self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
         self._per_step = job.train.accumulation
         crew = job.loader.crew
+        away = 0 if job.remote is None else job.remote.queue + job.remote.workers
         self._burst = max(1, crew.makers)
-        self._in_flight = -(-max(crew.credits, crew.makers, 1) // job.train.accumulation)
+        self._in_flight = -(-max(crew.credits + away, crew.makers, 1) // job.train.accumulation)
 
     def begin(self) -> None:
         """Note the state before anything has happened."""
@@ -228,11 +231,14 @@ def run_epoch(
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
     recorder = _Recorder(env, machine, plan, supply, job)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    meeting = plant.ranks > 1 and job.mode is Mode.TRAIN
-    barriers = (Barrier(env, plant.ranks), Barrier(env, plant.ranks)) if meeting else None
+    meeting = plant.ring > 1 and job.mode is Mode.TRAIN
+    barriers = [
+        (Barrier(env, plant.ring), Barrier(env, plant.ring)) if meeting else None
+        for _ in range(job.copies)
+    ]
     generators = np.random.default_rng(seed).spawn(plant.ranks)
     recorder.ranks = [
-        _make_rank(site, index, generators[index], barriers, recorder)
+        _make_rank(site, index, generators[index], barriers[index // plant.ring], recorder)
         for index in range(plant.ranks)
     ]
     recorder.begin()
@@ -248,19 +254,51 @@ def _sample(samples: list[Sample], time: float, unit: object, value: float) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """Where ranks are put: the scenario, its machine and its demand table."""
+    """Where ranks are put: the scenario, its machines and its demand table."""
 
     scenario: Scenario
     machine: Machine
     stages: Sequence[StageDemands]
     plan: Plan
 
-    def tasks(self, actor: Actor, rank: int) -> list[tuple[Task, str, Path]]:
-        """What a rank's actor does for a batch, stage by stage."""
+    def makers(self, rank: int) -> list[Place]:
+        """Where the makers of a rank's batches work, one entry a maker."""
+        job, plant = self.scenario.job, self.machine.plant
+        crew = job.loader.crew
+        own = crew.makers if makes_own_batches(self.scenario) else 0
+        places = [Place(rank=rank)] * own
+        if job.remote is not None:
+            for site in plant.sites_of(job.remote.group):
+                places += [Place(rank=rank, site=site)] * job.remote.makers(plant.ranks)
+        return places
+
+    def team(self, rank: int) -> Team:
+        """The rules by which a rank's makers work together."""
+        job, crew = self.scenario.job, self.scenario.job.loader.crew
+        if job.remote is None:
+            return Team(
+                makers=crew.makers,
+                credits=crew.credits,
+                assignment=crew.assignment,
+                in_order=crew.in_order,
+            )
+        own = crew.credits if makes_own_batches(self.scenario) else 0
+        away = sum(place.site > 0 for place in self.makers(rank))
+        return Team(
+            makers=len(self.makers(rank)),
+            credits=own + job.remote.queue + away,
+            assignment=Assignment.SHARED_QUEUE,
+            in_order=False,
+        )
+
+    def tasks(self, actor: Actor, place: Place) -> list[tuple[Task, str, Path]]:
+        """What an actor at a place does for a batch, stage by stage."""
+        site = self.machine.plant.sites[place.site]
+        group = site.group.name if place.site else ""
         found = (
-            (self.machine.task(demand, rank), stage.stage, demand.path)
+            (self.machine.task(demand, place), stage.stage, demand.path)
             for stage in self.stages
-            if stage.actor == actor
+            if stage.actor is actor and stage.group == group
             for demand in stage.demands
         )
         return [(task, name, path) for task, name, path in found if task is not None]
@@ -268,7 +306,8 @@ class _Site:
     def tasks_of(self, stage: str, rank: int) -> list[Task]:
         """What a rank does in the stage of that name."""
         found = (s for s in self.stages if s.stage == stage)
-        tasks = (self.machine.task(demand, rank) for s in found for demand in s.demands)
+        place = Place(rank=rank)
+        tasks = (self.machine.task(demand, place) for s in found for demand in s.demands)
         return [task for task in tasks if task is not None]
 
 
@@ -283,20 +322,25 @@ def _make_rank(
     samples = int(job.train.batch_size)
     sizes = Draws(job.dataset.size_spread, samples, generator)
     costs = Draws(job.preprocessing.cost_spread, samples, generator)
+    places = site.makers(index) or [Place(rank=index)]
+    work = {
+        place: [
+            (task, name, costs if path is Path.CORES else sizes)
+            for task, name, path in site.tasks(Actor.WORKER, place)
+        ]
+        for place in set(places)
+    }
     maker = _Maker(
         env=env,
         rank=index,
-        tasks=[
-            (task, name, costs if path is Path.CORES else sizes)
-            for task, name, path in site.tasks(Actor.WORKER, index)
-        ],
+        tasks=[work[place] for place in places],
         supply=supply,
         note=recorder.note if site.plan.trace else None,
     )
-    receiving = [task for task, _, _ in site.tasks(Actor.RECEIVER, index)]
+    receiving = [task for task, _, _ in site.tasks(Actor.RECEIVER, Place(rank=index))]
     loader = RankLoader(
         env,
-        job.loader.crew,
+        site.team(index),
         supply,
         maker.make,
         partial(_receive, receiving, supply),
@@ -336,18 +380,18 @@ def _work(site: _Site, index: int) -> Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
-    """What a worker does for a batch, with the batch's own size and cost."""
+    """What each worker does for a batch, with the batch's own size and cost."""
 
     env: Environment
     rank: int
-    tasks: Sequence[tuple[Task, str, Draws]]
+    tasks: Sequence[Sequence[tuple[Task, str, Draws]]]
     supply: Supply
     note: Note | None
 
     def make(self, worker: int, batch: int) -> Steps:
         scale = self.supply.share(batch) * self.supply.slowness(worker, batch)
         drawn: dict[Draws, float] = {}
-        for task, name, draws in self.tasks:
+        for task, name, draws in self.tasks[worker]:
             if draws not in drawn:
                 drawn[draws] = draws.next()
             started = self.env.now

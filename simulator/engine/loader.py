@@ -3,49 +3,64 @@
 The rules are those of torch.utils.data.DataLoader (torch 2.13, `dataloader.py` and
 `_utils/worker.py`): whole batches go to workers round robin, one new batch is asked for when one
 is returned, batches are returned in order, and one thread receives them all. Loaders with
-threads instead of processes are a crew of one maker with several threads (`Loader.crew`).
+threads instead of processes are a team of one maker with several threads (`Loader.crew`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Generic, TypeAlias, TypeVar
 
 from simpy import Environment, Event
 
 from simulator.engine.supply import Supply
-from simulator.workload.loader import Crew
+from simulator.workload.loader import Assignment
 
 Steps: TypeAlias = Generator[Event, object, None]
 T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """An unbounded queue with one reader."""
+    """An unbounded queue; readers are served in the order they came."""
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self._items: deque[T] = deque()
-        self._wanted: Event | None = None
+        self._readers: deque[Event] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
 
     def put(self, item: T) -> None:
-        """Add an item and wake the reader."""
-        self._items.append(item)
-        if self._wanted is not None:
-            self._wanted.succeed()
-            self._wanted = None
+        """Add an item, or hand it to the reader that waits longest."""
+        if self._readers:
+            self._readers.popleft().succeed(item)
+        else:
+            self._items.append(item)
 
-    def get(self) -> Generator[Event, object, T]:
+    def get(self) -> Generator[Event, T, T]:
         """Wait for the oldest item and take it."""
-        if not self._items:
-            self._wanted = Event(self._env)
-            yield self._wanted
-        return self._items.popleft()
+        if self._items:
+            return self._items.popleft()
+        waiting = Event(self._env)
+        self._readers.append(waiting)
+        return (yield waiting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Who makes a rank's batches, and by which rules.
+
+    `makers` in number; at most `credits` batches asked for and not yet taken.
+    """
+
+    makers: int
+    credits: int
+    assignment: Assignment
+    in_order: bool
 
 
 class RankLoader:
@@ -55,7 +70,7 @@ class RankLoader:
     ----------
     env : Environment
         The clock.
-    crew : Crew
+    team : Team
         The loader's rules.
     supply : Supply
         The epoch's batches.
@@ -70,7 +85,7 @@ class RankLoader:
     def __init__(  # noqa: PLR0913 - the parts of a loader
         self,
         env: Environment,
-        crew: Crew,
+        team: Team,
         supply: Supply,
         make: Callable[[int, int], Steps],
         receive: Callable[[int], Steps],
@@ -78,13 +93,15 @@ class RankLoader:
         receiver_thread: bool,
     ) -> None:
         self._env = env
-        self._crew = crew
+        self._team = team
         self._supply = supply
         self._make = make
         self._receive = receive
-        self._queues: list[Mailbox[int]] = [Mailbox(env) for _ in range(crew.makers)]
-        self._held = [0] * crew.makers
-        self._turn = cycle(range(crew.makers))
+        shared: Mailbox[int] = Mailbox(env)
+        one_for_all = team.assignment is Assignment.SHARED_QUEUE
+        self._queues = [shared if one_for_all else Mailbox(env) for _ in range(team.makers)]
+        self._held = [0] * team.makers
+        self._turn = cycle(range(team.makers))
         self._finished: Mailbox[tuple[int, int]] = Mailbox(env)
         self._received: Mailbox[int] = Mailbox(env)
         self._stash: set[int] = set()
@@ -99,11 +116,11 @@ class RankLoader:
 
     def start(self) -> None:
         """Start workers and receiver, and ask for the first batches."""
-        for worker in range(self._crew.makers):
+        for worker in range(self._team.makers):
             self._env.process(self._work(worker))
-        if self._receiver_thread and self._crew.makers:
+        if self._receiver_thread and self._team.makers:
             self._env.process(self._keep_receiving())
-        for _ in range(self._crew.credits if self._crew.makers else 0):
+        for _ in range(self._team.credits if self._team.makers else 0):
             self._issue()
 
     def next_batch(self, wanted: int) -> Generator[Event, object, int]:
@@ -114,14 +131,14 @@ class RankLoader:
         wanted : int
             Number of the batch whose turn it is; any finished one will do out of order.
         """
-        if not self._crew.makers:
+        if not self._team.makers:
             self.issued = wanted + 1
             yield from self._make(0, wanted)
             yield from self._receive(wanted)
             return wanted
-        while not (wanted in self._stash or (self._stash and not self._crew.in_order)):
+        while not (wanted in self._stash or (self._stash and not self._team.in_order)):
             yield from self._take_one()
-        batch = wanted if self._crew.in_order else self._stash.pop()
+        batch = wanted if self._team.in_order else self._stash.pop()
         self._stash.discard(batch)
         self._issue()
         return batch
@@ -158,10 +175,10 @@ class RankLoader:
 
     def _next_worker(self) -> int:
         worker = next(self._turn)
-        if self._crew.static:
+        if self._team.assignment is not Assignment.LEAST_LOADED:
             return worker
-        most = self._crew.credits // self._crew.makers
-        for _ in range(self._crew.makers):
+        most = self._team.credits // self._team.makers
+        for _ in range(self._team.makers):
             if self._held[worker] < most:
                 break
             worker = next(self._turn)

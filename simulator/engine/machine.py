@@ -13,20 +13,17 @@ from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
 from simulator.engine.sharing import OnChange
 from simulator.engine.stream import Stream
-from simulator.plant import Plant
-from simulator.stages.base import Demand, Path, Resource
+from simulator.plant import CPU, Place, Plant
+from simulator.stages.base import Demand, Path
 
 Task: TypeAlias = Callable[[float], Event]
 """Carries out a demand scaled by a factor; the event fires when it is done."""
 
-CPU = "cpu"
-
 
 class Machine:
-    """One machine's shared units, its CPU pool and a compute stream for each rank."""
+    """The shared units of all sites, a CPU pool for each, a compute stream for each rank."""
 
     def __init__(self, env: Environment, plant: Plant, on_change: OnChange | None = None) -> None:
-        pool = plant.host.cpu
         self.env = env
         self.plant = plant
         self._network = FlowNetwork(
@@ -34,35 +31,35 @@ class Machine:
             {name: float(unit.capacity) for name, unit in plant.units.items()},
             on_change=on_change,
         )
-        self._pool = CpuPool(
-            env,
-            cores=float(pool.cores),
-            threads=int(pool.threads),
-            smt_worth=float(pool.smt_worth),
-            contention=float(pool.contention),
-            on_change=on_change,
-            unit=CPU,
-        )
+        self._pools = [
+            CpuPool(
+                env,
+                cores=float(site.host.cpu.cores),
+                threads=int(site.host.cpu.threads),
+                smt_worth=float(site.host.cpu.smt_worth),
+                contention=float(site.host.cpu.contention),
+                on_change=on_change,
+                unit=site.prefix + CPU,
+            )
+            for site in plant.sites
+        ]
         self._compute = [
             Stream(env, on_change=on_change, unit=f"gpu{rank}") for rank in range(plant.ranks)
         ]
 
-    def task(self, demand: Demand, rank: int) -> Task | None:
-        """How to carry out a demand of `rank`; None where it asks for nothing."""
+    def task(self, demand: Demand, place: Place) -> Task | None:
+        """How to carry out a demand at a place; None where it asks for nothing."""
         amount, latency = float(demand.amount), float(demand.latency)
         if amount == 0.0 and latency == 0.0:
             return None
         if demand.path is Path.COMPUTE:
-            return partial(_scaled, self._compute[rank].run, amount)
+            return partial(_scaled, self._compute[place.rank].run, amount)
         if demand.path is Path.CORES:
-            return partial(self._run_on_cores, amount, demand.threads)
+            return partial(_on_cores, self._pools[place.site], amount, demand.threads)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
-        way = self.plant.way(demand, rank)
+        way = self.plant.way(demand, place)
         route = tuple((name, float(use)) for name, use in way if float(use) > 0.0)
         return partial(self._carry, amount, route, ceiling, latency)
-
-    def _run_on_cores(self, core_seconds: float, threads: float, scale: float) -> Event:
-        return self._pool.run(core_seconds * scale, threads=threads)
 
     def _carry(
         self,
@@ -79,15 +76,16 @@ class Machine:
     def busy(self) -> dict[str, float]:
         """Busy time of every unit up to now [s]; a unit half used counts half."""
         flows = {name: self._network.busy(name) for name in self.plant.units}
+        pools = {
+            site.prefix + CPU: pool.busy()
+            for site, pool in zip(self.plant.sites, self._pools, strict=True)
+        }
         streams = {f"gpu{rank}": stream.busy() for rank, stream in enumerate(self._compute)}
-        return flows | {CPU: self._pool.busy()} | streams
+        return flows | pools | streams
 
-    def resource_of(self, unit: str) -> Resource:
-        """The resource a unit belongs to."""
-        if unit == CPU:
-            return Resource.CPU
-        known = self.plant.units.get(unit)
-        return Resource.GPU if known is None else known.resource
+
+def _on_cores(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Event:
+    return pool.run(core_seconds * scale, threads=threads)
 
 
 def _scaled(run: Callable[[float], Event], seconds: float, scale: float) -> Event:

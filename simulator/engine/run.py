@@ -74,7 +74,7 @@ def solve(question: Question, options: Options) -> Timing:
     limits = list(pressures(question.scenario, question.plant, question.demands[_phase(again)]))
     train = question.scenario.job.train
     samples = train.batch_size * train.accumulation * question.plant.ranks
-    gpu = used.get(Resource.GPU)
+    gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,
         first_step=cold.ends[0],

@@ -6,8 +6,11 @@ takes. The tuples below *are* the pipelines: a stage takes part by standing in o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from simulator.scenario import Scenario
 from simulator.stages.allreduce import AllReduce
-from simulator.stages.base import Stage
+from simulator.stages.base import Phase, Stage, StageDemands, ask
 from simulator.stages.checkpoint import Checkpoint
 from simulator.stages.collate import Collate
 from simulator.stages.compute import Backward, Forward, Update
@@ -17,11 +20,14 @@ from simulator.stages.fit import Fit
 from simulator.stages.read import Read
 from simulator.stages.receive import Receive
 from simulator.stages.result import Result
+from simulator.stages.send import Send
+from simulator.stages.write import Write
+from simulator.workload.train import Mode
 
-TRAINING: tuple[Stage, ...] = (
-    Read(),
-    Decode(),
-    Collate(),
+MAKING: tuple[Stage, ...] = (Read(), Decode(), Collate())
+"""What a worker does to make a batch."""
+
+USING: tuple[Stage, ...] = (
     Receive(),
     Copy(),
     Fit(),
@@ -31,7 +37,36 @@ TRAINING: tuple[Stage, ...] = (
     Update(),
     Result(),
 )
-"""One batch of one rank; all-reduce and optimizer run once a step, after its last batch."""
+"""What becomes of a batch; all-reduce and optimizer run once a step, after its last batch."""
+
+TRAINING: tuple[Stage, ...] = (*MAKING, *USING)
+"""Batches made where they are used."""
+
+REMOTE: tuple[Stage, ...] = (*MAKING, Send())
+"""Batches made on other machines."""
+
+PREPARATION: tuple[Stage, ...] = (*MAKING, Write())
+"""Data read, worked on and written back; nothing is trained."""
 
 CHECKPOINTING: tuple[Stage, ...] = (Checkpoint(),)
 """What happens at a checkpoint, while training waits."""
+
+
+def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
+    """What one batch of one rank asks for at every stage of the job's pipeline.
+
+    Stages of making a batch stand there once for each group of machines that makes batches.
+    """
+    job = scenario.job
+    if job.mode is Mode.PREPARE:
+        return ask(PREPARATION, scenario, phase)
+    here = ask(MAKING, scenario, phase) if makes_own_batches(scenario) else ()
+    away: tuple[StageDemands, ...] = ()
+    if job.remote is not None:
+        away = ask(REMOTE, replace(scenario, at=job.remote.group), phase)
+    return (*here, *away, *ask(USING, scenario, phase))
+
+
+def makes_own_batches(scenario: Scenario) -> bool:
+    """Whether the machine that trains makes batches too."""
+    return scenario.job.remote is None or scenario.job.loader.workers > 0

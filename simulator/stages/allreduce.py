@@ -24,7 +24,7 @@ class AllReduce:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes each rank sends to its neighbour in the ring."""
-        ranks = scenario.ranks_per_host
+        ranks = scenario.ranks_per_job
         job = scenario.job
         host = scenario.cluster.trainers.host
         if ranks == 1 or job.model is None or job.mode is not Mode.TRAIN or host.gpu is None:

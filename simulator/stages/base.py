@@ -28,6 +28,7 @@ class Path(StrEnum):
 
     STORE_TO_HOST = "store-to-host"
     HOST_TO_STORE = "host-to-store"
+    HOST_TO_TRAINER = "host-to-trainer"
     HOST_TO_DEVICE = "host-to-device"
     DEVICE_TO_HOST = "device-to-host"
     DEVICE_TO_DEVICE = "device-to-device"
@@ -95,16 +96,25 @@ class Stage(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDemands:
-    """A stage's name, who carries it out, and what it asks for."""
+    """A stage's name, who carries it out, and what it asks for.
+
+    `group` names the machines it runs on; empty: those that train.
+    """
 
     stage: str
     actor: Actor
     demands: tuple[Demand, ...]
+    group: str = ""
 
 
 def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     """The demand table: what every stage asks for one batch of one rank."""
     return tuple(
-        StageDemands(stage=s.name, actor=s.actor, demands=s.demands(scenario, phase))
-        for s in stages
+        StageDemands(
+            stage=stage.name,
+            actor=stage.actor,
+            demands=stage.demands(scenario, phase),
+            group=scenario.at,
+        )
+        for stage in stages
     )

@@ -26,7 +26,7 @@ class Collate:
                 resource=Resource.CPU,
                 path=Path.CORES,
                 amount=(batch * work.collate + work.per_batch) * scale,
-                threads=scenario.job.loader.crew.threads,
+                threads=scenario.maker_threads,
                 equation="(batch_size x collate + per_batch) x core-seconds per stated second",
                 inputs={
                     "batch_size": batch,

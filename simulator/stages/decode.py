@@ -28,7 +28,7 @@ class Decode:
                 resource=Resource.CPU,
                 path=Path.CORES,
                 amount=batch * (work.decode + work.augment) * scale,
-                threads=scenario.job.loader.crew.threads,
+                threads=scenario.maker_threads,
                 equation="batch_size x (decode + augment) x core-seconds per stated second",
                 inputs={
                     "batch_size": batch,
@@ -43,7 +43,7 @@ class Decode:
 def core_scale(scenario: Scenario) -> Real:
     """Core-seconds of this machine that one stated second of preprocessing takes."""
     work = scenario.job.preprocessing
-    pool = scenario.cluster.trainers.host.cpu
+    pool = scenario.site.host.cpu
     scale: Real = 1.0
     if work.basis is CostBasis.VCPU:
         scale = core_cost(1.0, pool.capacity, pool.threads)

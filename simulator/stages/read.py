@@ -58,7 +58,7 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
 def _measured(scenario: Scenario, hit: Real) -> Demand:
     batch = scenario.job.train.batch_size
     per_sample = scenario.job.dataset.read_time or 0.0
-    threads = scenario.job.loader.crew.threads
+    threads = scenario.maker_threads
     return Demand(
         resource=Resource.STORAGE,
         path=Path.STORE_TO_HOST,
@@ -71,8 +71,8 @@ def _measured(scenario: Scenario, hit: Real) -> Demand:
 
 def _from_store(scenario: Scenario, samples: Real) -> Demand:
     dataset = scenario.job.dataset
-    store = scenario.cluster.trainers.storage
-    threads = scenario.job.loader.crew.threads
+    store = scenario.site.storage
+    threads = scenario.maker_threads
     sequential = dataset.access is Access.SEQUENTIAL
     file_size = _bytes_per_file(dataset)
     operations = equations.operations_per_sample(

@@ -85,23 +85,61 @@ class Straggler:
     every: int | None = None
 
 
+class Assignment(StrEnum):
+    """Who makes the next batch.
+
+    ``round-robin``: the workers in turn, whatever their load; ``least-loaded``: the next worker
+    in turn that has room; ``shared-queue``: whoever is free takes it.
+    """
+
+    ROUND_ROBIN = "round-robin"
+    LEAST_LOADED = "least-loaded"
+    SHARED_QUEUE = "shared-queue"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crew:
     """The rules of a loader as the engine needs them.
 
     `makers` make whole batches, each with `threads` threads; 0 makers: the trainer's own thread
-    does it. At most `credits` batches are asked for and not yet taken. `static` assignment is
-    round robin whatever the load; `in_order` delivery waits for the oldest batch.
-    `crosses_epochs`: makers go on with the next epoch's batches at an epoch's end.
+    does it. At most `credits` batches are asked for and not yet taken. `in_order` delivery waits
+    for the oldest batch. `crosses_epochs`: makers go on with the next epoch's batches at an
+    epoch's end.
     """
 
     makers: int
     threads: float
     credits: int
-    static: bool
+    assignment: Assignment
     in_order: bool
     crosses_epochs: bool
     restarts: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """Workers on the machines of another group, who hand batches over the network.
+
+    `workers` run on each machine of `group`; each makes whole batches alone, or all of them
+    together one batch of each rank at a time (`shares_batches`, as a tf.data service does).
+    `queue` finished batches may wait for each rank. Batches come in any order. `send_per_batch`
+    and `send_per_sample` are CPU times of serialising on the remote machine.
+    """
+
+    group: str
+    workers: int
+    shares_batches: bool = False
+    queue: int = 2
+    send_per_batch: Seconds = 0.0
+    send_per_sample: Seconds = 0.0
+
+    def makers(self, ranks: int) -> int:
+        """Makers that one machine has for each rank."""
+        return 1 if self.shares_batches else max(1, self.workers // ranks)
+
+    def threads(self, ranks: int) -> float:
+        """Threads that make one batch."""
+        return max(1.0, self.workers / ranks) if self.shares_batches else 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +177,7 @@ class Loader:
                 makers=self.workers,
                 threads=1.0,
                 credits=max(1, self.workers * self.prefetch),
-                static=self.in_order,
+                assignment=Assignment.ROUND_ROBIN if self.in_order else Assignment.LEAST_LOADED,
                 in_order=self.in_order,
                 crosses_epochs=False,
                 restarts=not self.persistent_workers,
@@ -148,7 +186,7 @@ class Loader:
             makers=1,
             threads=float(max(1, self.workers)),
             credits=max(1, self.prefetch),
-            static=True,
+            assignment=Assignment.ROUND_ROBIN,
             in_order=True,
             crosses_epochs=True,
             restarts=False,

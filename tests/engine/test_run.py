@@ -90,7 +90,7 @@ def test_eight_ranks_share_one_store() -> None:
     )
     assert timing.step_time.mean == pytest.approx(8 * 32e6 / 2e9, rel=1e-6)
     assert timing.usage[Resource.STORAGE].mean == pytest.approx(1.0, rel=1e-6)
-    assert timing.bottleneck is Resource.STORAGE
+    assert timing.bottleneck == Resource.STORAGE
 
 
 def test_small_reads_meet_the_operations_cap_before_the_bandwidth() -> None:

@@ -10,7 +10,7 @@ from support.scenarios import host, link, scenario, store
 import simulator.stages as pipelines
 from simulator.hardware.host import PcieSwitch
 from simulator.hardware.storage import Scope
-from simulator.plant import OPERATIONS, STORE, build
+from simulator.plant import OPERATIONS, STORE, Place, build
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import AllReduce, bucket_shares
 from simulator.stages.base import Path, Phase, Resource
@@ -54,7 +54,12 @@ def test_every_stage_file_stands_in_a_pipeline() -> None:
 
     folder = pathlib.Path(pipelines.__file__).parent
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base"}
-    tuples = (*pipelines.TRAINING, *pipelines.CHECKPOINTING)
+    tuples = (
+        *pipelines.TRAINING,
+        *pipelines.REMOTE,
+        *pipelines.PREPARATION,
+        *pipelines.CHECKPOINTING,
+    )
     assert {type(stage).__module__.rpartition(".")[2] for stage in tuples} == files
 
 
@@ -99,9 +104,7 @@ def test_shards_read_in_order_wait_once_a_shard() -> None:
     """1,000 samples a shard spread one open and one first byte over all of them."""
     slow = replace(store(latency=0.001), open_latency=0.002)
     job = scenario(storage=slow, cache=CachePolicy.NONE, sample_bytes=1e5)
-    data = replace(
-        job.job.dataset, layout=Layout.SHARDS, shard_size=1e8, access=Access.SEQUENTIAL
-    )
+    data = replace(job.job.dataset, layout=Layout.SHARDS, shard_size=1e8, access=Access.SEQUENTIAL)
     (read, _) = Read().demands(with_job(job, dataset=data), Phase.COLD)
     assert read.latency == pytest.approx(32 * 0.003 / 1000)
 
@@ -204,8 +207,11 @@ def test_without_links_of_their_own_devices_reduce_over_pcie() -> None:
     (demand,) = AllReduce().demands(job, Phase.COLD)
     plant = build(job)
     assert demand.resource is Resource.PCIE
-    assert [unit for unit, _ in plant.way(demand, 0)] == ["pcie gpu0 up", "pcie gpu1 down"]
-    assert [unit for unit, _ in plant.way(demand, 1)] == [
+    assert [unit for unit, _ in plant.way(demand, Place(rank=0))] == [
+        "pcie gpu0 up",
+        "pcie gpu1 down",
+    ]
+    assert [unit for unit, _ in plant.way(demand, Place(rank=1))] == [
         "pcie gpu1 up",
         "pcie switch0 up",
         "pcie gpu2 down",
@@ -254,8 +260,6 @@ def test_operations_ride_with_the_bytes() -> None:
     """Each byte of a 4 kB file uses 1/4096 of an operation."""
     job = scenario(storage=store(operations=1e5), sample_bytes=4096.0, cache=CachePolicy.NONE)
     (read, _) = Read().demands(job, Phase.COLD)
-    way = dict(build(job).way(read, 0))
+    way = dict(build(job).way(read, Place(rank=0)))
     assert way[STORE] == 1.0
     assert way[OPERATIONS] == pytest.approx(1 / 4096)
-
-

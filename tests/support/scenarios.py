@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from simulator import stages
 from simulator.engine.run import Options, Question, solve
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.gpu import Gpu, Stack
@@ -16,8 +17,7 @@ from simulator.provenance import Source
 from simulator.results import Timing
 from simulator.run_length import Extras, Lengths, extras, lengths
 from simulator.scenario import CostPlan, Job, Memory, Scenario
-from simulator.stages import TRAINING
-from simulator.stages.base import Phase, StageDemands, ask
+from simulator.stages.base import Phase, StageDemands
 from simulator.workload.dataset import CachePolicy, Dataset
 from simulator.workload.loader import Loader, Preprocessing, Straggler
 from simulator.workload.models import StepTimes
@@ -173,7 +173,7 @@ def question(job: Scenario) -> Question:
 
 def demand_table(job: Scenario) -> dict[Phase, tuple[StageDemands, ...]]:
     """The demands of a scenario with cold and warm caches."""
-    return {phase: ask(TRAINING, job, phase) for phase in Phase}
+    return {phase: stages.demand_table(job, phase) for phase in Phase}
 
 
 def simulate(job: Scenario, *, replay: bool = False, seed: int = 0, most: int = 600) -> Timing:
