@@ -103,8 +103,8 @@ BUCKET_SIZE: Final = Default(
     text="25 MiB",
     unit=units.BYTE,
     source=Source(
-        reference="torch 2.15.0, DistributedDataParallel: bucket_cap_mb, 1 MiB for the first bucket "
-        "and 25 MiB for the others",
+        reference="torch 2.15.0, DistributedDataParallel: bucket_cap_mb, 1 MiB for the first "
+        "bucket and 25 MiB for the others",
         date="2026-11",
     ),
 )
