@@ -154,7 +154,8 @@ def test_interruption_is_quiet(plan: Run, failing: Run) -> None:
 def test_a_real_interruption(root: Path) -> None:
     """A process that gets SIGINT while it simulates ends quietly with 130."""
     code = (
-        "import sys, time; from simulator import predict as door; from simulator.cli.main import main;"
+        "import sys, time; from simulator import predict as door;"
+        "from simulator.cli.main import main;"
         "door.predict = lambda *_, **__: print('ready', flush=True) or time.sleep(60);"
         f"sys.exit(main(['simulate', {SCENARIO!r}]))"
     )
