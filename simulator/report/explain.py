@@ -11,7 +11,7 @@ from typing import Final
 
 from simulator.loads import alone, pressures
 from simulator.metrics import Metric, select
-from simulator.plant import Plant, build
+from simulator.plant import Place, Plant, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
@@ -193,9 +193,11 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     lines: list[str] = []
     for stage in prediction.demands:
         wanted = [d for d in stage.demands if _asks(d) and (only is None or d.resource in only)]
-        lines += [f"{stage.stage} (by the {stage.actor})"] if wanted else []
+        where = f" of group '{stage.group}'" if stage.group else ""
+        lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
+        place = Place(rank=0, site=plant.sites_of(stage.group)[0])
         for demand in wanted:
-            lines += [f"  {line}" for line in _demand(demand, plant, known)]
+            lines += [f"  {line}" for line in _demand(demand, plant, place, known)]
     return section("What one batch of one rank asks for", lines)
 
 
@@ -203,11 +205,11 @@ def _asks(demand: Demand) -> bool:
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
 
 
-def _demand(demand: Demand, plant: Plant, known: tuple[Origin, ...]) -> list[str]:
+def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...]) -> list[str]:
     amount = show(float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
     if demand.resource is not Resource.GPU:
-        parts.append(f"{show(float(alone(plant, demand, 0)), SECOND)} on an idle machine")
+        parts.append(f"{show(float(alone(plant, demand, place)), SECOND)} on an idle machine")
     equation = wrapped(f"  = {demand.equation or 'as stated'}", "    ", _INNER)
     lines = [*wrapped(", ".join(parts), width=_INNER), *equation]
     rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]

@@ -29,8 +29,10 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
     }
     for metric in METRICS:
         _place(tree, metric.name.split("."), _plain(metric.get(prediction)))
-    present = {str(resource) for resource in prediction.timing.usage}
-    tree["utilization"] = {k: v for k, v in tree["utilization"].items() if k in present}
+    tree["utilization"] = {
+        str(name): {"mean": _plain(u.mean), "sum": _plain(u.total), "units": u.units}
+        for name, u in sorted(prediction.timing.usage.items())
+    }
     tree["interval"] = {
         name: {key: _plain(value) for key, value in band.items()}
         for name, band in prediction.interval.items()

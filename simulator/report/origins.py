@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin, get_type_hints
@@ -36,7 +36,7 @@ class Origin:
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
     """All numbers of a scenario, each with where it came from."""
-    return tuple(_figures(scenario, "", scenario.name, _DEPTH))
+    return tuple(_figures(scenario, "", scenario.name, {}, _DEPTH))
 
 
 def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
@@ -64,36 +64,55 @@ def _words(label: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z0-9]+", bare)) - {"per", "the", "of"}
 
 
-def _figures(thing: object, path: str, owner: str, depth: int) -> Iterator[Origin]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of a field: its unit, its source, and sources of what lies within it."""
+
+    unit: Unit | None = None
+    source: Source | None = None
+    within: Mapping[str, Source] = field(default_factory=dict)
+
+    def item(self, key: object) -> _Known:
+        """The same for an item of a mapping, which may have a source of its own."""
+        return _Known(unit=self.unit, source=self.within.get(str(key), self.source))
+
+
+def _figures(
+    thing: object, path: str, owner: str, outer: Mapping[str, Source], depth: int
+) -> Iterator[Origin]:
     if depth == 0 or not is_dataclass(thing) or isinstance(thing, type | Source):
         return
     owner = getattr(thing, "name", "") or owner
-    sources: Mapping[str, Source] = getattr(thing, "sources", {})
+    sources: Mapping[str, Source] = {**outer, **getattr(thing, "sources", {})}
     units = _units(type(thing))
-    for field in fields(thing):
-        inner = f"{path}.{field.name}" if path else field.name
-        value = getattr(thing, field.name)
-        source = sources.get(field.name)
-        if field.name != "sources":
-            yield from _leaves(value, inner, owner, (units.get(field.name), source), depth)
+    for part in fields(thing):
+        if part.name == "sources":
+            continue
+        inner = f"{path}.{part.name}" if path else part.name
+        lead = f"{part.name}."
+        known = _Known(
+            unit=units.get(part.name),
+            source=sources.get(part.name),
+            within={k.removeprefix(lead): s for k, s in sources.items() if k.startswith(lead)},
+        )
+        yield from _leaves(getattr(thing, part.name), inner, owner, known, depth)
 
 
-def _leaves(
-    value: object, path: str, owner: str, known: tuple[Unit | None, Source | None], depth: int
-) -> Iterator[Origin]:
-    unit, source = known
+def _leaves(value: object, path: str, owner: str, known: _Known, depth: int) -> Iterator[Origin]:
     if isinstance(value, bool | str):
         return
     if isinstance(value, int | float):
-        yield Origin(path=path, owner=owner, value=float(value), unit=unit, source=source)
+        yield Origin(
+            path=path, owner=owner, value=float(value), unit=known.unit, source=known.source
+        )
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}", owner, known, depth)
+            yield from _leaves(item, f"{path}.{key}", owner, known.item(key), depth)
     elif isinstance(value, tuple):
         for item in value:
             yield from _leaves(item, path, owner, known, depth)
     else:
-        yield from _figures(value, path, owner, depth - 1)
+        yield from _figures(value, path, owner, known.within, depth - 1)
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
@@ -57,7 +58,7 @@ def _speed(prediction: Prediction) -> str:
     device = device_word(prediction)
     if timing.split.data_stall < STARVED * timing.step_time.mean:
         return _fed(timing, device)
-    makes = _MAKES[timing.bottleneck]
+    makes = _said(_MAKES, timing.bottleneck)
     starved = (
         f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
         f"the {device}s could take; they wait for data "
@@ -69,7 +70,7 @@ def _speed(prediction: Prediction) -> str:
 def _without_device(timing: Timing) -> str:
     said = (
         f"{_limited(timing.bottleneck)}: {count(timing.throughput)} samples/s, "
-        f"with {_NOUN[timing.bottleneck]} {_busy(timing, timing.bottleneck)} busy."
+        f"with {_said(_NOUN, timing.bottleneck)} {_busy(timing, timing.bottleneck)} busy."
     )
     return f"{said}{_slack(timing)}"
 
@@ -77,21 +78,34 @@ def _without_device(timing: Timing) -> str:
 def _fed(timing: Timing, device: str) -> str:
     share = timing.accelerator_utilization or 0.0
     rate = f"{count(timing.throughput)} samples/s"
-    if timing.bottleneck is Resource.GPU:
+    if timing.bottleneck == Resource.GPU:
         said = f"{device}-bound: the {device}s take {rate} and compute {percent(share)} of the time"
         behind = timing.next_bottleneck
         after = (
-            "" if behind is None else f"; next is {_NOUN[behind]} ({_busy(timing, behind)} busy)"
+            ""
+            if behind is None
+            else f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
         )
         return f"{said}{after}."
     busy = _busy(timing, timing.bottleneck)
+    noun = _said(_NOUN, timing.bottleneck)
     return (
-        f"{_limited(timing.bottleneck)}: {rate}, with {_NOUN[timing.bottleneck]} {busy} busy; "
+        f"{_limited(timing.bottleneck)}: {rate}, with {noun} {busy} busy; "
         f"the {device}s compute {percent(share)} of the time.{_slack(timing)}"
     )
 
 
-def _limited(resource: Resource) -> str:
+def _said(words: Mapping[Resource, str], name: str) -> str:
+    """A resource in words; one of machines that don't train with their group's name."""
+    group, _, resource = name.rpartition(".")
+    subject, _, verb = words[Resource(resource)].rpartition(" ")
+    owner = f" of group '{group}'" if group else ""
+    if words is _NOUN:
+        return f"{words[Resource(resource)]}{owner}"
+    return f"{subject}{owner} {verb}"
+
+
+def _limited(name: str) -> str:
     words = {
         Resource.CPU: "CPU-bound",
         Resource.STORAGE: "Storage-bound",
@@ -101,10 +115,10 @@ def _limited(resource: Resource) -> str:
         Resource.HOST_MEMORY: "Memory-bound",
         Resource.GPU: "Accelerator-bound",
     }
-    return words[resource]
+    return words[Resource(name.rpartition(".")[2])]
 
 
-def _busy(timing: Timing, resource: Resource) -> str:
+def _busy(timing: Timing, resource: str) -> str:
     usage = timing.usage.get(resource)
     return "not" if usage is None else percent(usage.mean)
 
