@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from simulator.device_time import device_time
 from simulator.equations import cost as equations
 from simulator.equations.cpu import vcpus_short, vcpus_to_feed
+from simulator.hardware.cluster import Group
 from simulator.plant import Plant
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
-from simulator.stages.base import Path, Resource, StageDemands
-from simulator.units import UsdPerSecond
+from simulator.stages.base import Path, StageDemands
+from simulator.units import Usd, UsdPerSecond
+from simulator.workload.loader import Preparation
 
 
 def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
@@ -27,7 +29,7 @@ def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
         Steps of the run.
     """
     del total_steps
-    price = machine_price(scenario)
+    price = machines_price(scenario)
     step = timing.step_time.mean
     energy = _energy(scenario, timing)
     if price is None:
@@ -39,27 +41,51 @@ def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
             time_to_train=timing.total_time,
             energy_per_step=energy,
         )
-    total = price * scenario.cluster.trainers.count
     return Cost(
-        per_second=total,
-        per_step=float(equations.cost_per_step(total, step)),
-        samples_per_usd=float(equations.samples_per_usd(timing.throughput, total)),
+        per_second=price,
+        per_step=float(equations.cost_per_step(price, step)),
+        samples_per_usd=float(equations.samples_per_usd(timing.throughput, price)),
         to_train=float(
-            equations.cost_to_train(total, timing.total_time, scenario.cost.provisioning)
-        ),
+            equations.cost_to_train(price, timing.total_time, scenario.cost.provisioning)
+        )
+        + prepared_storage(scenario, timing),
         time_to_train=timing.total_time,
         energy_per_step=energy,
     )
 
 
-def machine_price(scenario: Scenario) -> UsdPerSecond | None:
-    """Price of one machine [$/s]: the scenario's own, else the catalogue's; None if unknown.
+def machines_price(scenario: Scenario) -> UsdPerSecond | None:
+    """Price of all machines together [$/s]: every group is billed until all have ended.
+
+    None if any machine's price is unknown.
+    """
+    total = 0.0
+    for group in scenario.cluster.groups:
+        price = machine_price(scenario, group)
+        if price is None:
+            return None
+        total += group.count * price
+    return total
+
+
+def prepared_storage(scenario: Scenario, timing: Timing) -> Usd:
+    """What it costs to keep data that was prepared beforehand while the job runs [$]."""
+    job, store = scenario.job, scenario.cluster.trainers.storage
+    if job.preprocessing.where is not Preparation.BEFOREHAND or store.price is None:
+        return 0.0
+    return job.dataset.samples * job.stored_bytes * store.price * timing.total_time
+
+
+def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+    """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
 
     A spot price is the middle of the range seen.
     """
-    if scenario.cost.price is not None:
+    if group.price is not None:
+        return group.price
+    if scenario.cost.price is not None and group is scenario.cluster.trainers:
         return scenario.cost.price
-    price = scenario.cluster.trainers.host.price
+    price = group.host.price
     if price is None:
         return None
     if scenario.cost.purchase is Purchase.ON_DEMAND:
@@ -95,7 +121,7 @@ def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
         float(demand.amount)
         for stage in stages
         for demand in stage.demands
-        if demand.path is Path.CORES and demand.resource is Resource.CPU
+        if demand.path is Path.CORES and not stage.group
     )
     per_thread = pool.capacity / pool.threads
     per_gpu = float(vcpus_to_feed(core_seconds / per_thread, compute.total))

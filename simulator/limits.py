@@ -13,15 +13,35 @@ def check_modelled(scenario: Scenario) -> None:
     Raises
     ------
     NotModelled
-        For several machines or groups, several jobs, or a mode without its own pipeline.
+        For combinations of machines and jobs that no solver covers, and for a neural network on
+        cores without a measured step time.
     """
     name = scenario.name
-    if len(scenario.cluster.groups) > 1 or scenario.cluster.trainers.count > 1:
-        msg = f"{name}: several machines together are not modelled yet; set hardware.count = 1"
+    job, trainers = scenario.job, scenario.cluster.trainers
+    if trainers.count > 1 and (job.remote is not None or job.copies > 1):
+        msg = (
+            f"{name}: several machines that train, together with remote workers or with several "
+            "jobs, are not modelled; set hardware.count = 1"
+        )
         raise NotModelled(msg)
-    if len(scenario.jobs) > 1:
-        msg = f"{name}: several jobs on one machine are not modelled yet"
+    if trainers.gpus_per_host and trainers.gpus_per_host % job.copies:
+        msg = (
+            f"{name}: {trainers.gpus_per_host} accelerators cannot be shared equally by "
+            f"{job.copies} jobs"
+        )
         raise NotModelled(msg)
-    if scenario.job.mode is Mode.ROLLOUT:
-        msg = f"{name}: train.mode = 'rollout' is not modelled yet; use train, infer or prepare"
+    if trainers.host.gpu is None and _needs_device(scenario):
+        model = "" if job.model is None else job.model.name
+        msg = (
+            f"{name}: no rate is known at which cores compute '{model}'; give model.step_times "
+            "measured there"
+        )
         raise NotModelled(msg)
+
+
+def _needs_device(scenario: Scenario) -> bool:
+    """Whether the model's time can only come from a device."""
+    job = scenario.job
+    if job.model is None or job.step_times is not None or job.mode is Mode.PREPARE:
+        return False
+    return job.model.cpu_seconds == 0.0

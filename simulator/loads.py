@@ -7,6 +7,7 @@ of candidates alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -26,13 +27,17 @@ def unit_loads(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Real]:
     equally, so each of its machines carries a part.
     """
     loads: dict[str, Real] = {}
+    for unit, seconds in _all_parts(plant, stages):
+        loads[unit] = loads.get(unit, 0.0) + seconds
+    return loads
+
+
+def _all_parts(plant: Plant, stages: Sequence[StageDemands]) -> Iterator[tuple[str, Real]]:
     for stage in stages:
         sites = plant.sites_of(stage.group)
-        for demand in stage.demands:
-            for site in sites:
-                for unit, seconds in _parts(plant, demand, site):
-                    loads[unit] = loads.get(unit, 0.0) + seconds / len(sites)
-    return loads
+        for demand, site in product(stage.demands, sites):
+            for unit, seconds in _parts(plant, demand, site):
+                yield unit, seconds / len(sites)
 
 
 def _parts(plant: Plant, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from simulator.hardware.cluster import Group
+from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import Host, PcieSwitch
 from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
@@ -30,6 +30,7 @@ STORAGE_NETWORK = "storage network"
 MEMORY = "host memory"
 SOCKET_LINK = "socket link"
 CPU = "cpu"
+CACHE = "cache drives"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,15 @@ class Place:
 class Plant:
     """All flow units and the ways through them.
 
-    `ranks` train on the first site, `ring` of them to a job.
+    `ranks` train on the first site, `ring` of them to a job. Their batches lie in the memory of
+    `memory_socket` (None: of each device's own socket).
     """
 
     units: Mapping[str, Unit]
     sites: tuple[Site, ...]
     ranks: int
     ring: int
+    memory_socket: int | None = None
 
     @property
     def host(self) -> Host:
@@ -111,6 +114,7 @@ def build(scenario: Scenario) -> Plant:
         sites=tuple(sites),
         ranks=scenario.ranks_per_host,
         ring=scenario.ranks_per_job,
+        memory_socket=scenario.job.loader.socket,
     )
 
 
@@ -141,10 +145,13 @@ def store_prefix(site: Site) -> str:
 def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     group = site.group
     store, network = group.storage, group.host.network
-    drives, prefix = drives_used(group), store_prefix(site)
+    drives, prefix = drives_used(group) / clients(group), store_prefix(site)
     yield prefix + STORE, Resource.STORAGE, store.read_rate * drives
     limits = [store.read_operations, store.request_limit]
     operations = [limit * drives for limit in limits if limit is not None]
+    if group.cache is not None:
+        own = max(1, group.host.drive_count)
+        yield site.prefix + CACHE, Resource.STORAGE, group.cache.read_rate * own
     if store.scope is Scope.NETWORK and network is not None:
         if network.storage_cap is not None:
             yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
@@ -159,6 +166,15 @@ def drives_used(group: Group) -> int:
     inside = group.host.local_storage
     own = inside is not None and inside.name == group.storage.name
     return max(1, group.host.drive_count) if own else 1
+
+
+def clients(group: Group) -> int:
+    """Machines that share the store with the one simulated, itself included.
+
+    Machines of other groups are all simulated; of those that train, one stands for all.
+    """
+    local = group.storage.scope is Scope.LOCAL
+    return 1 if local or group.role is Role.PREPROCESS else group.count
 
 
 def _network_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
@@ -176,7 +192,7 @@ def _pcie_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     links += [
         (f"pcie switch{i}", switch.uplink.rate)
         for i, switch in enumerate(host.switches)
-        if any(gpu < gpus for gpu in switch.gpus)
+        if switch.drives or switch.nics or any(gpu < gpus for gpu in switch.gpus)
     ]
     if host.socket_link is not None:
         links.append((SOCKET_LINK, host.socket_link.rate))
@@ -214,10 +230,39 @@ def _operations_per_byte(demand: Demand) -> Real | None:
 
 
 def _wire(plant: Plant, site: Site, direction: str) -> Way:
-    """What bytes to or from the store pass beside it: networks if it is remote, host memory."""
-    remote = site.group.storage.scope is not Scope.LOCAL
-    names = (direction, STORAGE_NETWORK) if remote else ()
-    return _present(plant, *(site.prefix + name for name in (*names, MEMORY)))
+    """What bytes to or from the store pass beside it: network or PCIe tree, and host memory."""
+    flow = "up" if direction == NETWORK_IN else "down"
+    if site.group.storage.scope is Scope.LOCAL:
+        return (*_tree(plant, site, "drives", flow), *_present(plant, site.prefix + MEMORY))
+    names = [direction, MEMORY]
+    if site.group.storage.scope is Scope.NETWORK:
+        names.insert(1, STORAGE_NETWORK)
+    wires = _present(plant, *(site.prefix + name for name in names))
+    return (*wires, *_tree(plant, site, "nics", flow))
+
+
+def _tree(plant: Plant, site: Site, devices: str, flow: str) -> Way:
+    """Uplinks of the switches that drives or network cards hang on, each with its part."""
+    below = [len(getattr(switch, devices)) for switch in site.host.switches]
+    names = [f"{site.prefix}pcie switch{i} {flow}" for i in range(len(below))]
+    return tuple(
+        (name, number / sum(below))
+        for name, number in zip(names, below, strict=True)
+        if number and plant.has(name)
+    )
+
+
+def _from_cache(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    site = plant.sites[place.site]
+    beside = (*_tree(plant, site, "drives", "up"), *_present(plant, site.prefix + MEMORY))
+    return ((site.prefix + CACHE, 1.0), *beside)
+
+
+def _between_machines(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+    """The machine's network both ways; through host memory unless the cards do without."""
+    network = plant.host.network
+    staged = () if network is None or network.rdma else (MEMORY,)
+    return _present(plant, NETWORK_OUT, NETWORK_IN, *staged)
 
 
 def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
@@ -237,11 +282,27 @@ def _to_trainer(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG
 
 
 def _down(plant: Plant, demand: Demand, place: Place) -> Way:
-    return (*_host_side(plant, place.rank, "down"), *_memory(plant, demand, place))
+    return (
+        *_host_side(plant, place.rank, "down"),
+        *_across(plant, place.rank, "down"),
+        *_memory(plant, demand, place),
+    )
 
 
 def _up(plant: Plant, demand: Demand, place: Place) -> Way:
-    return (*_host_side(plant, place.rank, "up"), *_memory(plant, demand, place))
+    return (
+        *_host_side(plant, place.rank, "up"),
+        *_across(plant, place.rank, "up"),
+        *_memory(plant, demand, place),
+    )
+
+
+def _across(plant: Plant, gpu: int, direction: str) -> Way:
+    """The link between sockets, for a device that hangs on another one than its batches lie on."""
+    home = plant.memory_socket
+    if home is None or home == _socket_of(plant.host, gpu):
+        return ()
+    return _present(plant, f"{SOCKET_LINK} {direction}")
 
 
 def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
@@ -278,12 +339,14 @@ def _nowhere(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001
 
 _WAYS = {
     Path.STORE_TO_HOST: _from_store,
+    Path.CACHE_TO_HOST: _from_cache,
     Path.HOST_TO_STORE: _to_store,
     Path.HOST_TO_TRAINER: _to_trainer,
     Path.MEMORY: _memory,
     Path.HOST_TO_DEVICE: _down,
     Path.DEVICE_TO_HOST: _up,
     Path.DEVICE_TO_DEVICE: _to_peer,
+    Path.MACHINE_TO_MACHINE: _between_machines,
     Path.CORES: _nowhere,
     Path.COMPUTE: _nowhere,
 }

@@ -6,7 +6,9 @@ joins time, memory, cost and what they rest on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from simulator.assumptions import assumptions, warnings
 from simulator.bill import bill, cpu_need
@@ -15,12 +17,13 @@ from simulator.engine.run import Options, Question, solve
 from simulator.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
-from simulator.results import Prediction
-from simulator.run_length import extras, lengths
+from simulator.results import Prediction, Timing
+from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.stages.read import hit_ratio
+from simulator.workload.dataset import Placement
 
 MOST_STEPS = 600
 """Steps of an epoch that are simulated if it never gets steady."""
@@ -82,8 +85,36 @@ def predict(
         cost=bill(scenario, timing, length.total_steps),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[Phase.WARM if length.epochs > 1.0 else Phase.COLD],
+        break_even_epochs=_break_even(question, timing, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, Phase.WARM)),
         assumptions=assumptions(scenario),
         warnings=warnings(scenario, timing, ram, memory),
     )
+
+
+def _break_even(question: Question, timing: Timing, options: Options) -> float | None:
+    """Epochs after which placing the data first beats streaming it from where it lies."""
+    scenario = question.scenario
+    placed = placement_time(scenario, question.plant)
+    if scenario.job.dataset.placement is Placement.STREAM:
+        return None
+    streamed = streaming(scenario)
+    plant = build(streamed)
+    demands = {phase: demand_table(streamed, phase) for phase in Phase}
+    rival = replace(question, scenario=streamed, plant=plant, demands=demands)
+    slower = solve(rival, replace(options, trace=False, progress=None)).epoch_time
+    gained = slower - timing.epoch_time
+    return placed / gained if gained > 0.0 else math.inf
+
+
+def streaming(scenario: Scenario) -> Scenario:
+    """The same job with its data read from where it lies."""
+    job, group = scenario.job, scenario.cluster.trainers
+    dataset = replace(job.dataset, placement=Placement.STREAM)
+    groups = tuple(
+        replace(g, storage=g.origin or g.storage, origin=None) if g is group else g
+        for g in scenario.cluster.groups
+    )
+    cluster = replace(scenario.cluster, groups=groups)
+    return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))

@@ -147,7 +147,11 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """Everything `plan` says about one scenario."""
+    """Everything `plan` says about one scenario.
+
+    `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
+    time it takes; infinite if never, None where nothing is staged.
+    """
 
     scenario: Scenario
     seed: int | None
@@ -161,6 +165,7 @@ class Prediction:
     bounds: Bounds
     demands: tuple[StageDemands, ...] = ()
     page_cache_bytes: Bytes = 0.0
+    break_even_epochs: float | None = None
     cache_hit_ratio: float = 0.0
     interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()

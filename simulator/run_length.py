@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulator.equations.step import iterations_per_epoch
-from simulator.loads import alone, pressures
-from simulator.plant import Place, Plant
+from simulator.hardware.storage import Scope
+from simulator.loads import alone, pressures, unit_loads
+from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
-from simulator.stages import CHECKPOINTING
+from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
 from simulator.units import Seconds
+from simulator.workload.dataset import Placement
+from simulator.workload.loader import Preparation
+from simulator.workload.train import Mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +89,60 @@ def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Ex
     needs to copy and write its state while all others wait.
     """
     train = scenario.job.train
+    ready = placement_time(scenario, plant) + preparation_time(scenario, plant)
     return Extras(
-        once=train.start_up + train.shut_down,
+        once=train.start_up + ready + train.shut_down,
         per_step=_checkpoint_share(scenario, plant),
         per_epoch=_evaluation(scenario, plant, warm),
     )
+
+
+def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
+    """Time to stage the data to the machine's own drives, or to preload it into RAM [s].
+
+    All bytes pass the slowest of the store they come from, the network, and what they go to.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    if job.dataset.placement is Placement.STREAM:
+        return 0.0
+    origin = group.origin or group.storage
+    rates = [float(origin.read_rate)]
+    network = group.host.network
+    if origin.scope is not Scope.LOCAL and network is not None:
+        rates.append(float(network.bandwidth))
+    if origin.scope is Scope.NETWORK and network is not None and network.storage_cap is not None:
+        rates.append(float(network.storage_cap))
+    if job.dataset.placement is Placement.STAGE:
+        written = group.storage.write_bandwidth or group.storage.read_rate
+        rates.append(float(written) * drives_used(group))
+    elif plant.has(MEMORY):
+        rates.append(float(plant.units[MEMORY].capacity))
+    return float(job.dataset.samples * job.stored_bytes) / min(rates)
+
+
+def preparation_time(scenario: Scenario, plant: Plant) -> Seconds:
+    """Time to prepare all samples before the run [s], on the machine that trains.
+
+    Reading, working and writing overlap, so the slowest of them counts.
+    """
+    job = scenario.job
+    if job.preprocessing.where is not Preparation.BEFOREHAND or job.mode is Mode.PREPARE:
+        return 0.0
+    once = preparation(scenario)
+    stages = ask(PREPARATION, once, Phase.COLD)
+    loads = unit_loads(plant, stages)
+    own = job.dataset.samples / (job.train.batch_size * plant.ranks)
+    return own * max(float(load) for load in loads.values())
+
+
+def preparation(scenario: Scenario) -> Scenario:
+    """The job that prepares a scenario's data beforehand: it reads the raw samples."""
+    job = scenario.job
+    work = replace(
+        job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
+    )
+    once = replace(job, mode=Mode.PREPARE, preprocessing=work, remote=None)
+    return replace(scenario, jobs=(once,))
 
 
 def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:

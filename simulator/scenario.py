@@ -8,9 +8,9 @@ from enum import StrEnum
 from simulator.calibration import IDENTITY, Calibration
 from simulator.hardware.cluster import Cluster, Group
 from simulator.provenance import Assumption
-from simulator.units import Seconds, UsdPerSecond
+from simulator.units import Bytes, Seconds, UsdPerSecond
 from simulator.workload.dataset import Dataset
-from simulator.workload.loader import Loader, Preprocessing, Remote
+from simulator.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.workload.models import Model, StepTimes
 from simulator.workload.software import Software
 from simulator.workload.train import Mode, Train
@@ -68,6 +68,12 @@ class Job:
     memory: Memory = Memory()
     remote: Remote | None = None
     copies: int = 1
+
+    @property
+    def stored_bytes(self) -> Bytes:
+        """Bytes of one sample as it lies on the store while the job runs [B]."""
+        beforehand = self.preprocessing.where is Preparation.BEFOREHAND
+        return self.preprocessing.prepared_bytes if beforehand else self.dataset.bytes_per_sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.engine.epoch import Epoch
+from simulator.engine.recorder import Epoch
 from simulator.loads import resource_name
 from simulator.plant import (
     CPU,

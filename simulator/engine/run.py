@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from simulator.engine import compose
-from simulator.engine.epoch import Epoch, Plan, run_epoch
+from simulator.engine.epoch import run_epoch
+from simulator.engine.recorder import Epoch, Plan
 from simulator.loads import pressures
 from simulator.plant import Plant
 from simulator.results import Timing, Trace
@@ -74,6 +75,7 @@ def solve(question: Question, options: Options) -> Timing:
     limits = list(pressures(question.scenario, question.plant, question.demands[_phase(again)]))
     train = question.scenario.job.train
     samples = train.batch_size * train.accumulation * question.plant.ranks
+    samples *= question.scenario.cluster.trainers.count
     gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,

@@ -38,12 +38,11 @@ class Supply:
         """Samples of the batch as a share of a full one."""
         return self._last_share if batch == self.limit - 1 else 1.0
 
-    def slowness(self, worker: int, batch: int) -> float:
-        """How many times longer this worker takes for this batch."""
+    def slowness(self, rank: int, worker: int, batch: int) -> float:
+        """How many times longer this worker of a rank takes for this batch."""
         factor = 1.0
         for straggler in self._stragglers:
-            hit = batch % straggler.every == 0 if straggler.every else straggler.worker == worker
-            factor *= straggler.factor if hit else 1.0
+            factor *= straggler.factor if straggler.hits(rank, worker, batch) else 1.0
         return factor
 
 

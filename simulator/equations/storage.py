@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.equations.requests import request_throughput
 from simulator.units import Real
 
 Flag: TypeAlias = bool | NDArray[np.bool_]
@@ -191,75 +192,6 @@ def latency_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
     return total
 
 
-def reader_ceiling(readers: Real, request_rate: Real) -> Real:
-    """Fastest that one worker can read, however wide the store.
-
-    Parameters
-    ----------
-    readers : float or array
-        Requests the worker keeps open [1].
-    request_rate : float or array
-        Fastest that one request goes [B/s]; ``inf`` where nothing limits it.
-
-    Returns
-    -------
-    float or array
-        Ceiling of the worker's flow [B/s].
-
-    Notes
-    -----
-    ``readers * request_rate``.
-
-    References
-    ----------
-    .. [1] Amazon S3, "Best practices design patterns": throughput scales with parallel requests,
-       https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
-
-    Examples
-    --------
-    >>> reader_ceiling(4, 30e6)
-    120000000.0
-    """
-    return readers * request_rate
-
-
-def request_throughput(size: Real, latency: Real, request_rate: Real) -> Real:
-    """Rate of one reader that asks again when the last answer is in.
-
-    Parameters
-    ----------
-    size : float or array
-        Bytes a request brings [B].
-    latency : float or array
-        Time to the first byte [s].
-    request_rate : float or array
-        Rate after the first byte [B/s].
-
-    Returns
-    -------
-    float or array
-        Mean rate over the whole request [B/s].
-
-    Notes
-    -----
-    ``size / (latency + size / request_rate)``: the half-performance size is
-    ``latency * request_rate`` [1]_.
-
-    References
-    ----------
-    .. [1] Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", 1994,
-       https://doi.org/10.1016/S0167-8191(06)80021-9 (n-half of a latency and a rate).
-
-    Examples
-    --------
-    8 MB after 100 ms at 80 MB/s takes 0.2 s:
-
-    >>> round(request_throughput(8e6, 0.1, 80e6))
-    40000000
-    """
-    return size / (latency + size / request_rate)
-
-
 def read_rate(  # noqa: PLR0913 - one limit each
     size: Real,
     *,
@@ -319,71 +251,37 @@ def read_rate(  # noqa: PLR0913 - one limit each
     return rate
 
 
-def requests_to_saturate(bandwidth: Real, request_rate: Real) -> Real:
-    """Requests that must be open at once to fill a pipe.
+def blocks_touched(window: Real, block: Real) -> Real:
+    """Blocks (chunks) that a window at a random place of a sample touches, on average.
 
     Parameters
     ----------
-    bandwidth : float or array
-        What the other end takes [B/s].
-    request_rate : float or array
-        What one request brings [B/s].
+    window : float or array
+        Bytes that are needed, one after another [B].
+    block : float or array
+        Size of a block, which is read whole or not at all [B].
 
     Returns
     -------
     float or array
-        Requests, a whole number [1].
+        Blocks [1], at least 1.
 
     Notes
     -----
-    ``ceil(bandwidth / request_rate)``; one request feeds ``request_rate / bandwidth`` of the pipe.
+    ``window / block + 1``: as many as fit the window, and one more because its ends fall anywhere.
+    Read amplification is ``blocks * block / window``.
 
     References
     ----------
-    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
-       https://doi.org/10.1287/opre.9.3.383
+    .. [1] Buffon's needle in one dimension: a needle of length w crosses w / b of the lines b
+       apart, and lies in one interval more than it crosses lines,
+       https://en.wikipedia.org/wiki/Buffon%27s_needle_problem
 
     Examples
     --------
-    An accelerator that takes 140 GB/s from a store that gives 30 MB/s a request:
+    A window of 3 MB in chunks of 1 MB touches 4 of them:
 
-    >>> float(requests_to_saturate(140e9, 30e6))
-    4667.0
+    >>> blocks_touched(3e6, 1e6)
+    4.0
     """
-    requests: Real = np.ceil(bandwidth / request_rate)
-    return requests
-
-
-def share_fed(request_rate: Real, bandwidth: Real, requests: Real = 1.0) -> Real:
-    """Part of a pipe that some requests fill.
-
-    Parameters
-    ----------
-    request_rate : float or array
-        What one request brings [B/s].
-    bandwidth : float or array
-        What the other end takes [B/s].
-    requests : float or array
-        Requests open at once [1].
-
-    Returns
-    -------
-    float or array
-        Share of the bandwidth, at most 1 [1].
-
-    Notes
-    -----
-    ``min(1, requests * request_rate / bandwidth)``.
-
-    References
-    ----------
-    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
-       https://doi.org/10.1145/356733.356735 (utilization law).
-
-    Examples
-    --------
-    >>> f"{share_fed(30e6, 140e9):.3%}"
-    '0.021%'
-    """
-    share: Real = np.minimum(1.0, requests * request_rate / bandwidth)
-    return share
+    return window / block + 1.0

@@ -8,6 +8,7 @@ from enum import StrEnum
 from simulator.hardware.host import Host
 from simulator.hardware.link import Link
 from simulator.hardware.storage import Storage
+from simulator.units import UsdPerSecond
 
 
 class Role(StrEnum):
@@ -22,7 +23,9 @@ class Role(StrEnum):
 class Group:
     """`count` equal machines with one role, reading their samples from `storage`.
 
-    `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for.
+    `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for, at
+    `price` where that stands in for the catalogue's. `origin` is where the data lies before it is
+    staged or preloaded. `cache` are drives in front of `storage` that keep what was read once.
     """
 
     name: str
@@ -31,6 +34,9 @@ class Group:
     storage: Storage
     count: int = 1
     gpus_per_host: int = 0
+    origin: Storage | None = None
+    cache: Storage | None = None
+    price: UsdPerSecond | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from simulator.stages.collate import Collate
 from simulator.stages.compute import Backward, Forward, Update
 from simulator.stages.copy import Copy
 from simulator.stages.decode import Decode
+from simulator.stages.decode_on_device import DecodeOnDevice
 from simulator.stages.fit import Fit
 from simulator.stages.read import Read
 from simulator.stages.receive import Receive
@@ -30,6 +31,7 @@ MAKING: tuple[Stage, ...] = (Read(), Decode(), Collate())
 USING: tuple[Stage, ...] = (
     Receive(),
     Copy(),
+    DecodeOnDevice(),
     Fit(),
     Forward(),
     Backward(),

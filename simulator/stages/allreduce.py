@@ -17,17 +17,37 @@ from simulator.workload.train import Mode
 
 @dataclass(frozen=True, slots=True)
 class AllReduce:
-    """A ring over the machine's accelerators, on its own stream beside compute."""
+    """A ring over each machine's accelerators and one over the machines, beside compute."""
 
     name: str = "all-reduce"
     actor: Actor = Actor.COMMUNICATION_STREAM
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Bytes each rank sends to its neighbour in the ring."""
-        ranks = scenario.ranks_per_job
+        """Bytes each rank sends to its neighbour in the ring, and its part of the machine's."""
         job = scenario.job
-        host = scenario.cluster.trainers.host
-        if ranks == 1 or job.model is None or job.mode is not Mode.TRAIN or host.gpu is None:
+        if job.model is None or job.mode is not Mode.TRAIN:
+            return ()
+        return (*self._within(scenario), *self._between(scenario))
+
+    def _between(self, scenario: Scenario) -> tuple[Demand, ...]:
+        machines, ranks = scenario.cluster.trainers.count, scenario.ranks_per_job
+        network = scenario.cluster.trainers.host.network
+        if machines == 1 or network is None:
+            return ()
+        gradients = gradient_bytes(scenario)
+        return (
+            Demand(
+                resource=Resource.NETWORK,
+                path=Path.MACHINE_TO_MACHINE,
+                amount=ring_wire_bytes(gradients, machines) / ranks,
+                equation="collectives.ring_wire_bytes, shared by the machine's ranks",
+                inputs={"gradients [B]": gradients, "machines": machines, "ranks": ranks},
+            ),
+        )
+
+    def _within(self, scenario: Scenario) -> tuple[Demand, ...]:
+        ranks, host = scenario.ranks_per_job, scenario.cluster.trainers.host
+        if ranks == 1 or host.gpu is None:
             return ()
         gradients = gradient_bytes(scenario)
         resource = Resource.NVLINK if over_peer_link(host) else Resource.PCIE

@@ -27,11 +27,13 @@ class Path(StrEnum):
     """Which way a demand goes through the machine; `plant` knows the units on each way."""
 
     STORE_TO_HOST = "store-to-host"
+    CACHE_TO_HOST = "cache-to-host"
     HOST_TO_STORE = "host-to-store"
     HOST_TO_TRAINER = "host-to-trainer"
     HOST_TO_DEVICE = "host-to-device"
     DEVICE_TO_HOST = "device-to-host"
     DEVICE_TO_DEVICE = "device-to-device"
+    MACHINE_TO_MACHINE = "machine-to-machine"
     CORES = "cores"
     MEMORY = "memory"
     COMPUTE = "compute"

@@ -19,7 +19,7 @@ class Forward:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
-        time = device_time(scenario)
+        time = _on_device(scenario)
         return () if time is None else (_busy(time, time.forward),)
 
 
@@ -32,7 +32,7 @@ class Backward:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
-        time = device_time(scenario)
+        time = _on_device(scenario)
         return () if time is None else (_busy(time, time.backward),)
 
 
@@ -45,8 +45,13 @@ class Update:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
-        time = device_time(scenario)
+        time = _on_device(scenario)
         return () if time is None else (_busy(time, time.optimizer),)
+
+
+def _on_device(scenario: Scenario) -> DeviceTime | None:
+    """Compute time of a batch; None where the host computes."""
+    return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
 
 
 def _busy(time: DeviceTime, seconds: Real) -> Demand:

@@ -8,7 +8,8 @@ from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real
-from simulator.workload.loader import CostBasis
+from simulator.workload.loader import CostBasis, Preparation
+from simulator.workload.train import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Decode:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine."""
         work = scenario.job.preprocessing
+        if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
+            return ()
         batch = scenario.job.train.batch_size
         scale = core_scale(scenario)
         return (

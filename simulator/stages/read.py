@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from simulator.equations import page_cache
+import numpy as np
+
+from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
 from simulator.footprint import page_cache_bytes
-from simulator.hardware.storage import Scope
+from simulator.hardware.cluster import Role
+from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real
-from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout
+from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
 
 UNLIMITED = float("inf")
 
@@ -31,28 +34,70 @@ class Read:
     actor: Actor = Actor.WORKER
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Bytes and requests that miss the cache go to the store, the rest to host memory."""
-        job = scenario.job
+        """Bytes and requests: what misses the page cache goes to the drives, then to the store."""
+        job, site = scenario.job, scenario.site
         hit = hit_ratio(scenario, phase)
         if job.dataset.read_time is not None:
             return (_measured(scenario, hit),)
         missed = job.train.batch_size * (1.0 - hit)
-        return (
-            _from_store(scenario, missed),
-            _from_memory(job.dataset, job.train.batch_size * hit, hit),
-        )
+        kept = drive_hit_ratio(scenario, phase)
+        found = [
+            _from_drives(scenario, site.storage, Path.STORE_TO_HOST, missed * (1.0 - kept)),
+            _from_memory(scenario, job.train.batch_size * hit, hit),
+        ]
+        if site.cache is not None:
+            found.insert(1, _from_drives(scenario, site.cache, Path.CACHE_TO_HOST, missed * kept))
+        return tuple(found)
 
 
 def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     """Share of reads the page cache answers in this phase (0..1)."""
-    policy = scenario.job.dataset.cache_policy
-    if policy is CachePolicy.PRELOADED:
+    dataset = scenario.job.dataset
+    policy = dataset.cache_policy
+    if policy is CachePolicy.PRELOADED or dataset.placement is Placement.PRELOAD:
         return 1.0
     if phase is Phase.COLD or policy is CachePolicy.NONE:
         return 0.0
-    dataset = scenario.job.dataset
-    cached = page_cache.cached_fraction(page_cache_bytes(scenario), dataset.total_bytes)
-    return _HIT_RATIOS[policy](cached)
+    cached = page_cache.cached_fraction(_cache_bytes(scenario), _total_bytes(scenario))
+    hits: Real = _HIT_RATIOS[policy](cached)
+    return hits
+
+
+def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
+    """Share of reads past the page cache that the drives in front of the store answer (0..1).
+
+    They keep what they have read once, as far as it fits.
+    """
+    cache = scenario.site.cache
+    if cache is None or phase is Phase.COLD or cache.capacity is None:
+        return 0.0
+    drives = max(1, scenario.site.host.drive_count)
+    return page_cache.cached_fraction(cache.capacity * drives, _total_bytes(scenario))
+
+
+def read_bytes(dataset: Dataset, stored: Real) -> Real:
+    """Bytes read for one sample [B]: all of it, or the chunks that its window touches."""
+    if dataset.window is None:
+        return stored
+    chunk = dataset.chunk_size or dataset.window
+    touched: Real = np.minimum(stored, equations.blocks_touched(dataset.window, chunk) * chunk)
+    return touched
+
+
+def _total_bytes(scenario: Scenario) -> Real:
+    return scenario.job.dataset.samples * scenario.job.stored_bytes
+
+
+def _cache_bytes(scenario: Scenario) -> Real:
+    """RAM for the page cache on the machines that read [B]."""
+    remote = scenario.job.remote
+    if not scenario.at or remote is None:
+        return page_cache_bytes(scenario)
+    job = scenario.job
+    there = replace(job, remote=None, loader=replace(job.loader, workers=remote.workers))
+    group = replace(scenario.site, role=Role.TRAIN, gpus_per_host=0)
+    alone = replace(scenario.cluster, groups=(group,))
+    return page_cache_bytes(replace(scenario, cluster=alone, jobs=(there,), at=""))
 
 
 def _measured(scenario: Scenario, hit: Real) -> Demand:
@@ -69,38 +114,30 @@ def _measured(scenario: Scenario, hit: Real) -> Demand:
     )
 
 
-def _from_store(scenario: Scenario, samples: Real) -> Demand:
+def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) -> Demand:
     dataset = scenario.job.dataset
-    store = scenario.site.storage
-    threads = scenario.maker_threads
     sequential = dataset.access is Access.SEQUENTIAL
-    file_size = _bytes_per_file(dataset)
+    stored = scenario.job.stored_bytes
+    size, file_size = read_bytes(dataset, stored), _bytes_per_file(dataset, stored)
     operations = equations.operations_per_sample(
-        dataset.bytes_per_sample,
-        file_size,
-        store.operation_size or UNLIMITED,
-        sequential=sequential,
+        size, file_size, store.operation_size or UNLIMITED, sequential=sequential
     )
     latency = equations.latency_per_sample(
-        dataset.bytes_per_sample,
-        file_size,
-        store.read_latency,
-        store.open_latency,
-        sequential=sequential,
+        size, file_size, store.read_latency, store.open_latency, sequential=sequential
     )
-    readers = dataset.readers * threads
+    readers = dataset.readers * scenario.maker_threads
     ceiling = store.request_rate if store.scope is Scope.OBJECT else None
     return Demand(
         resource=Resource.STORAGE,
-        path=Path.STORE_TO_HOST,
-        amount=samples * dataset.bytes_per_sample,
+        path=path,
+        amount=samples * size,
         operations=samples * operations,
-        ceiling=None if ceiling is None else equations.reader_ceiling(readers, ceiling),
+        ceiling=None if ceiling is None else requests.reader_ceiling(readers, ceiling),
         latency=equations.latency_per_batch(samples, latency, readers),
         equation="storage.operations_per_sample, storage.latency_per_batch",
         inputs={
             "samples read": samples,
-            "bytes_per_sample [B]": dataset.bytes_per_sample,
+            "bytes read per sample [B]": size,
             "requests per sample": operations,
             "latency per sample [s]": latency,
             "requests kept open": readers,
@@ -108,17 +145,18 @@ def _from_store(scenario: Scenario, samples: Real) -> Demand:
     )
 
 
-def _bytes_per_file(dataset: Dataset) -> Real:
+def _bytes_per_file(dataset: Dataset, stored: Real) -> Real:
     if dataset.layout is Layout.FILES:
-        return dataset.bytes_per_sample
-    return dataset.shard_size or dataset.total_bytes
+        return stored
+    return dataset.shard_size or dataset.samples * stored
 
 
-def _from_memory(dataset: Dataset, samples: Real, hit: Real) -> Demand:
+def _from_memory(scenario: Scenario, samples: Real, hit: Real) -> Demand:
+    size = read_bytes(scenario.job.dataset, scenario.job.stored_bytes)
     return Demand(
         resource=Resource.HOST_MEMORY,
         path=Path.MEMORY,
-        amount=samples * dataset.bytes_per_sample,
+        amount=samples * size,
         equation="samples that hit the page cache x bytes per sample",
-        inputs={"cache hit ratio": hit, "bytes_per_sample [B]": dataset.bytes_per_sample},
+        inputs={"cache hit ratio": hit, "bytes read per sample [B]": size},
     )

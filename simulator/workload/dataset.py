@@ -43,6 +43,18 @@ class CachePolicy(StrEnum):
     PRELOADED = "preloaded"
 
 
+class Placement(StrEnum):
+    """Where samples are while the job runs.
+
+    ``stream``: on their store, read as needed; ``stage``: copied to the machine's own drives
+    first; ``preload``: read into RAM first.
+    """
+
+    STREAM = "stream"
+    STAGE = "stage"
+    PRELOAD = "preload"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """The samples of one epoch.
@@ -50,6 +62,7 @@ class Dataset:
     `bytes_per_sample` is the mean size on the store. `shard_size` holds for shards.
     `read_time` is a measured time for one reader to fetch one sample; where given it stands in
     for the store's own rate and latency. `readers` is how many requests one worker keeps open.
+    Of a large sample only a `window` may be needed, read in whole chunks of `chunk_size`.
     """
 
     name: str
@@ -62,6 +75,9 @@ class Dataset:
     cache_policy: CachePolicy = CachePolicy.RANDOM
     read_time: Seconds | None = None
     readers: float = 1.0
+    placement: Placement = Placement.STREAM
+    window: Bytes | None = None
+    chunk_size: Bytes | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property

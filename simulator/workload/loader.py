@@ -17,11 +17,15 @@ from simulator.workload.spread import CONSTANT, Spread
 
 
 class LoaderKind(StrEnum):
-    """Whose rules the input pipeline follows."""
+    """Whose rules the input pipeline follows.
+
+    ``actors`` make batches (of experience, say) and put them into one bounded queue.
+    """
 
     PYTORCH = "pytorch"
     TF_DATA = "tf.data"
     DALI = "dali"
+    ACTORS = "actors"
 
 
 class Transport(StrEnum):
@@ -34,6 +38,14 @@ class Transport(StrEnum):
     SHARED_MEMORY = "shared-memory"
     PIPE = "pipe"
     IN_PROCESS = "in-process"
+
+
+class Preparation(StrEnum):
+    """Where samples are decoded and augmented: by the CPU, on the device, or before the run."""
+
+    CPU = "cpu"
+    DEVICE = "device"
+    BEFOREHAND = "beforehand"
 
 
 class CostBasis(StrEnum):
@@ -54,6 +66,10 @@ class Preprocessing:
     `collate` includes serialising for the transport. `output_bytes` is what one finished
     sample takes in memory and over PCIe. `coremark_per_vcpu` belongs to the machine the times
     were measured on (None: this machine, so nothing is scaled).
+
+    Where the device prepares, it takes `device_time` a sample from training and `device_memory`,
+    and decode and augment stay with the CPU as far as they are stated. Where samples are prepared
+    beforehand, that is done once and `prepared_bytes` a sample are stored and read.
     """
 
     decode: Seconds = 0.0
@@ -64,6 +80,10 @@ class Preprocessing:
     cost_spread: Spread = CONSTANT
     basis: CostBasis = CostBasis.CORE
     coremark_per_vcpu: PerSecond | None = None
+    where: Preparation = Preparation.CPU
+    device_time: Seconds = 0.0
+    device_memory: Bytes = 0.0
+    prepared_bytes: Bytes = 0.0
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
@@ -74,15 +94,22 @@ class Preprocessing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
-    """Some batches or one worker take `factor` times as long.
+    """Some batches, one worker or one rank's workers take `factor` times as long.
 
-    Exactly one of `worker` (index within a rank) and `every` (batches k with k mod every == 0)
-    is given.
+    Exactly one of `worker` (index within a rank), `every` (batches k with k mod every == 0) and
+    `rank` is given.
     """
 
     factor: float
     worker: int | None = None
     every: int | None = None
+    rank: int | None = None
+
+    def hits(self, rank: int, worker: int, batch: int) -> bool:
+        """Whether it concerns this batch."""
+        if self.every is not None:
+            return batch % self.every == 0
+        return self.worker == worker if self.rank is None else self.rank == rank
 
 
 class Assignment(StrEnum):
@@ -150,7 +177,8 @@ class Loader:
     (PyTorch) or batches ahead (tf.data, DALI). `receive_per_batch` and `receive_per_sample` are
     CPU times of the one thread that takes finished batches (the pin thread where `pin_memory`,
     else the main thread). `worker_start` passes for each worker in turn when they are started.
-    `overlap_copies`: the copy to the device runs beside compute (needs pinned memory).
+    `overlap_copies`: the copy to the device runs beside compute (needs pinned memory). Batches
+    lie in the memory of `socket` (None: of the socket each device hangs on).
     """
 
     kind: LoaderKind = LoaderKind.PYTORCH
@@ -161,6 +189,7 @@ class Loader:
     persistent_workers: bool = False
     drop_last: bool = False
     overlap_copies: bool = True
+    socket: int | None = None
     transport: Transport = Transport.SHARED_MEMORY
     receive_per_batch: Seconds = 0.0
     receive_per_sample: Seconds = 0.0
@@ -181,6 +210,16 @@ class Loader:
                 in_order=self.in_order,
                 crosses_epochs=False,
                 restarts=not self.persistent_workers,
+            )
+        if self.kind is LoaderKind.ACTORS:
+            return Crew(
+                makers=self.workers,
+                threads=1.0,
+                credits=max(1, self.workers + self.prefetch),
+                assignment=Assignment.SHARED_QUEUE,
+                in_order=False,
+                crosses_epochs=True,
+                restarts=False,
             )
         return Crew(
             makers=1,

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import pytest
 
-from simulator.equations import cost, cpu, host_memory, links, roofline, step, storage
+from simulator.equations import cost, cpu, host_memory, links, requests, roofline, step
 from simulator.units import BYTE, DAY, HOUR, USD_PER_SECOND, parse
 
 P4D = parse("$37.688/h", USD_PER_SECOND)
@@ -126,7 +126,7 @@ def test_b5_the_store_behind_it() -> None:
     """10.7 ms an image of 114.66 kB are 10.7 MB/s, as from a disk that seeks."""
     per_image = 0.342 / 32
     assert per_image == pytest.approx(10.7e-3, rel=5e-3)
-    rate = storage.request_throughput(parse("114.66 kB", BYTE), per_image, math.inf)
+    rate = requests.request_throughput(parse("114.66 kB", BYTE), per_image, math.inf)
     assert rate == pytest.approx(10.7e6, rel=5e-3)
 
 
@@ -214,5 +214,5 @@ def test_d1_gain() -> None:
 
 def test_d6_requests_for_an_accelerator() -> None:
     """140 GB/s at 30 MB/s a request take 4,667 at once; one feeds 0.021%."""
-    assert storage.requests_to_saturate(140e9, 30e6) == 4667
-    assert round(storage.share_fed(30e6, 140e9) * 100, 3) == 0.021
+    assert requests.requests_to_saturate(140e9, 30e6) == 4667
+    assert round(requests.share_fed(30e6, 140e9) * 100, 3) == 0.021

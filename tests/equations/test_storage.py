@@ -70,18 +70,6 @@ def test_readers_wait_in_rounds() -> None:
     assert waits == pytest.approx([3.2, 0.4, 0.1, 0.1, 0.3])
 
 
-def test_ceiling_grows_with_readers() -> None:
-    """Two requests at once go twice as fast as one, which goes at its own rate."""
-    assert storage.reader_ceiling(1, 30e6) == 30e6
-    assert storage.reader_ceiling(2, 30e6) == 2 * storage.reader_ceiling(1, 30e6)
-
-
-def test_half_the_rate_at_the_half_size() -> None:
-    """A request of latency times rate spends half of its time waiting."""
-    assert storage.request_throughput(0.1 * 80e6, 0.1, 80e6) == pytest.approx(40e6)
-    assert storage.request_throughput(1e15, 0.1, 80e6) == pytest.approx(80e6)
-
-
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
@@ -117,9 +105,10 @@ def test_a_disk_with_seeks() -> None:
     assert rate == pytest.approx(10.7e6, rel=2e-3)
 
 
-def test_whole_requests_saturate() -> None:
-    """A pipe of 140 GB/s takes 4,667 requests of 30 MB/s, and one request fills 0.021% of it."""
-    assert storage.requests_to_saturate(140e9, 30e6) == 4667
-    assert storage.requests_to_saturate(60e6, 30e6) == 2
-    assert storage.share_fed(30e6, 140e9) == pytest.approx(0.00021, abs=5e-6)
-    assert storage.share_fed(30e6, 140e9, requests=5000) == 1.0
+def test_a_window_touches_the_blocks_a_random_offset_gives() -> None:
+    """Windows dropped at random touch the blocks counted one by one."""
+    window, block = 2.6, 1.0
+    offsets = np.linspace(0.0, 1.0, 100_001)[:-1]
+    counted = np.floor((offsets + window) / block) - np.floor(offsets / block) + 1.0
+    assert storage.blocks_touched(window, block) == pytest.approx(float(counted.mean()), rel=1e-4)
+    assert storage.blocks_touched(0.0, block) == 1.0

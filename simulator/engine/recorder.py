@@ -1,0 +1,196 @@
+"""What an epoch shows while it runs, and when it has shown enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from simpy import Environment
+
+from simulator.engine.machine import Machine
+from simulator.engine.rank import Rank
+from simulator.engine.supply import Supply
+from simulator.engine.watch import (
+    CHECK_EVERY,
+    Steady,
+    batch_means,
+    find_period,
+    known_well,
+    warm_up,
+    whole_bursts,
+)
+from simulator.results import Sample, Slice
+from simulator.scenario import Job
+from simulator.units import Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How an epoch is to be run.
+
+    `batches` per rank; `most_steps` ends the run even if it never gets steady; `replay` runs
+    all of it. `start_delay` passes before the loader's workers can start.
+    """
+
+    batches: int
+    last_share: float
+    start_delay: Seconds
+    most_steps: int
+    replay: bool = False
+    trace: bool = False
+    progress: Callable[[int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state at the end of a step of all ranks."""
+
+    time: Seconds
+    waiting: tuple[int, ...]
+    ledgers: tuple[tuple[float, ...], ...]
+    busy: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """What a simulated epoch showed.
+
+    `snapshots` holds the state at the start and after each step; the steps from snapshot `first`
+    to `last` are the steady window that stands for all others. `end` is when all had drained.
+    """
+
+    end: Seconds
+    first: int
+    last: int
+    half_width: Seconds
+    snapshots: Sequence[Snapshot]
+    slices: tuple[Slice, ...] = ()
+    samples: tuple[Sample, ...] = ()
+
+    @property
+    def ends(self) -> tuple[Seconds, ...]:
+        """When each step had ended on all ranks [s from the epoch's start]."""
+        return tuple(snapshot.time for snapshot in self.snapshots[1:])
+
+    @property
+    def steps(self) -> int:
+        """Steps that were simulated."""
+        return len(self.snapshots) - 1
+
+    @property
+    def window(self) -> Seconds:
+        """Length of the steady window [s]."""
+        return self.snapshots[self.last].time - self.snapshots[self.first].time
+
+    @property
+    def mean_step(self) -> Seconds:
+        """Mean steady step [s]."""
+        return self.window / (self.last - self.first)
+
+    @property
+    def steady_steps(self) -> tuple[Seconds, ...]:
+        """Step times of the steady window [s]."""
+        times = [self.snapshots[i].time for i in range(self.first, self.last + 1)]
+        return tuple(b - a for a, b in pairwise(times))
+
+
+class Recorder:
+    """Collects step ends, snapshots and traces while the epoch runs, and ends it when steady."""
+
+    def __init__(
+        self, env: Environment, machine: Machine, plan: Plan, supply: Supply, job: Job
+    ) -> None:
+        self._env = env
+        self._machine = machine
+        self._plan = plan
+        self.supply = supply
+        self.ranks: list[Rank] = []
+        self._finished: dict[int, int] = {}
+        self._snapshots: list[Snapshot] = []
+        self._durations: list[float] = []
+        self._slices: list[Slice] = []
+        self._steady: Steady | None = None
+        self._closed_at = 0
+        self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
+        self._per_step = job.train.accumulation
+        crew = job.loader.crew
+        away = 0 if job.remote is None else job.remote.queue + job.remote.workers
+        self._burst = max(1, crew.makers)
+        self._in_flight = -(-max(crew.credits + away, crew.makers, 1) // job.train.accumulation)
+
+    def begin(self) -> None:
+        """Note the state before anything has happened."""
+        self._snapshots.append(self._snapshot())
+
+    def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
+        """Note that a rank has finished a step."""
+        self._finished[step] = self._finished.get(step, 0) + 1
+        if self._finished[step] < len(self.ranks):
+            return
+        del self._finished[step]
+        self._snapshots.append(self._snapshot())
+        self._durations.append(self._snapshots[-1].time - self._snapshots[-2].time)
+        steps = len(self._durations)
+        if self._plan.progress is not None:
+            self._plan.progress(steps)
+        if self._steady is None and not self._plan.replay:
+            self._consider(steps)
+
+    def note(self, track: str, name: str, started: float, step: int) -> None:
+        """Note a piece of work that ends now."""
+        length = self._env.now - started
+        self._slices.append(Slice(track=track, name=name, start=started, length=length, step=step))
+
+    def epoch(self, end: float, samples: tuple[Sample, ...]) -> Epoch:
+        """What the finished run showed."""
+        last, half_width = len(self._durations), 0.0
+        if self._steady is None:
+            first = warm_up(last, self._in_flight)
+            ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
+            if ragged and last > first + 1:
+                last -= 1
+            if self._random:
+                half_width = batch_means(self._durations[first:last])
+        else:
+            last, half_width = self._closed_at, self._steady.half_width
+            first = max(0, last - self._steady.window)
+        return Epoch(
+            end=end,
+            first=first,
+            last=last,
+            half_width=half_width,
+            snapshots=self._snapshots,
+            slices=tuple(self._slices),
+            samples=samples,
+        )
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            time=self._env.now,
+            waiting=tuple(rank.loader.ready for rank in self.ranks),
+            ledgers=tuple(rank.ledger.totals() for rank in self.ranks),
+            busy=self._machine.busy(),
+        )
+
+    def _consider(self, steps: int) -> None:
+        over = steps >= self._plan.most_steps
+        if not over and (steps % CHECK_EVERY or steps < self._in_flight):
+            return
+        if self._random:
+            self._steady = known_well(self._durations, self._in_flight)
+        else:
+            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
+            self._steady = find_period(self._durations, waiting)
+        if self._steady is None and over:
+            kept = whole_bursts(steps - warm_up(steps, self._in_flight), self._burst)
+            half_width = batch_means(self._durations[-kept:])
+            self._steady = Steady(period=1, window=kept, half_width=half_width)
+        if self._steady is not None:
+            self._closed_at = steps
+            self._close(self._steady.period * self._per_step)
+
+    def _close(self, period: int) -> None:
+        issued = max(rank.loader.issued for rank in self.ranks)
+        spare = self.supply.limit - issued - self._per_step
+        self.supply.limit -= max(0, spare // period) * period

@@ -1,0 +1,146 @@
+"""Object stores: requests that each go at a rate of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simulator.units import Real
+
+
+def reader_ceiling(readers: Real, request_rate: Real) -> Real:
+    """Fastest that one worker can read, however wide the store.
+
+    Parameters
+    ----------
+    readers : float or array
+        Requests the worker keeps open [1].
+    request_rate : float or array
+        Fastest that one request goes [B/s]; ``inf`` where nothing limits it.
+
+    Returns
+    -------
+    float or array
+        Ceiling of the worker's flow [B/s].
+
+    Notes
+    -----
+    ``readers * request_rate``.
+
+    References
+    ----------
+    .. [1] Amazon S3, "Best practices design patterns": throughput scales with parallel requests,
+       https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
+
+    Examples
+    --------
+    >>> reader_ceiling(4, 30e6)
+    120000000.0
+    """
+    return readers * request_rate
+
+
+def request_throughput(size: Real, latency: Real, request_rate: Real) -> Real:
+    """Rate of one reader that asks again when the last answer is in.
+
+    Parameters
+    ----------
+    size : float or array
+        Bytes a request brings [B].
+    latency : float or array
+        Time to the first byte [s].
+    request_rate : float or array
+        Rate after the first byte [B/s].
+
+    Returns
+    -------
+    float or array
+        Mean rate over the whole request [B/s].
+
+    Notes
+    -----
+    ``size / (latency + size / request_rate)``: the half-performance size is
+    ``latency * request_rate`` [1]_.
+
+    References
+    ----------
+    .. [1] Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", 1994,
+       https://doi.org/10.1016/S0167-8191(06)80021-9 (n-half of a latency and a rate).
+
+    Examples
+    --------
+    8 MB after 100 ms at 80 MB/s takes 0.2 s:
+
+    >>> round(request_throughput(8e6, 0.1, 80e6))
+    40000000
+    """
+    return size / (latency + size / request_rate)
+
+
+def requests_to_saturate(bandwidth: Real, request_rate: Real) -> Real:
+    """Requests that must be open at once to fill a pipe.
+
+    Parameters
+    ----------
+    bandwidth : float or array
+        What the other end takes [B/s].
+    request_rate : float or array
+        What one request brings [B/s].
+
+    Returns
+    -------
+    float or array
+        Requests, a whole number [1].
+
+    Notes
+    -----
+    ``ceil(bandwidth / request_rate)``; one request feeds ``request_rate / bandwidth`` of the pipe.
+
+    References
+    ----------
+    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
+       https://doi.org/10.1287/opre.9.3.383
+
+    Examples
+    --------
+    An accelerator that takes 140 GB/s from a store that gives 30 MB/s a request:
+
+    >>> float(requests_to_saturate(140e9, 30e6))
+    4667.0
+    """
+    requests: Real = np.ceil(bandwidth / request_rate)
+    return requests
+
+
+def share_fed(request_rate: Real, bandwidth: Real, requests: Real = 1.0) -> Real:
+    """Part of a pipe that some requests fill.
+
+    Parameters
+    ----------
+    request_rate : float or array
+        What one request brings [B/s].
+    bandwidth : float or array
+        What the other end takes [B/s].
+    requests : float or array
+        Requests open at once [1].
+
+    Returns
+    -------
+    float or array
+        Share of the bandwidth, at most 1 [1].
+
+    Notes
+    -----
+    ``min(1, requests * request_rate / bandwidth)``.
+
+    References
+    ----------
+    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
+       https://doi.org/10.1145/356733.356735 (utilization law).
+
+    Examples
+    --------
+    >>> f"{share_fed(30e6, 140e9):.3%}"
+    '0.021%'
+    """
+    share: Real = np.minimum(1.0, requests * request_rate / bandwidth)
+    return share

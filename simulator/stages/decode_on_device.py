@@ -1,0 +1,33 @@
+"""Decode and augment one batch on the device, on the time it would train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.workload.loader import Preparation
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOnDevice:
+    """The device prepares the batch before its forward pass."""
+
+    name: str = "decode on device"
+    actor: Actor = Actor.COMPUTE_STREAM
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Busy seconds of the compute stream; none where the CPU prepares."""
+        work = scenario.job.preprocessing
+        if work.where is not Preparation.DEVICE:
+            return ()
+        batch = scenario.job.train.batch_size
+        return (
+            Demand(
+                resource=Resource.GPU,
+                path=Path.COMPUTE,
+                amount=batch * work.device_time,
+                equation="batch_size x device time per sample",
+                inputs={"batch_size": batch, "device time per sample [s]": work.device_time},
+            ),
+        )
