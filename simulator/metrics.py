@@ -85,6 +85,12 @@ _TIMES: Final = (
     _time("first_step_s", lambda p: p.timing.first_step, "From start to the end of step 1."),
     _time("epoch_time_s", lambda p: p.timing.epoch_time, "One epoch with warm caches."),
     _time("total_time_s", lambda p: p.timing.total_time, "All epochs, start to end."),
+    _ratio(
+        "break_even_epochs",
+        lambda p: p.break_even_epochs,
+        "Epochs after which staging or preloading the data has paid for itself.",
+        "low",
+    ),
     Metric(
         name="throughput_samples_per_s",
         get=lambda p: p.timing.throughput,

@@ -63,6 +63,8 @@ HOUR: Final = 3600.0
 DAY: Final = 86400.0
 MONTH: Final = 30.0 * DAY
 BITS_PER_BYTE: Final = 8.0
+THOUSAND: Final = 1e3
+"""Inference is priced by the thousand samples."""
 
 
 def _byte_symbols() -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
@@ -22,7 +23,7 @@ from simulator.report.layout import (
 )
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction, StepSplit, Timing
-from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
+from simulator.units import BYTE, SECOND, THOUSAND, USD, USD_PER_SECOND, show
 
 _FITS: Final = {
     Verdict.YES: "fits",
@@ -74,7 +75,14 @@ def _head(prediction: Prediction) -> list[str]:
         f"{group.count} x {group.host.name}{devices}; reads from {group.storage.name}; "
         f"a step is {scenario.ranks} x {batch}{accumulated} in {train.precision}"
     )
-    return [*wrapped(title, width=WIDTH), *wrapped(machine, width=WIDTH), ""]
+    helpers = [
+        f"{other.count} x {other.host.name} as group '{other.name}'; reads from "
+        f"{other.storage.name}"
+        for other in scenario.cluster.groups
+        if other is not group
+    ]
+    texts = [title, machine, *helpers]
+    return [*(line for text in texts for line in wrapped(text, width=WIDTH)), ""]
 
 
 def _step_title(timing: Timing) -> str:
@@ -121,10 +129,18 @@ def run_lines(prediction: Prediction) -> list[str]:
         ("total", f"{show(timing.total_time, SECOND)} ({prediction.total_steps:,} steps)"),
         ("bounds", f"{average} for total time / steps, in closed form"),
     ]
+    if prediction.break_even_epochs is not None:
+        rows.append(("break-even", _break_even(prediction.break_even_epochs)))
     if prediction.cache_hit_ratio > 0.0:
         rows.append(("page cache", f"answers {percent(prediction.cache_hit_ratio)} of the reads"))
     rows += [(name, _band(name, band)) for name, band in prediction.interval.items()]
     return columns(rows, "<<")
+
+
+def _break_even(epochs: float) -> str:
+    if math.isinf(epochs):
+        return "never: reading the data where it lies is as fast"
+    return f"after {epochs:.3g} epochs copying the data first has paid for itself"
 
 
 def _band(name: str, band: Mapping[str, float]) -> str:
@@ -199,6 +215,7 @@ def _cost(prediction: Prediction) -> list[str]:
         ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
         ("step", None if cost.per_step is None else show(cost.per_step, USD)),
         ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
+        ("1,000 samples", _per_thousand(cost.samples_per_usd)),
         ("to train", None if cost.to_train is None else show(cost.to_train, USD)),
     )
     rows = [(name, value) for name, value in priced if value is not None]
@@ -209,6 +226,10 @@ def _cost(prediction: Prediction) -> list[str]:
         energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
         rows.append(("energy", energy))
     return columns(rows, "<<")
+
+
+def _per_thousand(samples_per_usd: float | None) -> str | None:
+    return show(THOUSAND / samples_per_usd, USD) if samples_per_usd else None
 
 
 def assumption_lines(assumptions: tuple[Assumption, ...]) -> list[str]:
