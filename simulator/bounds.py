@@ -92,7 +92,7 @@ def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands
         for demand in stage.demands:
             for rank in range(plant.ranks):
                 once = alone(plant, demand, Place(rank=rank, site=site))
-                taken = taken + once + again * demand.latency
+                taken = taken + (once + again * demand.latency) * stage.times
         if stage.actor is Actor.WORKER:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:

@@ -37,7 +37,7 @@ def _all_parts(plant: Plant, stages: Sequence[StageDemands]) -> Iterator[tuple[s
         sites = plant.sites_of(stage.group)
         for demand, site in product(stage.demands, sites):
             for unit, seconds in _parts(plant, demand, site):
-                yield unit, seconds / len(sites)
+                yield unit, seconds * stage.times / len(sites)
 
 
 def _parts(plant: Plant, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
@@ -77,7 +77,7 @@ def actor_times(
         if stage.actor is actor and stage.group == group:
             for demand in stage.demands:
                 spent = alone(plant, demand, place)
-                times[demand.resource] = times.get(demand.resource, 0.0) + spent
+                times[demand.resource] = times.get(demand.resource, 0.0) + spent * stage.times
     return times
 
 

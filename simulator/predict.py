@@ -25,9 +25,6 @@ from simulator.stages.base import Phase
 from simulator.stages.read import hit_ratio
 from simulator.workload.dataset import Placement
 
-MOST_STEPS = 600
-"""Steps of an epoch that are simulated if it never gets steady."""
-
 
 def predict(
     scenario: Scenario,
@@ -61,7 +58,7 @@ def predict(
     plant = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     length, beside = lengths(scenario), extras(scenario, plant, demands[Phase.WARM])
-    most = max_steps or MOST_STEPS
+    most = max_steps or Options().most_steps
     options = Options(
         seed=seed,
         most_steps=most,

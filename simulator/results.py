@@ -94,8 +94,7 @@ class Timing:
     `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
     caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
     `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
-    machines that don't train. `intervals`: (seconds since start, samples per second) as a
-    training log would print them.
+    machines that don't train. `step_times` are those of the simulated steps of the first epoch.
     """
 
     step_time: Distribution
@@ -113,7 +112,6 @@ class Timing:
     half_width: Seconds = 0.0
     simulated_steps: int = 0
     step_times: tuple[Seconds, ...] = ()
-    intervals: tuple[tuple[Seconds, PerSecond], ...] = ()
     trace: Trace | None = None
 
 

@@ -15,10 +15,7 @@ from simulator.results import Timing, Trace
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
-from simulator.units import PerSecond, Seconds
-
-LOG_EVERY = 10
-"""Steps between lines of the training log."""
+from simulator.units import Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +91,6 @@ def solve(question: Question, options: Options) -> Timing:
         half_width=warm.half_width,
         simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
-        intervals=_log(cold, samples),
         trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
         if options.trace
         else None,
@@ -128,13 +124,3 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
         whole = epoch.last < epoch.steps
         return epoch.mean_step * (question.lengths.full_steps if whole else steps)
     return compose.epoch_time(epoch, steps) - (0.0 if crew.restarts else start)
-
-
-def _log(epoch: Epoch, samples: float) -> tuple[tuple[Seconds, PerSecond], ...]:
-    ends = epoch.ends[LOG_EVERY - 1 :: LOG_EVERY]
-    starts = (0.0, *ends)
-    return tuple(
-        (end, LOG_EVERY * samples / (end - start))
-        for start, end in zip(starts, ends, strict=False)
-        if end > start
-    )

@@ -21,6 +21,7 @@ class AllReduce:
 
     name: str = "all-reduce"
     actor: Actor = Actor.COMMUNICATION_STREAM
+    once_a_step: bool = True
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes each rank sends to its neighbour in the ring, and its part of the machine's."""

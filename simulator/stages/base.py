@@ -92,21 +92,27 @@ class Stage(Protocol):
     def actor(self) -> Actor:
         """Who carries it out."""
 
+    @property
+    def once_a_step(self) -> bool:
+        """Whether it runs after a step's last batch only, not for every batch."""
+
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """What one batch of one rank asks for, in the order it is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDemands:
-    """A stage's name, who carries it out, and what it asks for.
+    """A stage's name, who carries it out, and what it asks for when it runs.
 
-    `group` names the machines it runs on; empty: those that train.
+    `group` names the machines it runs on; empty: those that train. It runs `times` for each
+    batch: less than once where several batches are accumulated in a step.
     """
 
     stage: str
     actor: Actor
     demands: tuple[Demand, ...]
     group: str = ""
+    times: float = 1.0
 
 
 def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
@@ -117,6 +123,7 @@ def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[St
             actor=stage.actor,
             demands=stage.demands(scenario, phase),
             group=scenario.at,
+            times=1.0 / scenario.job.train.accumulation if stage.once_a_step else 1.0,
         )
         for stage in stages
     )

@@ -15,6 +15,7 @@ class Checkpoint:
 
     name: str = "checkpoint"
     actor: Actor = Actor.WRITER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over PCIe, then to the store."""

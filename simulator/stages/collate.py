@@ -15,6 +15,7 @@ class Collate:
 
     name: str = "collate"
     actor: Actor = Actor.WORKER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine, and the batch written to host memory."""

@@ -16,6 +16,7 @@ class Forward:
 
     name: str = "forward"
     actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
@@ -29,6 +30,7 @@ class Backward:
 
     name: str = "backward"
     actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
@@ -42,6 +44,7 @@ class Update:
 
     name: str = "optimizer"
     actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""

@@ -15,6 +15,7 @@ class Copy:
 
     name: str = "copy"
     actor: Actor = Actor.COPY_ENGINE
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over the way from host memory to the device; none where memory is unified."""

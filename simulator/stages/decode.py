@@ -18,6 +18,7 @@ class Decode:
 
     name: str = "decode"
     actor: Actor = Actor.WORKER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine."""

@@ -15,6 +15,7 @@ class DecodeOnDevice:
 
     name: str = "decode on device"
     actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream; none where the CPU prepares."""

@@ -15,6 +15,7 @@ class Fit:
 
     name: str = "fit"
     actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds: as the model states them, or as measured with all threads at work."""

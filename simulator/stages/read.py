@@ -32,6 +32,7 @@ class Read:
 
     name: str = "read"
     actor: Actor = Actor.WORKER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Bytes and requests: what misses the page cache goes to the drives, then to the store."""

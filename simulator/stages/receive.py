@@ -14,6 +14,7 @@ class Receive:
 
     name: str = "receive"
     actor: Actor = Actor.RECEIVER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of one thread; a pinned copy also moves the batch through host memory."""

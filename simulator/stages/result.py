@@ -14,6 +14,7 @@ class Result:
 
     name: str = "result"
     actor: Actor = Actor.RESULT_ENGINE
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over the way from the device to host memory."""

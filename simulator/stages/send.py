@@ -15,6 +15,7 @@ class Send:
 
     name: str = "send"
     actor: Actor = Actor.WORKER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of serialising, and the batch's bytes from machine to machine."""

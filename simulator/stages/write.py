@@ -15,6 +15,7 @@ class Write:
 
     name: str = "write"
     actor: Actor = Actor.WORKER
+    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """The batch's bytes to the store."""

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, link, question, scenario, simulate, step_ends, store
 
+from simulator.bounds import bounds
 from simulator.engine.run import Options, solve
 from simulator.hardware.host import PcieSwitch
 from simulator.stages.base import Resource
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind
+from simulator.workload.models.custom import CustomModel
 from simulator.workload.spread import Shape, Spread
 
 
@@ -226,3 +228,21 @@ def test_step_ends_are_those_of_the_slowest_rank() -> None:
     """Steps are counted when every rank has finished them, so times never go back."""
     ends = step_ends(simulate(scenario(batch_cpu=0.3, workers=3, machine=host(gpus=4)), replay=True))
     assert all(later >= earlier for earlier, later in zip(ends, ends[1:], strict=False))
+
+
+def test_what_runs_once_a_step_counts_once_a_step() -> None:
+    """With accumulation the lower bound takes all-reduce and optimizer once for all batches."""
+    job = scenario(accumulation=8, machine=host(gpus=2, nvlink=1e9), compute=0.001, batches=80)
+    model = CustomModel(
+        name="large",
+        parameters=1e7,
+        forward_flops=1e6,
+        traffic=1e6,
+        activation=1e6,
+        input_bytes=1e3,
+        output_bytes=4.0,
+    )
+    asked = question(replace(job, jobs=(replace(job.jobs[0], model=model),)))
+    limits = bounds(asked.scenario, asked.plant, asked.demands, asked.lengths, asked.extras)
+    per_step = solve(asked, Options()).total_time / asked.lengths.total_steps
+    assert limits.lower <= per_step <= limits.upper
