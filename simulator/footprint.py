@@ -157,12 +157,8 @@ def verdict(total: Real, capacity: Real) -> Verdict:
 
 
 def sample_bytes(scenario: Scenario) -> Real:
-    """Bytes of one sample as handed over and copied [B]: as stated, else as the model takes it."""
-    job = scenario.job
-    of_model = 0.0 if job.model is None else job.model.input_bytes
-    stated = job.preprocessing.output_bytes
-    size: Real = np.where(np.asarray(stated) > 0.0, stated, of_model)[()]
-    return size
+    """Bytes of one sample as handed over and copied [B]."""
+    return scenario.job.preprocessing.output_bytes
 
 
 def batch_bytes(scenario: Scenario) -> Real:

@@ -178,11 +178,12 @@ def test_threads_have_no_memory_of_their_own(kind: LoaderKind) -> None:
     assert items["batches_in_flight"] == pytest.approx(5 * 9.6e6)
 
 
-def test_a_batch_as_the_model_takes_it() -> None:
-    """Where preprocessing does not say how large a sample is, the model does."""
-    bare = scenario(preprocessing=Preprocessing(), model=BERT_LARGE)
-    assert footprint.batch_bytes(bare) == 16 * BERT_LARGE.input_bytes
-    assert footprint.batch_bytes(scenario(preprocessing=Preprocessing())) == 0.0
+@pytest.mark.parametrize("size", [0.0, 1.0, 600e3])
+def test_a_sample_is_as_large_as_preprocessing_makes_it(size: float) -> None:
+    """However small, and whatever the model takes: nothing is put in its place."""
+    job = scenario(preprocessing=Preprocessing(output_bytes=size), model=BERT_LARGE)
+    assert footprint.sample_bytes(job) == size
+    assert footprint.batch_bytes(job) == 16 * size
 
 
 def test_a_preloaded_data_set_stays_in_memory() -> None:

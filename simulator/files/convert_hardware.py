@@ -66,7 +66,12 @@ def _host(draft: Draft) -> Host:
     hardware, host = draft.hardware, draft.machine
     bandwidth = hardware.memory_bandwidth
     said = said_in(
-        draft.document, "hardware", ram="ram", memory_bandwidth="memory_bandwidth", cpu="vcpus"
+        draft.document,
+        "hardware",
+        ram="ram",
+        memory_bandwidth="memory_bandwidth",
+        cpu="vcpus",
+        **{"cpu.smt_worth": "smt_worth", "cpu.contention": "contention"},
     )
     return replace(
         host,
@@ -92,6 +97,7 @@ def _cpu(draft: Draft) -> CpuPool:
         # The benchmark of the whole machine, so that one hardware thread keeps its speed.
         coremark=None if cpu.coremark is None else cpu.coremark * more,
         smt_worth=cpu.smt_worth if hardware.smt_worth is None else hardware.smt_worth,
+        contention=cpu.contention if hardware.contention is None else hardware.contention,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
@@ -51,10 +51,10 @@ def dataset_of(draft: Draft) -> Dataset:
     )
 
 
-def loader_of(draft: Draft) -> Loader:
+def loader_of(draft: Draft, model: Model | None) -> Loader:
     """The settings of the input pipeline, with figures for what is left out."""
-    given = draft.input
-    worker_start, worker_memory, per_batch, per_sample = _loader_figures(given)
+    given, applied = draft.input, tuple(_applied(draft, model))
+    worker_start, worker_memory, per_batch, per_sample = _loader_figures(given, applied)
     pins = _pins(draft)
     return Loader(
         kind=given.loader,
@@ -82,7 +82,7 @@ def loader_of(draft: Draft) -> Loader:
             worker_start="worker_start",
             worker_memory="worker_memory",
         )
-        | {default.field: default.source for default in _applied(given)},
+        | {default.field: default.source for default in applied},
     )
 
 
@@ -101,8 +101,10 @@ def transport_of(given: InputSection) -> Transport:
     return Transport.SHARED_MEMORY if pytorch else Transport.IN_PROCESS
 
 
-def _loader_figures(given: InputSection) -> tuple[Seconds, Bytes, Seconds, Seconds]:
-    figures = {default.key: default.value for default in _applied(given)}
+def _loader_figures(
+    given: InputSection, applied: Iterable[Default]
+) -> tuple[Seconds, Bytes, Seconds, Seconds]:
+    figures = {default.key: default.value for default in applied}
     keys = ("worker_start", "worker_memory", "receive_per_batch", "receive_per_sample")
     values = [getattr(given, key) for key in keys]
     filled = [
@@ -112,8 +114,9 @@ def _loader_figures(given: InputSection) -> tuple[Seconds, Bytes, Seconds, Secon
     return filled[0], filled[1], filled[2], filled[3]
 
 
-def _applied(given: InputSection) -> Iterator[Default]:
+def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
     """The figures that stand in for keys left out; threads need none of them."""
+    given = draft.input
     if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
         return
     if given.worker_start is None:
@@ -127,7 +130,8 @@ def _applied(given: InputSection) -> Iterator[Default]:
         yield defaults.RECEIVE_PER_BATCH
     if given.receive_per_sample is None:
         piped = transport is Transport.PIPE
-        yield defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE
+        figure = defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE
+        yield figure.for_sample(_output_bytes(draft, model)[0])
 
 
 def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
@@ -167,7 +171,7 @@ def _output_bytes(draft: Draft, model: Model | None) -> tuple[Bytes, str]:
 
 def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [data] and [input] that a prediction rests on."""
-    for default in _applied(draft.input):
+    for default in _applied(draft, model):
         yield default.note
     output, why = _output_bytes(draft, model)
     if why:

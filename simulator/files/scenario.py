@@ -126,7 +126,7 @@ def _job(draft: Draft, model: Model | None) -> Job:
     return Job(
         mode=draft.train.mode,
         dataset=dataset_of(draft),
-        loader=loader_of(draft),
+        loader=loader_of(draft, model),
         preprocessing=preprocessing_of(draft, model),
         train=train_of(draft),
         software=_software(draft, model),

@@ -63,6 +63,8 @@ class HardwareSection(FileModel):
     """What if it had this many physical cores."""
     smt_worth: FractionField | None = None
     """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes with all cores busy than with one, less 1; 0: no longer."""
     memory_bandwidth: ByteRateField | None = None
     """What if its host memory had this bandwidth."""
     storage_bandwidth: ByteRateField | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.footprint import batch_bytes, sample_bytes
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.stages.decode import core_scale
@@ -39,8 +40,8 @@ class Collate:
             Demand(
                 resource=Resource.HOST_MEMORY,
                 path=Path.MEMORY,
-                amount=batch * work.output_bytes,
+                amount=batch_bytes(scenario),
                 equation="batch_size x output_bytes",
-                inputs={"batch_size": batch, "output_bytes [B]": work.output_bytes},
+                inputs={"batch_size": batch, "output_bytes [B]": sample_bytes(scenario)},
             ),
         )

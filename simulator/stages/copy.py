@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from simulator.footprint import batch_bytes, sample_bytes
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
@@ -23,14 +25,16 @@ class Copy:
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return ()
         pinned = scenario.job.loader.pin_memory
-        link = host.host_link
+        link, size = host.host_link, batch_bytes(scenario)
+        # Nothing to copy is no copy: not even the link's latency passes.
+        latency = np.where(np.asarray(size) > 0.0, link.latency, 0.0)[()]
         return (
             Demand(
                 resource=Resource.PCIE,
                 path=Path.HOST_TO_DEVICE,
-                amount=batch_bytes(scenario),
+                amount=size,
                 ceiling=None if pinned else link.pageable,
-                latency=link.latency,
+                latency=latency,
                 equation="batch_size x bytes per sample on the device",
                 inputs={
                     "batch_size": scenario.job.train.batch_size,

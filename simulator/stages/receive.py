@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.footprint import batch_bytes
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 
@@ -33,7 +34,7 @@ class Receive:
         )
         if not loader.pin_memory:
             return (cpu,)
-        copied = batch * job.preprocessing.output_bytes
+        copied = batch_bytes(scenario)
         pinned = Demand(
             resource=Resource.HOST_MEMORY,
             path=Path.MEMORY,

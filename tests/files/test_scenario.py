@@ -18,6 +18,7 @@ from simulator.files.shipped import scenario_names
 from simulator.hardware.cluster import Role
 from simulator.precision import Precision
 from simulator.scenario import Purchase, Scenario
+from simulator.units import BYTE, parse
 from simulator.workload.dataset import Access, CachePolicy, Layout
 from simulator.workload.loader import CostBasis, LoaderKind, Straggler, Transport
 from simulator.workload.models.custom import CustomModel
@@ -179,13 +180,14 @@ def test_what_if_changes_replace_single_values() -> None:
         "hardware.gpus=4",
         "hardware.ram=64 GiB",
         "hardware.smt_worth=0.25",
+        "hardware.contention=0.1",
         "hardware.memory_bandwidth=90 GB/s",
         "hardware.pcie_bandwidth=63 GB/s",
     ).cluster.trainers
     assert group.gpus_per_host == 4
     assert group.host.gpu_count == plain.host.gpu_count
     assert group.host.ram == 64 * 2.0**30
-    assert group.host.cpu == replace(plain.host.cpu, smt_worth=0.25)
+    assert group.host.cpu == replace(plain.host.cpu, smt_worth=0.25, contention=0.1)
     assert group.host.memory_bandwidth == 9e10
     assert group.host.host_link is not None
     assert group.host.host_link.rate == 6.3e10
@@ -195,7 +197,8 @@ def test_what_if_changes_replace_single_values() -> None:
 
 def test_changed_figures_name_the_file_as_their_source() -> None:
     """`plan explain` can say who set them."""
-    host = load("hardware.ram=64 GiB").cluster.trainers.host
+    host = load("hardware.ram=64 GiB", "hardware.contention=0").cluster.trainers.host
+    assert host.sources["cpu.contention"].reference == "given: --set hardware.contention=0"
     assert host.sources["ram"].reference == "given: --set hardware.ram=64 GiB"
     data = load().job.dataset
     assert data.sources["samples"].reference == f"given: {SOUND}:8"
@@ -260,6 +263,24 @@ def test_pickled_samples_cost_more_to_receive() -> None:
     piped = load("input.transport=pipe").job.loader
     shared = load().job.loader
     assert piped.receive_per_sample > 10 * shared.receive_per_sample
+
+
+@pytest.mark.parametrize("transport", ["shared-memory", "pipe"])
+def test_receiving_a_sample_costs_by_its_size(transport: str) -> None:
+    """A sample of 400 bytes takes far less than an image, and the note says what was scaled."""
+    way = f"input.transport={transport}"
+    measured = "602.112 kB" if transport == "shared-memory" else "562.5 kB"
+    image = load(way, f"input.output_bytes_per_sample={measured}")
+    row = load(way, "input.output_bytes_per_sample=400 B")
+    ratio = 400.0 / parse(measured, BYTE)
+    assert row.job.loader.receive_per_sample == pytest.approx(
+        image.job.loader.receive_per_sample * ratio
+    )
+    assert row.job.loader.receive_per_batch == image.job.loader.receive_per_batch
+    assert notes(row)["input.receive_per_sample"].endswith(f" for {measured})")
+    empty = load(way, "input.output_bytes_per_sample=0 B").job
+    assert empty.preprocessing.output_bytes == 0.0
+    assert empty.loader.receive_per_sample == 0.0
 
 
 @pytest.mark.parametrize("kind", ["tf.data", "dali"])

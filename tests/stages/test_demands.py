@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from support.scenarios import host, link, scenario, store
 
@@ -178,10 +180,16 @@ def test_the_copy_moves_what_preprocessing_made() -> None:
     assert demand.ceiling == 4e9
 
 
-def test_without_stated_bytes_the_model_says_what_it_takes() -> None:
-    """The model's input size stands in for the loader's output size."""
-    (demand,) = Copy().demands(with_job(scenario(), model=model()), Phase.COLD)
-    assert demand.amount == pytest.approx(32 * 6e5)
+def test_nothing_to_copy_takes_no_time() -> None:
+    """Samples of no bytes: not even the link's latency passes, for one candidate or several."""
+    machine = host(pageable=4e9)
+    assert machine.host_link is not None
+    machine = replace(machine, host_link=replace(machine.host_link, latency=1e-5))
+    (demand,) = Copy().demands(with_job(scenario(machine=machine), model=model()), Phase.COLD)
+    assert (demand.amount, demand.latency) == (0.0, 0.0)
+    sizes: Any = np.array([0.0, 6e5])
+    (demand,) = Copy().demands(scenario(output_bytes=sizes, machine=machine), Phase.COLD)
+    assert np.asarray(demand.latency).tolist() == [0.0, 1e-5]
 
 
 def test_a_measured_step_is_a_third_forward() -> None:
