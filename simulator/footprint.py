@@ -21,7 +21,7 @@ from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Scenario
 from simulator.units import BYTE, Bytes, Real, parse, show
-from simulator.workload.dataset import CachePolicy
+from simulator.workload.dataset import CachePolicy, Dataset, Placement
 from simulator.workload.loader import LoaderKind
 from simulator.workload.models import Model
 from simulator.workload.train import Mode, Recompute, Train
@@ -198,8 +198,8 @@ def host_ram(scenario: Scenario) -> HostRam:
         "workers": _worker_bytes(scenario),
         **_batch_items(scenario),
     }
-    if scenario.job.dataset.cache_policy is CachePolicy.PRELOADED:
-        items["dataset"] = scenario.job.dataset.total_bytes
+    if _in_memory(scenario.job.dataset):
+        items["dataset"] = scenario.job.dataset.samples * scenario.job.stored_bytes
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
@@ -212,6 +212,11 @@ def host_ram(scenario: Scenario) -> HostRam:
         rule_of_thumb=cast("Bytes", host_memory.rule_of_thumb(of_gpus, system, application)),
         verdict=verdict(sum(items.values(), 0.0), group.host.ram),
     )
+
+
+def _in_memory(dataset: Dataset) -> bool:
+    preloaded = dataset.cache_policy is CachePolicy.PRELOADED
+    return preloaded or dataset.placement is Placement.PRELOAD
 
 
 def page_cache_bytes(scenario: Scenario) -> Real:
@@ -310,6 +315,8 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     recompute = job.train.recompute if training else Recompute.FULL
     activations = job.model.activation_bytes(job.train.batch_size, job.train.precision, recompute)
     items |= {"activations": activations, "input_batches": copies * batch_bytes(scenario)}
+    if np.any(job.preprocessing.device_memory):
+        items["preparing"] = job.preprocessing.device_memory
     return items | _overhead_items(scenario, activations)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
+from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.files.lines import KeyPath
@@ -161,9 +162,11 @@ def _pytorch_only(draft: Draft) -> Problems:
 
 def _stragglers(draft: Draft) -> Problems:
     for index, straggler in enumerate(draft.input.straggler):
-        if (straggler.worker is None) == (straggler.every is None):
-            number = "neither" if straggler.worker is None else "both"
-            message = f"needs exactly one of worker and every, and has {number}"
+        rules = (straggler.worker, straggler.every, straggler.rank)
+        given = sum(rule is not None for rule in rules)
+        if given != 1:
+            number = {0: "none", len(rules): "all"}.get(given, "two")
+            message = f"needs exactly one of worker, every and rank, and has {number}"
             path = ("input", "straggler", index)
             yield draft.document.problem(path, message, show=False)
 
@@ -208,7 +211,7 @@ def _yardstick(draft: Draft) -> Problems:
     elsewhere, host = draft.measured_on, draft.host
     if elsewhere is None or host is None:
         return
-    for machine in {elsewhere.name: elsewhere, host.name: host}.values():
+    for machine in {m.name: m for m in (elsewhere, host, draft.helper) if m}.values():
         if machine.cpu.coremark is None:
             message = f"needs a CoreMark to compare processors, and {machine.name} has none"
             hint = "measure on this machine, and leave it out"
@@ -314,7 +317,7 @@ def _measured_steps(draft: Draft) -> Problems:
 
 
 _GPUS: Final = "hardware.machine hardware.gpus train.mode model.name"
-_RANKS: Final = f"{_GPUS} hardware.count"
+_RANKS: Final = f"{_GPUS} hardware.count train.copies"
 _FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_gpus, "hardware.gpus"),
@@ -333,7 +336,7 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_slow_worker, "input.straggler input.workers"),
     (_copies, f"{_GPUS} input.pin_memory input.overlap_copies"),
     (_overlap, f"{_GPUS} input.loader input.pin_memory input.overlap_copies"),
-    (_yardstick, "input.measured_on"),
+    (_yardstick, "input.measured_on remote.machine"),
     (_global_batch, f"{_RANKS} train.global_batch_size train.batch_size train.accumulation"),
     (_precision, f"{_GPUS} train.precision"),
     (_purpose, _GPUS),
@@ -342,5 +345,6 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_figures, f"{_FIGURE_KEYS} model.name model.step_times"),
     (_recompute, "train.recompute model.name"),
     (_measured_steps, "model.step_times"),
+    *GROUP_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

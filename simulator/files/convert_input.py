@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from simulator.files import defaults
+from simulator.files.convert_groups import yardstick
 from simulator.files.convert_hardware import said_in
 from simulator.files.defaults import Default
 from simulator.files.draft import Draft
@@ -15,6 +16,7 @@ from simulator.workload.dataset import Access, CachePolicy, Dataset
 from simulator.workload.loader import (
     Loader,
     LoaderKind,
+    Preparation,
     Preprocessing,
     Straggler,
     Transport,
@@ -40,6 +42,9 @@ def dataset_of(draft: Draft) -> Dataset:
         cache_policy=data.cache or (CachePolicy.SCAN if scans else CachePolicy.RANDOM),
         read_time=data.read_time,
         readers=float(data.readers),
+        placement=data.placement,
+        window=data.window,
+        chunk_size=data.chunk_size,
         sources=said_in(
             draft.document,
             "data",
@@ -47,6 +52,8 @@ def dataset_of(draft: Draft) -> Dataset:
             bytes_per_sample="bytes_per_sample",
             shard_size="shard_size",
             read_time="read_time",
+            window="window",
+            chunk_size="chunk_size",
         ),
     )
 
@@ -65,13 +72,14 @@ def loader_of(draft: Draft, model: Model | None) -> Loader:
         persistent_workers=given.persistent_workers,
         drop_last=given.drop_last,
         overlap_copies=pins if given.overlap_copies is None else given.overlap_copies,
+        socket=given.socket,
         transport=transport_of(given),
         receive_per_batch=per_batch,
         receive_per_sample=per_sample,
         worker_start=worker_start,
         worker_memory=worker_memory,
         stragglers=tuple(
-            Straggler(factor=slow.factor, worker=slow.worker, every=slow.every)
+            Straggler(factor=slow.factor, worker=slow.worker, every=slow.every, rank=slow.rank)
             for slow in given.straggler
         ),
         sources=said_in(
@@ -136,7 +144,7 @@ def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
 
 def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
     """What the processors do to a sample, and how big it comes out."""
-    given, elsewhere = draft.input, draft.measured_on
+    given, elsewhere = draft.input, yardstick(draft)
     output, _ = _output_bytes(draft, model)
     coremark = None if elsewhere is None else elsewhere.cpu.coremark
     threads = 1.0 if elsewhere is None else elsewhere.cpu.threads
@@ -149,6 +157,10 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
         cost_spread=_spread(given.cost_spread),
         basis=given.cost_basis,
         coremark_per_vcpu=None if coremark is None else coremark / threads,
+        where=given.where,
+        device_time=given.device_time or 0.0,
+        device_memory=given.device_memory or 0.0,
+        prepared_bytes=given.prepared_bytes_per_sample or 0.0,
         sources=said_in(
             draft.document,
             "input",
@@ -157,6 +169,9 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
             collate="collate",
             per_batch="per_batch",
             output_bytes="output_bytes_per_sample",
+            device_time="device_time",
+            device_memory="device_memory",
+            prepared_bytes="prepared_bytes_per_sample",
         ),
     )
 
@@ -164,6 +179,8 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
 def _output_bytes(draft: Draft, model: Model | None) -> tuple[Bytes, str]:
     if draft.input.output_bytes_per_sample is not None:
         return draft.input.output_bytes_per_sample, ""
+    if draft.input.where is Preparation.DEVICE:
+        return draft.data.bytes_per_sample, "as on the store, for the device to decode"
     if model is not None and model.input_bytes > 0.0:
         return model.input_bytes, f"what {model.name} takes"
     return draft.data.bytes_per_sample, "as on the store"

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.document import AnyModel, Document, examine
+from simulator.files.group_sections import RemoteSection
 from simulator.files.lines import KeyPath
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import (
@@ -63,8 +64,9 @@ class Library(Protocol):
 class Draft:
     """The sections of one document; keys in `broken` hold stand-ins and mean nothing.
 
-    `host` is the machine as its profile says, `storage` the store named in the file, and
-    `measured_on` the machine that CPU times were measured on.
+    `host` is the machine as its profile says, `storage` the store named in the file, `cache` the
+    drives named to stand in front of it, and `measured_on` the machine that CPU times were
+    measured on. `helper` is the machine of the [remote] section and `helper_storage` its store.
     """
 
     document: Document
@@ -77,8 +79,12 @@ class Draft:
     software: SoftwareSection
     cost: CostSection
     memory: MemorySection
+    remote: RemoteSection | None = None
     host: Host | None = None
     storage: Storage | None = None
+    cache: Storage | None = None
+    helper: Host | None = None
+    helper_storage: Storage | None = None
     measured_on: Host | None = None
     library_model: Model | None = None
 
@@ -118,8 +124,13 @@ class Draft:
 
     @property
     def ranks(self) -> int:
-        """Processes that train, over all machines."""
-        return max(1, self.gpus) * self.hardware.count
+        """Processes that train together in one job, over all machines."""
+        return max(1, self.gpus // self.train.copies) * self.hardware.count
+
+    @property
+    def ranks_per_host(self) -> int:
+        """Processes that train on one machine, of all its jobs."""
+        return max(self.train.copies, self.gpus)
 
     @property
     def gpu(self) -> Gpu | None:
@@ -131,11 +142,17 @@ _STAND_INS: Final[dict[str, dict[str, Any]]] = {
     "hardware": {"machine": "unknown"},
     "data": {"samples": 1, "bytes_per_sample": "1 B"},
     "train": {"batch_size": 1},
+    "remote": {"machine": "unknown"},
 }
 
 
 _LEFT_OUT: Final[dict[str, Any]] = {"input": {}, "software": {}, "cost": {}, "memory": {}}
-_SECTIONS: Final = ("hardware", "data", "train", "input", "model", "software", "cost", "memory")
+_SECTIONS: Final = (
+    *("hardware", "data", "train", "input", "model", "software", "cost", "memory"),
+    "remote",
+)
+LOCAL: Final = "local"
+"""In place of a store's name: the machine's own drives."""
 
 
 def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
@@ -168,6 +185,7 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         software=section(SoftwareSection, "software"),
         cost=section(CostSection, "cost"),
         memory=section(MemorySection, "memory"),
+        remote=section(RemoteSection, "remote") if "remote" in document.data else None,
         broken=frozenset(broken),
     )
     return draft, problems
@@ -215,26 +233,30 @@ def look_up(
 
     def named(key: str) -> str | None:
         section, _, name = key.partition(".")
-        return getattr(getattr(draft, section), name) if draft.is_sound(key) else None
+        table = getattr(draft, section)
+        return getattr(table, name) if table is not None and draft.is_sound(key) else None
 
+    cache = None if named("hardware.cache") == LOCAL else named("hardware.cache")
     draft = replace(
         draft,
         host=found(profiles.host, named("hardware.machine"), "hardware", "machine"),
         storage=found(profiles.storage, named("hardware.storage"), "hardware", "storage"),
+        cache=found(profiles.storage, cache, "hardware", "cache"),
+        helper=found(profiles.host, named("remote.machine"), "remote", "machine"),
+        helper_storage=found(profiles.storage, named("remote.storage"), "remote", "storage"),
         measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
     )
-    name = None if draft.model is None else named("model.name")
-    if name is None:
-        return replace(draft, broken=frozenset(broken)), tuple(problems)
-    if name not in library.names():
+    name = named("model.name")
+    if name is not None and name not in library.names():
         path, hint = ("model", "name"), nearest_hint(name, library.names())
         problems.append(document.problem(path, "is no model of the library", hint=hint))
         broken.add(path)
-        return replace(draft, broken=frozenset(broken)), tuple(problems)
-    changes, more = _changes(draft, name, library.figures(name))
-    problems.extend(more)
-    model = found(lambda known: library.load(known, **changes), name, "model", "name")
-    return replace(draft, library_model=model, broken=frozenset(broken)), tuple(problems)
+    elif name is not None:
+        changes, more = _changes(draft, name, library.figures(name))
+        problems.extend(more)
+        model = found(lambda known: library.load(known, **changes), name, "model", "name")
+        draft = replace(draft, library_model=model)
+    return replace(draft, broken=frozenset(broken)), tuple(problems)
 
 
 def _changes(

@@ -9,6 +9,7 @@ from typing import BinaryIO, TextIO
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
+from simulator.files.convert_groups import cluster_of, group_notes, remote_of
 from simulator.files.convert_hardware import group_of
 from simulator.files.convert_input import (
     dataset_of,
@@ -30,7 +31,6 @@ from simulator.files.gather import STANDARD_INPUT, gather
 from simulator.files.models import load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
 from simulator.files.software import efficiency, factors
-from simulator.hardware.cluster import Cluster
 from simulator.precision import Precision
 from simulator.scenario import CostPlan, Job, Memory, Scenario
 from simulator.workload.models import Model
@@ -106,13 +106,14 @@ def to_scenario(draft: Draft, default_name: str) -> Scenario:
     return Scenario(
         name=_text(document, "name") or default_name,
         title=_text(document, "title"),
-        cluster=Cluster(groups=(group_of(draft),)),
+        cluster=cluster_of(draft, group_of(draft)),
         jobs=(_job(draft, model),),
         cost=CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning),
         notes=(
             *precision_notes(draft),
             *training_notes(draft, model),
             *input_notes(draft, model),
+            *group_notes(draft),
         ),
     )
 
@@ -137,6 +138,8 @@ def _job(draft: Draft, model: Model | None) -> Job:
             application=memory.application,
             page_cache=memory.page_cache,
         ),
+        remote=remote_of(draft),
+        copies=draft.train.copies,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.files.document import FileModel
+from simulator.files.group_sections import HelpersField, RemoteSection
 from simulator.files.quantity import (
     ByteField,
     ByteOrZeroField,
@@ -31,8 +32,8 @@ from simulator.files.quantity import (
 )
 from simulator.precision import Precision
 from simulator.scenario import Purchase
-from simulator.workload.dataset import Access, CachePolicy, Layout
-from simulator.workload.loader import CostBasis, LoaderKind, Transport
+from simulator.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.workload.loader import CostBasis, LoaderKind, Preparation, Transport
 from simulator.workload.spread import Shape
 from simulator.workload.train import Mode, Optimizer, Recompute
 
@@ -55,6 +56,8 @@ class HardwareSection(FileModel):
     """Accelerators used on each machine; all of them by default."""
     storage: TextField | None = None
     """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
+    cache: TextField | None = None
+    """Drives in front of the store that keep what was read once: local, or a store's profile."""
     ram: ByteField | None = None
     """What if the machine had this much RAM."""
     vcpus: NumberField | None = None
@@ -109,10 +112,16 @@ class DataSection(FileModel):
     """Measured time for one reader to fetch one sample; stands in for the store's own rate."""
     readers: CountField = 1
     """Requests that one worker keeps open."""
+    placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
+    """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
+    window: ByteField | None = None
+    """Part of each sample that is needed, such as a crop; all of it by default."""
+    chunk_size: ByteField | None = None
+    """Samples are read in whole chunks of this size; the window's by default."""
 
 
 class StragglerTable(FileModel):
-    """Some batches, or one worker, that take longer."""
+    """Some batches, one worker, or the workers of one rank, that take longer."""
 
     factor: NumberField
     """How many times as long."""
@@ -120,6 +129,8 @@ class StragglerTable(FileModel):
     """Index of the slow worker within a rank, from 0."""
     every: CountField | None = None
     """Every batch whose number is a multiple of this is slow, beginning with batch 0."""
+    rank: CountOrZeroField | None = None
+    """Index of the process on its machine all of whose workers are slow, from 0."""
 
 
 class InputSection(FileModel):
@@ -128,9 +139,9 @@ class InputSection(FileModel):
     loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
     """Whose rules the pipeline follows."""
     workers: WorkersField = 0
-    """Worker processes (pytorch) or threads (tf.data, dali) of each process that trains."""
+    """Worker processes (pytorch), threads (tf.data, dali) or actors of each training process."""
     prefetch: PrefetchField | None = None
-    """Batches ahead: per worker (pytorch), or in all; 2 by default."""
+    """Batches ahead: per worker (pytorch), or in all (the queue, for actors); 2 by default."""
     pin_memory: bool | None = None
     """Whether batches go through page-locked memory; false by default, true for dali."""
     in_order: bool = True
@@ -169,6 +180,16 @@ class InputSection(FileModel):
     """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
     measured_on: TextField | None = None
     """Profile of the machine the CPU times were measured on; this machine by default."""
+    where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU
+    """Where samples are decoded and augmented: cpu, device, or beforehand (once, and stored)."""
+    device_time: TimeField | None = None
+    """Time the device takes to prepare one sample; required where it does."""
+    device_memory: ByteOrZeroField | None = None
+    """Device memory that preparing takes."""
+    prepared_bytes_per_sample: ByteField | None = None
+    """Bytes of a sample as prepared beforehand and stored; required where it is."""
+    socket: CountOrZeroField | None = None
+    """Socket in whose memory batches lie; by default that of each device."""
 
 
 class StepTimeTable(FileModel):
@@ -220,7 +241,10 @@ class TrainSection(FileModel):
     batch_size: BatchField
     """Samples each data-parallel rank takes per forward pass."""
     mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
-    """What the job does."""
+    """What the job does: train; infer and rollout (a policy that acts) only run the forward pass;
+    prepare reads, works and writes output_bytes_per_sample, without a model."""
+    copies: HelpersField = 1
+    """Equal, independent jobs side by side; each has an equal part of the accelerators."""
     global_batch_size: CountField | None = None
     """A check: batch_size x accumulation x ranks."""
     accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] = 1
@@ -311,3 +335,5 @@ class ScenarioFile(FileModel):
     """How the bill is counted."""
     memory: MemorySection | None = None
     """What host RAM holds beside the job itself."""
+    remote: RemoteSection | None = None
+    """Machines that only make batches; none by default."""

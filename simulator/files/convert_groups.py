@@ -1,0 +1,135 @@
+"""Where data lies and who helps: placement, drives as a cache, and the [remote] section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from simulator.files import defaults
+from simulator.files.check_groups import cache_drives
+from simulator.files.draft import Draft
+from simulator.hardware.cluster import Cluster, Group, Role
+from simulator.hardware.host import Host
+from simulator.hardware.storage import Scope, Storage
+from simulator.provenance import Assumption
+from simulator.workload.dataset import CachePolicy, Placement
+from simulator.workload.loader import LoaderKind, Remote
+
+_QUEUE = 2
+
+
+def cluster_of(draft: Draft, trainers: Group) -> Cluster:
+    """The machines that train, with data placed as the file says, and those that help."""
+    placed = _placed(draft, trainers)
+    if draft.remote is None or draft.helper is None:
+        return Cluster(groups=(placed,))
+    helpers = Group(
+        name=draft.remote.name,
+        role=Role.PREPROCESS,
+        host=draft.helper,
+        storage=_helper_store(draft, trainers.storage),
+        count=draft.remote.count,
+        price=draft.remote.price,
+    )
+    return Cluster(groups=(placed, helpers))
+
+
+def _placed(draft: Draft, group: Group) -> Group:
+    store, own = group.storage, group.host.local_storage
+    match draft.data.placement:
+        case Placement.STAGE if own is not None:
+            return replace(group, storage=own, origin=store)
+        case Placement.PRELOAD:
+            return replace(group, origin=store)
+    return replace(group, cache=cache_drives(draft))
+
+
+def _helper_store(draft: Draft, trainers: Storage) -> Storage:
+    """What the helpers read: as named, what the trainers share, or their own drives."""
+    if draft.helper_storage is not None:
+        return draft.helper_storage
+    own = None if draft.helper is None else draft.helper.local_storage
+    return own if trainers.scope is Scope.LOCAL and own is not None else trainers
+
+
+def remote_of(draft: Draft) -> Remote | None:
+    """The workers on the helpers' machines."""
+    given, helper = draft.remote, draft.helper
+    if given is None or helper is None:
+        return None
+    return Remote(
+        group=given.name,
+        workers=_workers(draft, helper),
+        shares_batches=_shares(draft),
+        queue=given.queue or _QUEUE,
+        send_per_batch=given.send_per_batch,
+        send_per_sample=given.send_per_sample,
+    )
+
+
+def _workers(draft: Draft, helper: Host) -> int:
+    stated = None if draft.remote is None else draft.remote.workers
+    return max(1, int(helper.cpu.threads)) if stated is None else stated
+
+
+def _shares(draft: Draft) -> bool:
+    stated = None if draft.remote is None else draft.remote.shares_batches
+    return draft.input.loader is LoaderKind.TF_DATA if stated is None else stated
+
+
+def yardstick(draft: Draft) -> Host | None:
+    """The machine that CPU times are scaled from, to others by CoreMark a vCPU.
+
+    As stated; with helpers of another make, the machine that trains.
+    """
+    if draft.measured_on is not None or draft.helper is None or draft.host is None:
+        return draft.measured_on
+    comparable = draft.host.cpu.coremark is not None and draft.helper.cpu.coremark is not None
+    return draft.host if comparable else None
+
+
+def group_notes(draft: Draft) -> Iterator[Assumption]:
+    """The defaults of [remote] and of placement that a prediction rests on."""
+    given, helper = draft.remote, draft.helper
+    if given is None or helper is None:
+        return
+    if given.workers is None:
+        what = f"workers on each {helper.name}, one a vCPU (remote.workers not given)"
+        yield _note(what, str(_workers(draft, helper)))
+    if given.queue is None:
+        what = "finished batches that wait for each process that trains (remote.queue not given)"
+        yield _note(what, str(_QUEUE))
+    if given.shares_batches is None:
+        what = "remote workers make a batch (remote.shares_batches not given)"
+        yield _note(what, "together" if _shares(draft) else "each alone")
+    if given.storage is None:
+        yield _note("store of the remote machines (remote.storage not given)", _whose(draft))
+    if draft.measured_on is None:
+        yield _speed(draft, helper)
+
+
+def _whose(draft: Draft) -> str:
+    shared = draft.storage is not None and draft.storage.scope is not Scope.LOCAL
+    if shared:
+        return "that of the trainers"
+    if draft.data.cache is CachePolicy.PRELOADED:
+        return "none is read: the data is in their memory"
+    return "their own drives, where the data lies too"
+
+
+def _speed(draft: Draft, helper: Host) -> Assumption:
+    what = f"speed of a vCPU of {helper.name} beside one that trains (input.measured_on not given)"
+    if yardstick(draft) is None or draft.host is None:
+        return _note(what, "the same, as a CoreMark is missing")
+    return _note(what, f"as their CoreMark, {_ratio(draft.host, helper):.3f}")
+
+
+def _ratio(host: Host, helper: Host) -> float:
+    here, there = host.cpu, helper.cpu
+    if here.coremark is None or there.coremark is None:
+        return 1.0
+    return (there.coremark / there.threads) / (here.coremark / here.threads)
+
+
+def _note(what: str, value: str) -> Assumption:
+    return Assumption(what=what, value=value, source=defaults.OWN_CHOICE)
