@@ -209,9 +209,11 @@ def _overlap(draft: Draft) -> Problems:
 
 def _yardstick(draft: Draft) -> Problems:
     elsewhere, host = draft.measured_on, draft.host
+    stated = draft.remote is not None and draft.remote.speed is not None
+    helper = None if stated else draft.helper
     if elsewhere is None or host is None:
         return
-    for machine in {m.name: m for m in (elsewhere, host, draft.helper) if m}.values():
+    for machine in {m.name: m for m in (elsewhere, host, helper) if m}.values():
         if machine.cpu.coremark is None:
             message = f"needs a CoreMark to compare processors, and {machine.name} has none"
             hint = "measure on this machine, and leave it out"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from simulator.files import defaults
 from simulator.files.check_groups import cache_drives
+from simulator.files.convert_hardware import said_in
 from simulator.files.draft import Draft
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.host import Host
@@ -26,12 +27,29 @@ def cluster_of(draft: Draft, trainers: Group) -> Cluster:
     helpers = Group(
         name=draft.remote.name,
         role=Role.PREPROCESS,
-        host=draft.helper,
+        host=_at_speed(draft, draft.helper),
         storage=_helper_store(draft, trainers.storage),
         count=draft.remote.count,
         price=draft.remote.price,
     )
     return Cluster(groups=(placed, helpers))
+
+
+def _at_speed(draft: Draft, helper: Host) -> Host:
+    """The helpers' machine, with the yardstick of its processors moved to the speed stated."""
+    speed = None if draft.remote is None else draft.remote.speed
+    if speed is None:
+        return helper
+    coremark = speed * _reference(draft) * helper.cpu.threads
+    said = said_in(draft.document, "remote", **{"cpu.coremark": "speed"})
+    cpu = replace(helper.cpu, coremark=coremark)
+    return replace(helper, cpu=cpu, sources={**helper.sources, **said})
+
+
+def _reference(draft: Draft) -> float:
+    """CoreMark of a vCPU that trains; 1 where it is not known, so that all else is its multiple."""
+    pool = None if draft.host is None else draft.host.cpu
+    return 1.0 if pool is None or pool.coremark is None else pool.coremark / pool.threads
 
 
 def _placed(draft: Draft, group: Group) -> Group:
@@ -77,15 +95,23 @@ def _shares(draft: Draft) -> bool:
     return draft.input.loader is LoaderKind.TF_DATA if stated is None else stated
 
 
-def yardstick(draft: Draft) -> Host | None:
-    """The machine that CPU times are scaled from, to others by CoreMark a vCPU.
+def yardstick(draft: Draft) -> float | None:
+    """CoreMark of a vCPU that CPU times are scaled from, to other machines by theirs.
 
-    As stated; with helpers of another make, the machine that trains.
+    That of the machine they were measured on; with helpers of another make, of one that trains.
     """
-    if draft.measured_on is not None or draft.helper is None or draft.host is None:
-        return draft.measured_on
-    comparable = draft.host.cpu.coremark is not None and draft.helper.cpu.coremark is not None
-    return draft.host if comparable else None
+    elsewhere = draft.measured_on
+    if elsewhere is not None:
+        known = elsewhere.cpu.coremark
+        return None if known is None else known / elsewhere.cpu.threads
+    return _reference(draft) if _are_comparable(draft) else None
+
+
+def _are_comparable(draft: Draft) -> bool:
+    if draft.remote is None or draft.helper is None or draft.host is None:
+        return False
+    marks = (draft.host.cpu.coremark, draft.helper.cpu.coremark)
+    return draft.remote.speed is not None or None not in marks
 
 
 def group_notes(draft: Draft) -> Iterator[Assumption]:
@@ -104,7 +130,7 @@ def group_notes(draft: Draft) -> Iterator[Assumption]:
         yield _note(what, "together" if _shares(draft) else "each alone")
     if given.storage is None:
         yield _note("store of the remote machines (remote.storage not given)", _whose(draft))
-    if draft.measured_on is None:
+    if draft.measured_on is None and given.speed is None:
         yield _speed(draft, helper)
 
 
@@ -119,7 +145,7 @@ def _whose(draft: Draft) -> str:
 
 def _speed(draft: Draft, helper: Host) -> Assumption:
     what = f"speed of a vCPU of {helper.name} beside one that trains (input.measured_on not given)"
-    if yardstick(draft) is None or draft.host is None:
+    if draft.host is None or not _are_comparable(draft):
         return _note(what, "the same, as a CoreMark is missing")
     return _note(what, f"as their CoreMark, {_ratio(draft.host, helper):.3f}")
 

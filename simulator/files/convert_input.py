@@ -144,10 +144,8 @@ def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
 
 def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
     """What the processors do to a sample, and how big it comes out."""
-    given, elsewhere = draft.input, yardstick(draft)
+    given = draft.input
     output, _ = _output_bytes(draft, model)
-    coremark = None if elsewhere is None else elsewhere.cpu.coremark
-    threads = 1.0 if elsewhere is None else elsewhere.cpu.threads
     return Preprocessing(
         decode=given.decode,
         augment=given.augment,
@@ -156,7 +154,7 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
         output_bytes=output,
         cost_spread=_spread(given.cost_spread),
         basis=given.cost_basis,
-        coremark_per_vcpu=None if coremark is None else coremark / threads,
+        coremark_per_vcpu=yardstick(draft),
         where=given.where,
         device_time=given.device_time or 0.0,
         device_memory=given.device_memory or 0.0,

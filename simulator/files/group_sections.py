@@ -8,6 +8,7 @@ from simulator.files.document import FileModel
 from simulator.files.quantity import (
     CountField,
     Number,
+    NumberField,
     PriceOrZeroField,
     TextField,
     TimeOrZeroField,
@@ -34,6 +35,8 @@ class RemoteSection(FileModel):
     """Whether all workers of a machine make each batch together; true by default for tf.data."""
     queue: CountField | None = None
     """Finished batches that may wait for each process that trains; 2 by default."""
+    speed: NumberField | None = None
+    """Speed of one of their vCPUs beside one that trains, such as 1.2; as their CoreMarks say."""
     send_per_batch: TimeOrZeroField = 0.0
     """CPU time of a remote worker to serialise and send a batch."""
     send_per_sample: TimeOrZeroField = 0.0
