@@ -83,7 +83,13 @@ def test_commands_that_are_named_exist(readme: Path, root: Path) -> None:
 
 def test_links_lead_somewhere(root: Path) -> None:
     """Relative links of the documents point at files that exist."""
-    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/model.md"):
+    for name in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "docs/model.md",
+        "docs/published-cases.md",
+    ):
         document = root / name
         links = re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8"))
         missing = [link for link in links if not (document.parent / link).exists()]

@@ -1,0 +1,123 @@
+"""The tables of published results, in the README and docs/published-cases.md, are what we compute.
+
+``pytest --update-golden`` writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from support import published, published_loaders
+
+MISSION = (
+    *("A1", "A4", "A8", "A13", "A16", "A17", "A18"),
+    *(f"B{i}" for i in range(1, 9)),
+    *(f"C{i}" for i in range(1, 10)),
+    *("D1", "D6"),
+)
+TABLE = re.compile(
+    r"(<!-- table: (?P<name>[a-z ]+?)(?: \(.*?\))? -->\n).*?(<!-- end of table -->\n)", re.DOTALL
+)
+HEAD = ("case", "what", "published", "ours", "error")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    lines = [list(head), ["---"] * len(list(head)), *(list(row) for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines).replace("| --- ", "|---")
+
+
+def arithmetic() -> str:
+    """Cases that are arithmetic, or a simulation that must come to the same."""
+    return table(HEAD, (row.cells for row in published.arithmetic()))
+
+
+def measured() -> str:
+    """Runs that somebody measured."""
+    head = ("scenario", *HEAD[1:])
+    return table(head, (row.cells for row in published.measured()))
+
+
+def loader() -> str:
+    """The DataLoader cases."""
+    head = ("case", "reference [ms]", "torch [ms]", "ours [ms]", "to reference", "to torch")
+    return table(head, (case.cells for case in published_loaders.loader_cases()))
+
+
+def cache() -> str:
+    """The points of the page cache."""
+    head = ("reads answered by the page cache", "measured", "ours", "difference")
+    return table(head, (point.cells for point in published_loaders.cache_points()))
+
+
+def decoders() -> str:
+    """The imread benchmark."""
+    rows = [held.cells for held in published_loaders.decoders()]
+    total = ("**all**", f"**{published_loaders.decoder_error():.2%}**", "")
+    return table(("machine", "mean error", "worst row"), [*rows, total])
+
+
+def summary() -> str:
+    """What the README shows of it all."""
+    rows = [row.cells for row in (*published.arithmetic(), *published.measured()) if row.short]
+    return table(HEAD, [*rows, *published_loaders.summary()])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "arithmetic": arithmetic,
+    "measured runs": measured,
+    "loader": loader,
+    "page cache": cache,
+    "decoders": decoders,
+    "summary": summary,
+}
+HOMES = {
+    "README.md": ["summary"],
+    "docs/published-cases.md": ["arithmetic", "measured runs", "loader", "page cache", "decoders"],
+}
+
+
+@pytest.mark.parametrize("document", HOMES)
+def test_tables_are_what_is_computed(
+    document: str, root: Path, request: pytest.FixtureRequest
+) -> None:
+    """Every figure in the tables is the one that the code gives now."""
+    path = root / document
+    text = path.read_text(encoding="utf-8")
+    assert [found["name"] for found in TABLE.finditer(text)] == HOMES[document]
+    real = TABLE.sub(lambda found: found[1] + TABLES[found["name"]]() + found[3], text)
+    if request.config.getoption("--update-golden"):
+        path.write_text(real, encoding="utf-8")
+        return
+    assert text == real
+
+
+def test_every_case_of_one_group_is_there() -> None:
+    """All cases that need one group of machines have a row."""
+    cases = {name for row in published.arithmetic() for name in row.case.split(", ")}
+    assert cases == set(MISSION)
+
+
+def test_arithmetic_is_exact() -> None:
+    """All of it reads as published, but for one figure where we keep the maker's."""
+    off = [row.what for row in published.arithmetic() if row.error != "exact"]
+    assert off == ["GB/s of unified memory of an M1 Max (the maker says 400)"]
+
+
+def test_required_errors_are_kept() -> None:
+    """Loader cases within 1%, page cache within 2 points, decoders within 5% and 6.5% on each."""
+    for case in published_loaders.loader_cases():
+        assert case.ours == pytest.approx(case.reference, rel=0.01), case.name
+    for point in published_loaders.cache_points():
+        assert abs(point.points) <= 2.0, point.what
+    assert published_loaders.decoder_error() <= 0.05
+    assert max(held.error for held in published_loaders.decoders()) <= 0.065
+
+
+def test_errors_of_the_sources_are_listed(root: Path) -> None:
+    """Each of the twelve errors we know of has its line in the document."""
+    text = (root / "docs" / "published-cases.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (E\d+) \|", text, re.MULTILINE) == [f"E{i}" for i in range(1, 13)]
