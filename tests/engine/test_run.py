@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from support.scenarios import host, link, question, scenario, simulate, step_ends, store
@@ -19,7 +20,9 @@ from simulator.workload.spread import Shape, Spread
 
 def test_without_workers_a_synchronous_loop_takes_the_plain_sum() -> None:
     """Loading and computing alternate when the program waits for the device each step."""
-    timing = simulate(scenario(read_time=0.342 / 32, batch_cpu=0.038, compute=0.055, cache=CachePolicy.NONE))
+    timing = simulate(
+        scenario(read_time=0.342 / 32, batch_cpu=0.038, compute=0.055, cache=CachePolicy.NONE)
+    )
     assert timing.step_time.mean == pytest.approx(0.435, rel=1e-9)
     assert timing.split.data_stall == pytest.approx(0.38, rel=1e-9)
     assert timing.accelerator_utilization == pytest.approx(0.055 / 0.435, rel=1e-9)
@@ -226,8 +229,10 @@ def test_most_steps_ends_a_run_that_never_repeats() -> None:
 
 def test_step_ends_are_those_of_the_slowest_rank() -> None:
     """Steps are counted when every rank has finished them, so times never go back."""
-    ends = step_ends(simulate(scenario(batch_cpu=0.3, workers=3, machine=host(gpus=4)), replay=True))
-    assert all(later >= earlier for earlier, later in zip(ends, ends[1:], strict=False))
+    ends = step_ends(
+        simulate(scenario(batch_cpu=0.3, workers=3, machine=host(gpus=4)), replay=True)
+    )
+    assert all(later >= earlier for earlier, later in pairwise(ends))
 
 
 def test_what_runs_once_a_step_counts_once_a_step() -> None:

@@ -95,7 +95,9 @@ def test_the_split_adds_up_and_nothing_is_negative(job: Scenario) -> None:
 @given(scenarios())
 def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:
     """Stopping at the steady state changes the time of an epoch by less than 2%."""
-    assert simulate(job).total_time == pytest.approx(simulate(job, replay=True).total_time, rel=0.02)
+    assert simulate(job).total_time == pytest.approx(
+        simulate(job, replay=True).total_time, rel=0.02
+    )
 
 
 @FEW
@@ -111,9 +113,9 @@ def test_a_faster_store_is_never_slower(job: Scenario, times: float) -> None:
         read_latency=slow.read_latency / times,
     )
     better = replace(job, cluster=replace(job.cluster, groups=(replace(group, storage=fast),)))
-    assert simulate(better, replay=True).total_time <= simulate(
-        job, replay=True
-    ).total_time * (1 + 1e-9)
+    assert simulate(better, replay=True).total_time <= simulate(job, replay=True).total_time * (
+        1 + 1e-9
+    )
 
 
 @FEW
@@ -124,9 +126,9 @@ def test_a_faster_device_is_never_slower(job: Scenario, times: float) -> None:
     assert only.step_times is not None
     quick = replace(only.step_times, seconds=tuple(s / times for s in only.step_times.seconds))
     better = replace(job, jobs=(replace(only, step_times=quick),))
-    assert simulate(better, replay=True).total_time <= simulate(
-        job, replay=True
-    ).total_time * (1 + 1e-9)
+    assert simulate(better, replay=True).total_time <= simulate(job, replay=True).total_time * (
+        1 + 1e-9
+    )
 
 
 @FEW

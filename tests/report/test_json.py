@@ -16,8 +16,8 @@ from simulator.results import Prediction
 from simulator.stages.base import Resource
 
 KEYS = """
-    schema version scenario seed step_time_s first_step_s epoch_time_s total_time_s break_even_epochs
-    throughput_samples_per_s step_split_s communication_s accelerator_utilization
+    schema version scenario seed step_time_s first_step_s epoch_time_s total_time_s
+    break_even_epochs throughput_samples_per_s step_split_s communication_s accelerator_utilization
     utilization bottleneck next_bottleneck vcpus_needed_per_gpu vcpus_short
     host_ram_bytes gpu_memory_bytes fits cost bound_s interval assumptions warnings
 """

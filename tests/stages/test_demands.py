@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
@@ -52,9 +53,7 @@ def model(parameters: float = 25e6) -> CustomModel:
 
 def test_every_stage_file_stands_in_a_pipeline() -> None:
     """A stage that no tuple holds would never run."""
-    import pathlib
-
-    folder = pathlib.Path(pipelines.__file__).parent
+    folder = FilePath(pipelines.__file__).parent
     files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base"}
     tuples = (
         *pipelines.TRAINING,

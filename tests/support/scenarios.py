@@ -29,7 +29,7 @@ SOURCE = Source(reference="made up for a test", date="2026-11-21")
 BATCH = 32
 
 
-def gpu(memory: float = 16e9, unified: bool = False) -> Gpu:
+def gpu(memory: float = 16e9, *, unified: bool = False) -> Gpu:
     """A device that nothing is asked of but its name."""
     return Gpu(
         name="gpu/test",
