@@ -9,6 +9,7 @@ from simulator.files import defaults
 from simulator.files.check_groups import cache_drives
 from simulator.files.convert_hardware import said_in
 from simulator.files.draft import Draft
+from simulator.files.group_sections import RemoteSection
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope, Storage
@@ -27,7 +28,7 @@ def cluster_of(draft: Draft, trainers: Group) -> Cluster:
     helpers = Group(
         name=draft.remote.name,
         role=Role.PREPROCESS,
-        host=_at_speed(draft, draft.helper),
+        host=_changed(draft, draft.remote, draft.helper),
         storage=_helper_store(draft, trainers.storage),
         count=draft.remote.count,
         price=draft.remote.price,
@@ -35,15 +36,21 @@ def cluster_of(draft: Draft, trainers: Group) -> Cluster:
     return Cluster(groups=(placed, helpers))
 
 
-def _at_speed(draft: Draft, helper: Host) -> Host:
-    """The helpers' machine, with the yardstick of its processors moved to the speed stated."""
-    speed = None if draft.remote is None else draft.remote.speed
-    if speed is None:
-        return helper
-    coremark = speed * _reference(draft) * helper.cpu.threads
-    said = said_in(draft.document, "remote", **{"cpu.coremark": "speed"})
-    cpu = replace(helper.cpu, coremark=coremark)
-    return replace(helper, cpu=cpu, sources={**helper.sources, **said})
+def _changed(draft: Draft, given: RemoteSection, helper: Host) -> Host:
+    """The helpers' machine, with its processors as the file changes them."""
+    cpu = helper.cpu
+    changed = replace(
+        cpu,
+        # A speed is stated beside a vCPU that trains, which moves the yardstick of this machine.
+        coremark=cpu.coremark
+        if given.speed is None
+        else given.speed * _reference(draft) * cpu.threads,
+        smt_worth=cpu.smt_worth if given.smt_worth is None else given.smt_worth,
+        contention=cpu.contention if given.contention is None else given.contention,
+    )
+    keys = {"cpu.coremark": "speed", "cpu.smt_worth": "smt_worth", "cpu.contention": "contention"}
+    said = said_in(draft.document, "remote", **keys)
+    return replace(helper, cpu=changed, sources={**helper.sources, **said})
 
 
 def _reference(draft: Draft) -> float:

@@ -7,8 +7,10 @@ from typing import Annotated
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     CountField,
+    FractionField,
     Number,
     NumberField,
+    NumberOrZeroField,
     PriceOrZeroField,
     TextField,
     TimeOrZeroField,
@@ -37,6 +39,10 @@ class RemoteSection(FileModel):
     """Finished batches that may wait for each process that trains; 2 by default."""
     speed: NumberField | None = None
     """Speed of one of their vCPUs beside one that trains, such as 1.2; as their CoreMarks say."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes there with all cores busy than with one, less 1."""
     send_per_batch: TimeOrZeroField = 0.0
     """CPU time of a remote worker to serialise and send a batch."""
     send_per_sample: TimeOrZeroField = 0.0
