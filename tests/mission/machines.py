@@ -1,0 +1,120 @@
+"""Machines of the published cases, from the catalogue, and what is common to the jobs on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+from simulator.files.catalogue import Catalogue
+from simulator.hardware.cluster import Cluster, Group, Role
+from simulator.hardware.host import Host
+from simulator.hardware.storage import Storage
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.scenario import Job, Scenario
+from simulator.workload.dataset import CachePolicy, Dataset
+from simulator.workload.loader import Loader, Preprocessing
+from simulator.workload.models import StepTimes
+from simulator.workload.software import Software
+from simulator.workload.train import Mode, Train
+
+BLOG = Source(
+    reference="Improve price performance of your model training using Amazon SageMaker "
+    "heterogeneous clusters, AWS Machine Learning Blog",
+    date="2022",
+)
+"""Where the rows on groups of machines come from."""
+
+DATA = "data"
+"""What the group that only makes batches is called."""
+
+
+@cache
+def catalogue() -> Catalogue:
+    """The profiles of the checkout, each read once."""
+    return Catalogue.default()
+
+
+def managed(name: str) -> Host:
+    """A machine at the managed service's price of 2022-10."""
+    return catalogue().host(f"instance/aws-managed/{name}")
+
+
+def rented(name: str) -> Host:
+    """A machine of the same cloud at its plain price."""
+    return catalogue().host(f"instance/aws/{name}")
+
+
+def per_vcpu(host: Host) -> float:
+    """CoreMark of one hardware thread with all of them busy [/s]."""
+    assert host.cpu.coremark is not None
+    return host.cpu.coremark / host.cpu.threads
+
+
+def alike(host: Host) -> Host:
+    """The machine with hardware threads that all count the same, alone or together.
+
+    Sources that only count vCPUs mean this: no core is shared and none is faster.
+    """
+    return replace(host, cpu=replace(host.cpu, smt_worth=1.0, contention=0.0, coremark=None))
+
+
+def trainers(host: Host, *, count: int = 1, gpus: int | None = None, **more: object) -> Group:
+    """Machines that train, on all of their accelerators."""
+    return Group(
+        name="train",
+        role=Role.TRAIN,
+        host=host,
+        count=count,
+        gpus_per_host=host.gpu_count if gpus is None else gpus,
+        **{"storage": store(), **more},  # type: ignore[arg-type]  # Group's own
+    )
+
+
+def makers(host: Host, count: int = 1) -> Group:
+    """Machines that only make batches."""
+    return Group(name=DATA, role=Role.PREPROCESS, host=host, storage=store(), count=count)
+
+
+def store(name: str = "s3") -> Storage:
+    """A store of the catalogue."""
+    return catalogue().storage(name)
+
+
+def in_memory(samples: float, size: float) -> Dataset:
+    """Data that is in memory from the start, so that no store matters."""
+    return Dataset(
+        name="in memory",
+        samples=samples,
+        bytes_per_sample=size,
+        cache_policy=CachePolicy.PRELOADED,
+    )
+
+
+def job(  # noqa: PLR0913 - what a row states
+    *,
+    dataset: Dataset,
+    batch: float,
+    step: float | None = None,
+    loader: Loader | None = None,
+    work: Preprocessing | None = None,
+    mode: Mode = Mode.TRAIN,
+    train: dict[str, object] | None = None,
+    **more: object,
+) -> Job:
+    """A job whose device time `step` [s] for `batch` samples is as a source measured it."""
+    times = StepTimes(batch_sizes=(batch,), seconds=(step,), source=BLOG) if step else None
+    settings = {"software": Software(), "step_times": times, **more}
+    return Job(
+        mode=mode,
+        dataset=dataset,
+        loader=loader or Loader(),
+        preprocessing=work or Preprocessing(),
+        train=Train(batch_size=batch, **{"precision": Precision.FP32, **(train or {})}),  # type: ignore[arg-type]  # Train's own
+        **settings,  # type: ignore[arg-type]  # Job's own
+    )
+
+
+def scenario(name: str, work: Job, *groups: Group) -> Scenario:
+    """A job on groups of machines."""
+    return Scenario(name=name, cluster=Cluster(groups=groups), jobs=(work,))
