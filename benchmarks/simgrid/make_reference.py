@@ -124,6 +124,9 @@ def link_cases() -> list[Case]:
         dumbbell(0.02),
         incast(),
         leaf_spine(),
+        reads_and_all_reduce(readers=2),
+        reads_and_all_reduce(readers=1),
+        batches_and_ring(),
         random_mesh(7, rate_limits=False),
         random_mesh(8, rate_limits=True),
         random_mesh(9, rate_limits=True),
@@ -177,6 +180,33 @@ def leaf_spine() -> Case:
                 spine = ("up0", "up1") if a // 3 != b // 3 else ()
                 flows.append(Flow(3e8 + 1e7 * (6 * a + b), (f"nic{a}", *spine, f"nic{b}")))
     return Case("leaf and spine, all to all", units, flows)
+
+
+def reads_and_all_reduce(readers: int) -> Case:
+    """Return one step of two machines of two devices that read samples and reduce over one card.
+
+    Each device reads 100 MB and then sends 50 MB to the other machine: after 40 ms of compute and
+    100 MB over a link of 235 GB/s within the machine. `readers` machines read, others have what
+    they need.
+    """
+    units = {f"{way}{m}": 3.125e9 for m in range(2) for way in ("in", "out")} | {"store": 1e11}
+    ready = 0.04 + 1e8 / 235e9
+    reads = [Flow(1e8, ("store", f"in{m}")) for m in range(readers) for _ in range(2)]
+    ring = [Flow(5e7, (f"out{m}", f"in{1 - m}"), start=ready) for m in range(2) for _ in range(2)]
+    who = "one reads" if readers == 1 else "both read"
+    return Case(f"reads and all-reduce on one card, {who}", units, reads + ring)
+
+
+def batches_and_ring() -> Case:
+    """Return copies to four devices and the ring between them over the same two switches."""
+    units = {f"{way}{g}": 1.6e10 for g in range(4) for way in ("down", "up")}
+    units |= {f"switch-{way}{s}": 1.6e10 for s in range(2) for way in ("down", "up")}
+    copies = [Flow(3.2e8, (f"down{g}", f"switch-down{g // 2}")) for g in range(4)]
+    ring = []
+    for g, peer in ((0, 1), (1, 2), (2, 3), (3, 0)):
+        above = () if g // 2 == peer // 2 else (f"switch-up{g // 2}", f"switch-down{peer // 2}")
+        ring.append(Flow(3e8, (f"up{g}", *above, f"down{peer}"), start=0.01))
+    return Case("PCIe tree, batches and ring", units, copies + ring)
 
 
 def random_mesh(seed: int, *, rate_limits: bool) -> Case:
