@@ -19,9 +19,9 @@ import numpy as np
 from simulator.equations import host_memory, memory
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
-from simulator.scenario import Scenario
+from simulator.scenario import Job, Scenario
 from simulator.units import BYTE, Bytes, Real, parse, show
-from simulator.workload.dataset import CachePolicy, Dataset, Placement
+from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
 from simulator.workload.models import Model
 from simulator.workload.train import Mode, Recompute, Train
@@ -198,7 +198,7 @@ def host_ram(scenario: Scenario) -> HostRam:
         "workers": _worker_bytes(scenario),
         **_batch_items(scenario),
     }
-    if _in_memory(scenario.job.dataset):
+    if _in_memory(scenario.job):
         items["dataset"] = scenario.job.dataset.samples * scenario.job.stored_bytes
     gpu = group.host.gpu
     of_gpus = 0.0
@@ -214,9 +214,11 @@ def host_ram(scenario: Scenario) -> HostRam:
     )
 
 
-def _in_memory(dataset: Dataset) -> bool:
-    preloaded = dataset.cache_policy is CachePolicy.PRELOADED
-    return preloaded or dataset.placement is Placement.PRELOAD
+def _in_memory(job: Job) -> bool:
+    """Whether all samples lie in RAM; those that actors make exist one batch at a time."""
+    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
+    read = job.loader.kind is not LoaderKind.ACTORS
+    return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 
 def page_cache_bytes(scenario: Scenario) -> Real:

@@ -30,7 +30,6 @@ _PREFETCH = 2
 def dataset_of(draft: Draft) -> Dataset:
     """The samples on the store."""
     data = draft.data
-    scans = data.access is Access.SEQUENTIAL
     return Dataset(
         name=data.name or "data",
         samples=float(data.samples),
@@ -39,7 +38,7 @@ def dataset_of(draft: Draft) -> Dataset:
         layout=data.layout,
         access=data.access,
         shard_size=data.shard_size,
-        cache_policy=data.cache or (CachePolicy.SCAN if scans else CachePolicy.RANDOM),
+        cache_policy=data.cache or _cache_policy(draft),
         read_time=data.read_time,
         readers=float(data.readers),
         placement=data.placement,
@@ -56,6 +55,14 @@ def dataset_of(draft: Draft) -> Dataset:
             chunk_size="chunk_size",
         ),
     )
+
+
+def _cache_policy(draft: Draft) -> CachePolicy:
+    """What stays in memory unless the file says; nothing is read of what actors make."""
+    if draft.input.loader is LoaderKind.ACTORS:
+        return CachePolicy.PRELOADED
+    scans = draft.data.access is Access.SEQUENTIAL
+    return CachePolicy.SCAN if scans else CachePolicy.RANDOM
 
 
 def loader_of(draft: Draft, model: Model | None) -> Loader:
@@ -195,7 +202,10 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
             value=show(output, BYTE),
             source=defaults.OWN_CHOICE,
         )
-    if draft.data.cache is None and draft.data.access is Access.SEQUENTIAL:
+    if draft.data.cache is None and draft.input.loader is LoaderKind.ACTORS:
+        what = "bytes that actors read from the store (data.cache not given)"
+        yield Assumption(what=what, value="none", source=defaults.OWN_CHOICE)
+    elif draft.data.cache is None and draft.data.access is Access.SEQUENTIAL:
         yield Assumption(
             what="what stays in the page cache under front-to-back reads (data.cache not given)",
             value=CachePolicy.SCAN.value,
