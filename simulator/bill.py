@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from simulator.device_time import device_time
 from simulator.equations import cost as equations
-from simulator.equations.cpu import vcpus_short, vcpus_to_feed
+from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.hardware.cluster import Group
-from simulator.plant import Plant
+from simulator.plant import Plant, Site
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
 from simulator.stages.base import Path, StageDemands
@@ -118,11 +118,34 @@ def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
         return None
     pool = plant.host.cpu
     core_seconds = sum(
-        float(demand.amount)
+        float(demand.amount) * stage.times * speed
         for stage in stages
+        for speed in (_speed_of(plant, stage, stages),)
         for demand in stage.demands
-        if demand.path is Path.CORES and not stage.group
+        if demand.path is Path.CORES
     )
-    per_thread = pool.capacity / pool.threads
-    per_gpu = float(vcpus_to_feed(core_seconds / per_thread, compute.total))
-    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(pool.threads, per_gpu, gpus)))
+    per_gpu = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
+    there = sum(_own_vcpus(plant, site) for site in plant.sites)
+    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, gpus)))
+
+
+def _speed_of(plant: Plant, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
+    """Core-seconds of the trainers' machine for one of where the stage runs.
+
+    0 for what is done elsewhere in place of the same work here: it would count twice.
+    """
+    if not stage.group:
+        return 1.0
+    if any(other.stage == stage.stage and not other.group for other in stages):
+        return 0.0
+    site = plant.sites[plant.sites_of(stage.group)[0]]
+    return _own_vcpus(plant, site) / site.host.cpu.threads
+
+
+def _own_vcpus(plant: Plant, site: Site) -> float:
+    """A site's vCPUs in vCPUs of the trainers' machine, by CoreMark where both are known."""
+    own, pool = plant.host.cpu, site.host.cpu
+    if own.coremark is None or pool.coremark is None:
+        return pool.threads
+    ratio = speed_ratio(pool.coremark / pool.threads, own.coremark / own.threads)
+    return float(pool.threads * ratio)

@@ -17,7 +17,7 @@ from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import Actor, Phase, StageDemands
+from simulator.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.units import Real
 
 
@@ -60,13 +60,13 @@ def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
     That of the busiest unit. Where groups make batches side by side, together they make no more
     than the sum of what each could make alone.
     """
-    groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
+    groups = {stage.group for stage in stages if stage.actor in MAKERS}
     if len(groups) <= 1:
         return _longest(unit_loads(plant, stages))
-    using = _longest(unit_loads(plant, [s for s in stages if s.actor is not Actor.WORKER]))
+    using = _longest(unit_loads(plant, [s for s in stages if s.actor not in MAKERS]))
     rate: Real = 0.0
     for group in groups:
-        own = [s for s in stages if s.actor is Actor.WORKER and s.group == group]
+        own = [s for s in stages if s.actor in MAKERS and s.group == group]
         rate = rate + 1.0 / np.maximum(_longest(unit_loads(plant, own)), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
     return least
@@ -93,7 +93,7 @@ def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands
             for rank in range(plant.ranks):
                 once = alone(plant, demand, Place(rank=rank, site=site))
                 taken = taken + (once + again * demand.latency) * stage.times
-        if stage.actor is Actor.WORKER:
+        if stage.actor in MAKERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:
             used = used + taken

@@ -17,6 +17,7 @@ from typing import Final, cast
 import numpy as np
 
 from simulator.equations import host_memory, memory
+from simulator.errors import NotModelled
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
@@ -312,14 +313,28 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     training = job.mode is Mode.TRAIN
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
     items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
-    # a forward pass holds one layer at a time; keeping every layer's input as well is the
-    # nearest figure a model gives, and an upper bound
-    recompute = job.train.recompute if training else Recompute.FULL
-    activations = job.model.activation_bytes(job.train.batch_size, job.train.precision, recompute)
+    train = job.train
+    activations = (
+        job.model.activation_bytes(train.batch_size, train.precision, train.recompute)
+        if training
+        else _forward_activations(job.model, train)
+    )
     items |= {"activations": activations, "input_batches": copies * batch_bytes(scenario)}
     if np.any(job.preprocessing.device_memory):
         items["preparing"] = job.preprocessing.device_memory
     return items | _overhead_items(scenario, activations)
+
+
+def _forward_activations(model: Model, train: Train) -> Real:
+    """Bytes of a forward pass that keeps nothing [B]: an upper bound.
+
+    It holds one layer at a time; keeping every layer's input as well is the nearest figure a
+    model gives, and keeping everything where it cannot leave anything out.
+    """
+    try:
+        return model.activation_bytes(train.batch_size, train.precision, Recompute.FULL)
+    except NotModelled:
+        return model.activation_bytes(train.batch_size, train.precision, Recompute.NONE)
 
 
 def _weight_items(model: Model, train: Train) -> dict[str, Real]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from simulator.plant import CPU, Place, Plant
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Resource, StageDemands
+from simulator.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
 from simulator.units import Real, Seconds
 from simulator.workload.loader import Straggler
 
@@ -95,10 +95,10 @@ def pressures(
     def raise_to(resource: str, seconds: Real) -> None:
         found[resource] = max(found.get(resource, 0.0), float(seconds))
 
-    making = [stage for stage in stages if stage.actor is Actor.WORKER]
+    making = [stage for stage in stages if stage.actor in MAKERS]
     groups = sorted({stage.group for stage in making})
     shares = _shares(scenario, plant, making, groups)
-    others = [stage for stage in stages if stage.actor is not Actor.WORKER]
+    others = [stage for stage in stages if stage.actor not in MAKERS]
     for group in ("", *(g for g in groups if g)):
         own = [stage for stage in making if stage.group == group]
         rest = others if group == "" else []
@@ -108,8 +108,10 @@ def pressures(
             loads[unit] = loads.get(unit, 0.0) + share * load
         for unit, load in loads.items():
             raise_to(resource_name(plant, unit), load)
-        for cycle in _cycles(scenario, plant, [*own, *rest], group):
-            _charge(cycle, group, share if group else 1.0, raise_to)
+        for cycle in _making_cycles(scenario, plant, own, group):
+            _charge(cycle, group, share, raise_to)
+    for cycle in _using_cycles(scenario, plant, stages):
+        _charge(cycle, "", 1.0, raise_to)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     per_step = scenario.job.train.accumulation
     return {resource: seconds * per_step for resource, seconds in ordered}
@@ -134,9 +136,8 @@ def _shares(
     for group in groups:
         own = [stage for stage in making if stage.group == group]
         least = max((float(load) for load in unit_loads(plant, own).values()), default=0.0)
-        serial = max(
-            (float(sum(c.values())) for c in _cycles(scenario, plant, own, group)), default=0.0
-        )
+        cycles = _making_cycles(scenario, plant, own, group)
+        serial = max((float(sum(cycle.values())) for cycle in cycles), default=0.0)
         speeds[group] = 1.0 / max(least, serial, TINY)
     total = sum(speeds.values())
     return {group: speed / total for group, speed in speeds.items()}
@@ -154,19 +155,32 @@ def resource_name(plant: Plant, unit: str) -> str:
     return unit
 
 
-def _cycles(
+def _making_cycles(
     scenario: Scenario, plant: Plant, stages: Sequence[StageDemands], group: str
 ) -> list[dict[Resource, Real]]:
+    """Times between two batches of a rank that the group's workers, all together, need."""
     makers = maker_count(scenario, plant, group)
     slow = 1.0 if group else mean_slowness(scenario)
     working = actor_times(plant, stages, Actor.WORKER, group)
-    making = {resource: time * slow for resource, time in working.items()}
-    receiving = actor_times(plant, stages, Actor.RECEIVER, group)
-    copying = actor_times(plant, stages, Actor.COPY_ENGINE, group)
-    if makers:
-        shared = {resource: time / makers for resource, time in making.items()}
-        return [shared, receiving, copying]
-    return [{r: making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}]
+    return (
+        [{resource: time * slow / makers for resource, time in working.items()}] if makers else []
+    )
+
+
+def _using_cycles(
+    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
+) -> list[dict[Resource, Real]]:
+    """Times between two batches of a rank that its receiver and its copy engine need.
+
+    Without workers the thread that receives also makes the batches.
+    """
+    receiving = actor_times(plant, stages, Actor.RECEIVER)
+    copying = actor_times(plant, stages, Actor.COPY_ENGINE)
+    if maker_count(scenario, plant, "") or scenario.job.remote is not None:
+        return [receiving, copying]
+    slow, making = mean_slowness(scenario), actor_times(plant, stages, Actor.WORKER)
+    inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
+    return [inline, copying]
 
 
 def maker_count(scenario: Scenario, plant: Plant, group: str) -> int:

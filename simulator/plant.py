@@ -152,7 +152,7 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     if group.cache is not None:
         own = max(1, group.host.drive_count)
         yield site.prefix + CACHE, Resource.STORAGE, group.cache.read_rate * own
-    if store.scope is Scope.NETWORK and network is not None:
+    if store.scope is Scope.VOLUME and network is not None:
         if network.storage_cap is not None:
             yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
         if network.storage_operations_cap is not None:
@@ -234,9 +234,8 @@ def _wire(plant: Plant, site: Site, direction: str) -> Way:
     flow = "up" if direction == NETWORK_IN else "down"
     if site.group.storage.scope is Scope.LOCAL:
         return (*_tree(plant, site, "drives", flow), *_present(plant, site.prefix + MEMORY))
-    names = [direction, MEMORY]
-    if site.group.storage.scope is Scope.NETWORK:
-        names.insert(1, STORAGE_NETWORK)
+    own = plant.has(site.prefix + STORAGE_NETWORK)
+    names = (STORAGE_NETWORK if own else direction, MEMORY)
     wires = _present(plant, *(site.prefix + name for name in names))
     return (*wires, *_tree(plant, site, "nics", flow))
 

@@ -109,9 +109,8 @@ def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
     rates = [float(origin.read_rate)]
     network = group.host.network
     if origin.scope is not Scope.LOCAL and network is not None:
-        rates.append(float(network.bandwidth))
-    if origin.scope is Scope.NETWORK and network is not None and network.storage_cap is not None:
-        rates.append(float(network.storage_cap))
+        own = network.storage_cap if origin.scope is Scope.VOLUME else None
+        rates.append(float(own or network.bandwidth))
     if job.dataset.placement is Placement.STAGE:
         written = group.storage.write_bandwidth or group.storage.read_rate
         rates.append(float(written) * drives_used(group))

@@ -146,6 +146,7 @@ def _make_rank(
         supply,
         maker.make,
         partial(_receive, receiving, supply),
+        send=None if job.remote is None else maker.send,
         receiver_thread=job.loader.pin_memory,
     )
     rules = Rules(
@@ -182,10 +183,14 @@ def _make_maker(
         ]
         for place in set(places)
     }
+    sending = {
+        place: [task for task, _, _ in site.tasks(Actor.SENDER, place)] for place in set(places)
+    }
     return _Maker(
         env=site.machine.env,
         rank=index,
         tasks=[work[place] for place in places],
+        sending=[sending[place] for place in places],
         supply=recorder.supply,
         note=recorder.note if site.plan.trace else None,
     )
@@ -215,6 +220,7 @@ class _Maker:
     env: Environment
     rank: int
     tasks: Sequence[Sequence[tuple[Task, str, Draws]]]
+    sending: Sequence[Sequence[Task]]
     supply: Supply
     note: Note | None
 
@@ -228,6 +234,13 @@ class _Maker:
             yield task(scale * drawn[draws])
             if self.note is not None and self.env.now > started:
                 self.note(f"rank {self.rank} worker {worker}", name, started, batch)
+
+    def send(self, worker: int, batch: int) -> Steps:
+        started = self.env.now
+        for task in self.sending[worker]:
+            yield task(self.supply.share(batch))
+        if self.note is not None and self.env.now > started:
+            self.note(f"rank {self.rank} worker {worker} sender", "send", started, batch)
 
 
 def _receive(tasks: Sequence[Task], supply: Supply, batch: int) -> Steps:

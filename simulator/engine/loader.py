@@ -78,6 +78,8 @@ class RankLoader:
         Steps a worker goes through for a batch: ``make(worker, batch)``.
     receive : callable
         Steps of taking a finished batch over: ``receive(batch)``.
+    send : callable or None
+        Steps of sending a batch that a worker has made elsewhere, while the worker goes on.
     receiver_thread : bool
         A thread of its own receives (pinning does); else the trainer's thread.
     """
@@ -90,6 +92,7 @@ class RankLoader:
         make: Callable[[int, int], Steps],
         receive: Callable[[int], Steps],
         *,
+        send: Callable[[int, int], Steps] | None = None,
         receiver_thread: bool,
     ) -> None:
         self._env = env
@@ -97,6 +100,7 @@ class RankLoader:
         self._supply = supply
         self._make = make
         self._receive = receive
+        self._send = send
         shared: Mailbox[int] = Mailbox(env)
         one_for_all = team.assignment is Assignment.SHARED_QUEUE
         self._queues = [shared if one_for_all else Mailbox(env) for _ in range(team.makers)]
@@ -163,7 +167,14 @@ class RankLoader:
         while True:
             batch = yield from self._queues[worker].get()
             yield from self._make(worker, batch)
-            self._finished.put((batch, worker))
+            if self._send is None:
+                self._finished.put((batch, worker))
+            else:
+                self._env.process(self._deliver(worker, batch, self._send))
+
+    def _deliver(self, worker: int, batch: int, send: Callable[[int, int], Steps]) -> Steps:
+        yield from send(worker, batch)
+        self._finished.put((batch, worker))
 
     def _issue(self) -> None:
         if not self._supply.has(self.issued):

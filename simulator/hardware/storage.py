@@ -11,9 +11,14 @@ from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds, UsdPerByt
 
 
 class Scope(StrEnum):
-    """How a store is reached: over PCIe, over the network, or by object requests."""
+    """How a store is reached.
+
+    ``local``: over PCIe; ``volume``: a provider's block volume over the machine's own storage
+    network; ``network``: a file system over the network; ``object``: by requests over it.
+    """
 
     LOCAL = "local"
+    VOLUME = "volume"
     NETWORK = "network"
     OBJECT = "object"
 

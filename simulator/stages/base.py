@@ -50,12 +50,17 @@ class Actor(StrEnum):
     """Who carries a stage out; each actor does its demands one after another."""
 
     WORKER = "worker"
+    SENDER = "sender"
     RECEIVER = "receiver"
     COPY_ENGINE = "copy engine"
     RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"
     COMMUNICATION_STREAM = "communication stream"
     WRITER = "writer"
+
+
+MAKERS = frozenset({Actor.WORKER, Actor.SENDER})
+"""Actors that make batches and hand them over; groups of machines may share their work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

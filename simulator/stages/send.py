@@ -11,10 +11,10 @@ from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A remote worker serialises the batch and sends it over the network."""
+    """A sender beside the workers serialises a finished batch and sends it over the network."""
 
     name: str = "send"
-    actor: Actor = Actor.WORKER
+    actor: Actor = Actor.SENDER
     once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
