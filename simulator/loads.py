@@ -206,3 +206,23 @@ def _slowness(straggler: Straggler) -> float:
     if straggler.every is None:
         return straggler.factor
     return 1.0 + (straggler.factor - 1.0) / straggler.every
+
+
+ALTERNATES = 0.1
+"""Share of a batch's time from which on a resource matters to who waits for whom."""
+
+
+def alternates(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> bool:
+    """Whether workers go back and forth between a shared store and the cores.
+
+    Equal batches would then keep all workers in step for ever: they read together and compute
+    together, and each resource idles while the other is used. Real batches differ, so real
+    workers drift apart.
+    """
+    groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
+    for group in groups:
+        times = actor_times(plant, stages, Actor.WORKER, group)
+        batch = float(sum(times.values()))
+        if sum(float(time) > ALTERNATES * batch for time in times.values()) > 1:
+            return True
+    return False

@@ -178,7 +178,7 @@ class Recorder:
         if not over and (steps % CHECK_EVERY or steps < self._in_flight):
             return
         if self._random:
-            self._steady = known_well(self._durations, self._in_flight)
+            self._steady = known_well(self._durations, self._in_flight, self._burst)
         else:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             self._steady = find_period(self._durations, waiting)

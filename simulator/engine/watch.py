@@ -25,7 +25,8 @@ REPEATS = 3
 LEAST_WINDOW = 24
 CHECK_EVERY = 8
 BATCHES = 16
-PRECISION = 0.005
+LEAST_BATCH = 4
+PRECISION = 0.01
 """Relative half-width of the mean step at which a random run may end."""
 
 STUDENT_T = 2.131
@@ -83,11 +84,15 @@ def _repeats(
     )
 
 
-def batch_means(durations: Sequence[float]) -> float:
-    """95% half-width of the mean step time from 16 batch means [s]."""
-    size = len(durations) // BATCHES
+def batch_means(durations: Sequence[float], burst: int = 1) -> float:
+    """95% half-width of the mean step time from 16 batch means [s].
+
+    A batch holds whole bursts. With too few steps for 16 batches: half the range of what was
+    seen, which claims nothing.
+    """
+    size = whole_bursts(len(durations) // BATCHES, burst) if len(durations) >= BATCHES else 0
     if size == 0:
-        return math.inf
+        return (max(durations) - min(durations)) / 2.0
     used = durations[-size * BATCHES :]
     means = [fmean(used[i * size : (i + 1) * size]) for i in range(BATCHES)]
     return STUDENT_T * stdev(means) / math.sqrt(BATCHES)
@@ -98,13 +103,13 @@ def warm_up(steps: int, in_flight: int) -> int:
     return min(2 * in_flight + 2, steps // 3)
 
 
-def known_well(durations: Sequence[float], in_flight: int) -> Steady | None:
+def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady | None:
     """A steady window if the mean of a random run is known to `PRECISION`."""
     first = warm_up(len(durations), in_flight)
     kept = durations[first:]
-    if len(kept) < BATCHES * 4:
+    if len(kept) < BATCHES * max(LEAST_BATCH, burst):
         return None
-    half_width = batch_means(kept)
+    half_width = batch_means(kept, burst)
     if half_width > PRECISION * fmean(kept):
         return None
     return Steady(period=1, window=len(kept), half_width=half_width)

@@ -31,6 +31,7 @@ from simulator.files.gather import STANDARD_INPUT, gather
 from simulator.files.models import load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
 from simulator.files.software import efficiency, factors
+from simulator.files.spread import with_assumed_spread
 from simulator.precision import Precision
 from simulator.scenario import CostPlan, Job, Memory, Scenario
 from simulator.workload.models import Model
@@ -92,7 +93,8 @@ def load_scenario(
     if problems:
         ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
-    return to_scenario(draft, _default_name(name_or_path))
+    given = draft.data.size_spread is not None or draft.input.cost_spread is not None
+    return with_assumed_spread(to_scenario(draft, _default_name(name_or_path)), given=given)
 
 
 def _default_name(name_or_path: str) -> str:
