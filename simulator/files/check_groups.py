@@ -38,7 +38,8 @@ def _staged_size(draft: Draft) -> Problems:
 
 
 def _stored_size(draft: Draft) -> Problems:
-    if draft.hardware.storage is None:
+    made, in_memory = draft.input.loader is LoaderKind.ACTORS, CachePolicy.PRELOADED
+    if draft.hardware.storage is None and not made and draft.data.cache is not in_memory:
         yield from _too_much(draft, ("data", "samples"))
 
 
@@ -269,7 +270,7 @@ _HELPER: Final = "remote.machine remote.storage hardware.machine hardware.storag
 GROUP_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_staging, f"{_MACHINE} hardware.storage data.placement"),
     (_staged_size, f"{_SIZE} data.placement"),
-    (_stored_size, _SIZE),
+    (_stored_size, f"{_SIZE} input.loader data.cache"),
     (_placement, "data.placement data.cache"),
     (_window, "data.window data.chunk_size data.bytes_per_sample"),
     (_window_alone, "data.window data.read_time"),
