@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from simulator import footprint
+from simulator.bill import machine_price
 from simulator.device_time import device_time
 from simulator.footprint import HostRam, MemoryFit, Verdict
+from simulator.hardware.host import Host
+from simulator.hardware.storage import Scope
+from simulator.plant import drives_used
 from simulator.provenance import Assumption, Source
 from simulator.results import Timing
 from simulator.scenario import Scenario
@@ -28,6 +32,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *scenario.notes,
         *_machine(scenario),
         *_compute(scenario),
+        *_processors(scenario),
         *_software(scenario),
         *footprint.assumptions(scenario),
     )
@@ -74,11 +79,53 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
         found += _figure(f"rate of {link.name}", link.rate, BYTE_PER_SECOND, link.sources, key)
     if gpu is not None:
         found += _figure(f"memory of {gpu.name}", gpu.memory, BYTE, gpu.sources, "memory")
-    if host.price is not None and scenario.cost.price is None:
-        price = show(host.price.on_demand, USD_PER_SECOND)
-        found.append(
-            Assumption(what=f"price of {host.name}", value=price, source=host.price.source)
-        )
+    found += _figure(
+        f"memory bandwidth of {host.name}",
+        host.memory_bandwidth,
+        BYTE_PER_SECOND,
+        host.sources,
+        "memory_bandwidth",
+    )
+    return (*found, *_layout(host), *_prices(scenario))
+
+
+def _layout(host: Host) -> tuple[Assumption, ...]:
+    """What hangs where, and what the drives are, where a profile only assumes it."""
+    named = (("switches", "PCIe switches"), ("local_storage", "drives inside"))
+    found = []
+    for key, what in named:
+        source = host.sources.get(key) or host.sources.get(f"{key}.0")
+        if source is not None and not source.verified:
+            found.append(Assumption(what=f"{what} of {host.name}", value="assumed", source=source))
+    return tuple(found)
+
+
+def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
+    found = []
+    for group in scenario.cluster.groups:
+        price, known = machine_price(scenario, group), group.host.price
+        if price is not None and known is not None and group.price is None:
+            if scenario.cost.price is not None and group is scenario.cluster.trainers:
+                continue
+            what = f"{scenario.cost.purchase} price of {group.host.name}"
+            value = show(price, USD_PER_SECOND)
+            found.append(Assumption(what=what, value=value, source=known.source))
+    return tuple(found)
+
+
+def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What busy threads are worth beside each other, on every machine whose cores work."""
+    found = []
+    for group in scenario.cluster.groups:
+        pool, sources = group.host.cpu, group.host.sources
+        for key, what, value in (
+            ("cpu.smt_worth", "worth of a second thread on a busy core", pool.smt_worth),
+            ("cpu.contention", "slow-down of busy cores by one another", pool.contention),
+        ):
+            source = sources.get(key)
+            if source is not None:
+                what_where = f"{what}, {group.host.name}"
+                found.append(Assumption(what=what_where, value=f"{value:g}", source=source))
     return tuple(found)
 
 
@@ -96,7 +143,10 @@ def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
-    software = scenario.job.software
+    """Factors of the software, where the device's time is computed and not measured."""
+    time, software = device_time(scenario), scenario.job.software
+    if time is None or time.measured:
+        return ()
     return tuple(
         Assumption(what=f"speed factor: {f.name}", value=f"{f.value:g}", source=f.source)
         for f in software.factors
@@ -118,6 +168,7 @@ def warnings(
             f"the mean step is known to {show(timing.half_width, SECOND)} only (95%) after "
             f"{timing.simulated_steps} simulated steps"
         )
+    found += _drives(scenario)
     unverified = [a.what for a in assumptions(scenario) if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")
@@ -125,3 +176,15 @@ def warnings(
     if price is not None and price.source.date == "undated" and scenario.cost.price is None:
         found.append("the price is undated")
     return tuple(found)
+
+
+def _drives(scenario: Scenario) -> list[str]:
+    """Say so where the data do not fit the drives they are said to lie on."""
+    group, job = scenario.cluster.trainers, scenario.job
+    if group.storage.capacity is None or group.storage.scope is not Scope.LOCAL:
+        return []
+    there = group.storage.capacity * drives_used(group)
+    needed = job.dataset.samples * job.stored_bytes
+    if needed <= there:
+        return []
+    return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]

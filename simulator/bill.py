@@ -12,7 +12,7 @@ from simulator.plant import Plant, Site
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
 from simulator.stages.base import Path, StageDemands
-from simulator.units import Usd, UsdPerSecond
+from simulator.units import PerSecond, Usd, UsdPerSecond
 from simulator.workload.loader import Preparation
 
 
@@ -44,7 +44,7 @@ def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
     return Cost(
         per_second=price,
         per_step=float(equations.cost_per_step(price, step)),
-        samples_per_usd=float(equations.samples_per_usd(timing.throughput, price)),
+        samples_per_usd=_per_usd(timing.throughput, price),
         to_train=float(
             equations.cost_to_train(price, timing.total_time, scenario.cost.provisioning)
         )
@@ -52,6 +52,11 @@ def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
         time_to_train=timing.total_time,
         energy_per_step=energy,
     )
+
+
+def _per_usd(throughput: PerSecond, price: UsdPerSecond) -> float | None:
+    """Samples per dollar; None where machines cost nothing."""
+    return float(equations.samples_per_usd(throughput, price)) if price > 0.0 else None
 
 
 def machines_price(scenario: Scenario) -> UsdPerSecond | None:
@@ -101,7 +106,7 @@ def _energy(scenario: Scenario, timing: Timing) -> float | None:
     gpu = group.host.gpu
     if gpu is None or gpu.power is None or timing.accelerator_utilization is None:
         return None
-    used = group.gpus_per_host * gpu.power
+    used = group.count * group.gpus_per_host * gpu.power
     return float(
         equations.energy_per_step(0.0, used, timing.accelerator_utilization, timing.step_time.mean)
     )
@@ -125,8 +130,9 @@ def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
         if demand.path is Path.CORES
     )
     per_gpu = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
-    there = sum(_own_vcpus(plant, site) for site in plant.sites)
-    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, gpus)))
+    machines = scenario.cluster.trainers.count
+    there = machines * pool.threads + sum(_own_vcpus(plant, site) for site in plant.sites[1:])
+    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, machines * gpus)))
 
 
 def _speed_of(plant: Plant, stage: StageDemands, stages: Sequence[StageDemands]) -> float:

@@ -40,7 +40,7 @@ def bounds(
     cold, warm = demands[Phase.COLD], demands[Phase.WARM]
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     batches = lengths.batches - 1.0 + lengths.last_share
-    beside = extras.once + extras.per_epoch * lengths.epochs
+    beside = extras.once
     busiest = first * fastest_batch(plant, cold) + later * fastest_batch(plant, warm)
     slow = slowest(scenario)
     one_by_one = first * serial_batch(plant, scenario, cold) + later * serial_batch(

@@ -18,7 +18,7 @@ from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.models import Model, Operator, StepTimes
-from simulator.workload.train import Mode
+from simulator.workload.train import Mode, Recompute
 
 UNSTATED = Source(reference="the accelerator's profile", date="undated")
 
@@ -30,7 +30,8 @@ BACKWARD_SHARE = 2.0 / 3.0
 class DeviceTime:
     """Busy time of the compute stream for one batch, and what it rests on.
 
-    `equation` and `inputs` name the function and its arguments for `plan explain`.
+    `equation` and `inputs` name the function and its arguments for `plan explain`; `measured`
+    says that the time was measured, not computed.
     """
 
     forward: Seconds | Real
@@ -39,6 +40,7 @@ class DeviceTime:
     equation: str
     inputs: dict[str, Real]
     source: Source
+    measured: bool = False
 
     @property
     def total(self) -> Real:
@@ -96,6 +98,7 @@ def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
         equation="roofline.interpolated_step_time",
         inputs={"batch_size": job.train.batch_size, "measured points": len(measured.seconds)},
         source=measured.source,
+        measured=True,
     )
 
 
@@ -110,9 +113,12 @@ def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> Devi
     )
     operators = model.operators(train.batch_size, _runs_as(gpu, train.precision))
     training = job.mode is Mode.TRAIN
+    forward = sum((rates.forward(op) for op in operators), 0.0)
+    again = forward if train.recompute is Recompute.FULL else 0.0
+    backward = again + sum((rates.backward(op) for op in operators), 0.0)
     return DeviceTime(
-        forward=sum((rates.forward(op) for op in operators), 0.0),
-        backward=sum((rates.backward(op) for op in operators), 0.0) if training else 0.0,
+        forward=forward,
+        backward=backward if training else 0.0 * backward,
         optimizer=optimizer_traffic(job, model) / rates.memory if training else 0.0,
         equation="roofline.roofline_time",
         inputs={
@@ -121,7 +127,18 @@ def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> Devi
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
         },
-        source=gpu.sources.get(f"peak.{train.precision}", UNSTATED),
+        source=_of_rates(scenario, gpu, train.precision),
+    )
+
+
+def _of_rates(scenario: Scenario, gpu: Gpu, precision: Precision) -> Source:
+    """Where the rates of a roofline come from: the datasheet, and the share of it in training."""
+    peak = gpu.sources.get(f"peak.{_runs_as(gpu, precision)}", UNSTATED)
+    share = scenario.job.software.efficiency.source
+    return Source(
+        reference=f"{peak.reference}; shares of the datasheet: {share.reference}",
+        date=share.date,
+        verified=peak.verified and share.verified,
     )
 
 

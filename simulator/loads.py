@@ -58,8 +58,7 @@ def alone(plant: Plant, demand: Demand, place: Place) -> Real:
     if demand.path is Path.COMPUTE:
         return demand.amount
     if demand.path is Path.CORES:
-        cores: Real = np.minimum(demand.threads, plant.sites[place.site].host.cpu.capacity)
-        return demand.amount / cores
+        return demand.amount / plant.sites[place.site].host.cpu.capacity_for(demand.threads)
     rate: Real = np.inf if demand.ceiling is None else demand.ceiling
     for unit, use in plant.way(demand, place):
         rate = np.minimum(rate, plant.units[unit].capacity / use)

@@ -18,6 +18,7 @@ from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import over_peer_link
 from simulator.stages.base import Demand, Path, Resource
+from simulator.stages.read import drives_of
 from simulator.units import Real
 
 Way = tuple[tuple[str, Real], ...]
@@ -162,10 +163,8 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
 
 
 def drives_used(group: Group) -> int:
-    """Drives that share the reads: all alike inside the machine, else the one store."""
-    inside = group.host.local_storage
-    own = inside is not None and inside.name == group.storage.name
-    return max(1, group.host.drive_count) if own else 1
+    """Drives that share the reads of a group's store."""
+    return drives_of(group, group.storage)
 
 
 def clients(group: Group) -> int:

@@ -69,6 +69,7 @@ def predict(
         scenario=scenario, plant=plant, demands=demands, lengths=length, extras=beside
     )
     timing = solve(question, options)
+    last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = host_ram(scenario), memory_fit(scenario)
     return Prediction(
         scenario=scenario,
@@ -81,10 +82,11 @@ def predict(
         cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
         cost=bill(scenario, timing, length.total_steps),
         bounds=bounds(scenario, plant, demands, length, beside),
-        demands=demands[Phase.WARM if length.epochs > 1.0 else Phase.COLD],
+        demands=demands[last],
         break_even_epochs=_break_even(question, timing, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
-        cache_hit_ratio=float(hit_ratio(scenario, Phase.WARM)),
+        cache_hit_ratio=float(hit_ratio(scenario, last)),
+        interval=_interval(timing),
         assumptions=assumptions(scenario),
         warnings=warnings(scenario, timing, ram, memory),
     )
@@ -115,3 +117,15 @@ def streaming(scenario: Scenario) -> Scenario:
     )
     cluster = replace(scenario.cluster, groups=groups)
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
+
+
+P90 = 1.2816 / 1.96
+"""10% and 90% quantiles of a normal distribution over its 95% half-width."""
+
+
+def _interval(timing: Timing) -> dict[str, dict[str, float]]:
+    """How well a random run knows its mean step; nothing for a deterministic one."""
+    if timing.half_width <= 0.0:
+        return {}
+    mean, reach = timing.step_time.mean, P90 * timing.half_width
+    return {"step_time_s.mean": {"p10": mean - reach, "p50": mean, "p90": mean + reach}}

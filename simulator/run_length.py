@@ -38,6 +38,11 @@ class Lengths:
         return (self.batches - 1.0 + self.last_share) / self.accumulation
 
     @property
+    def fullest(self) -> float:
+        """Size of the fullest batch as a share of a full one: less only if there is just one."""
+        return self.last_share if self.batches == 1 else 1.0
+
+    @property
     def total_steps(self) -> int:
         """Steps of the whole run."""
         return max(1, round(self.steps * self.epochs))
@@ -45,11 +50,10 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What is composed beside the epochs [s]: once a run, a step's share, once an epoch."""
+    """What is composed beside the epochs [s]: once a run, and as a step's share."""
 
     once: Seconds = 0.0
     per_step: Seconds = 0.0
-    per_epoch: Seconds = 0.0
 
 
 def lengths(scenario: Scenario) -> Lengths:
@@ -91,9 +95,8 @@ def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Ex
     train = scenario.job.train
     ready = placement_time(scenario, plant) + preparation_time(scenario, plant)
     return Extras(
-        once=train.start_up + ready + train.shut_down,
+        once=train.start_up + ready + _evaluations(scenario, plant, warm) + train.shut_down,
         per_step=_checkpoint_share(scenario, plant),
-        per_epoch=_evaluation(scenario, plant, warm),
     )
 
 
@@ -150,10 +153,11 @@ def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:
         return 0.0
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
     taken = sum(float(alone(plant, demand, Place(rank=0))) for s in stages for demand in s.demands)
-    return taken / checkpointing.every_steps
+    steps = lengths(scenario).total_steps
+    return taken * (steps // checkpointing.every_steps) / steps
 
 
-def _evaluation(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Seconds:
+def _evaluations(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Seconds:
     evaluation = scenario.job.train.evaluation
     if evaluation is None:
         return 0.0
@@ -161,4 +165,4 @@ def _evaluation(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
     slowest = max(pressures(scenario, plant, forward).values())
     own = evaluation.samples / scenario.ranks / scenario.job.train.batch_size
     per_batch = slowest / scenario.job.train.accumulation
-    return own * per_batch / evaluation.every_epochs
+    return own * per_batch * (scenario.job.train.epochs // evaluation.every_epochs)

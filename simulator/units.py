@@ -91,7 +91,7 @@ def _operations(suffix: str) -> dict[str, float]:
 
 
 _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
-    BYTE: _byte_symbols(),
+    BYTE: {f"{prefix}B": factor for prefix, factor in (_SI | _BINARY).items()},
     BYTE_PER_SECOND: _byte_rates(),
     SECOND: {f"{p}s": f for p, f in _SMALL.items()}
     | {"min": MINUTE, "h": HOUR, "d": DAY, "month": MONTH},
@@ -114,7 +114,7 @@ _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
     },
 }
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY: Final = re.compile(rf"\s*(\$)?\s*({_NUMBER})\s*(.*?)\s*")
+_QUANTITY: Final = re.compile(rf" *(\$)? *({_NUMBER}) *(.*?) *", re.ASCII)
 _EXAMPLES: Final = {
     BYTE: "114 kB, 80 GiB",
     BYTE_PER_SECOND: "25 GB/s, 400 Gb/s",

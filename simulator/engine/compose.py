@@ -37,8 +37,7 @@ def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras)
     """Time of the whole run from its first and later epochs [s]."""
     epochs = lengths.epochs
     training = first * min(1.0, epochs) + later * max(0.0, epochs - 1.0)
-    beside = extras.per_step * lengths.total_steps + extras.per_epoch * epochs
-    return extras.once + training + beside
+    return extras.once + training + extras.per_step * lengths.total_steps
 
 
 def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:

@@ -27,7 +27,7 @@ class Options:
     """
 
     seed: int = 0
-    most_steps: int = 600
+    most_steps: int = 400
     replay: bool = False
     trace: bool = False
     progress: Callable[[int], None] | None = None
@@ -69,10 +69,11 @@ def solve(question: Question, options: Options) -> Timing:
     parts, communication = compose.split(warm, step.mean, extras.per_step)
     stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
     used = compose.usage(warm, question.plant, stretch)
-    limits = list(pressures(question.scenario, question.plant, question.demands[_phase(again)]))
+    imposed = pressures(question.scenario, question.plant, question.demands[_phase(again)])
+    limits = _ranked(list(imposed), parts.data_stall / step.mean if step.mean else 0.0)
     train = question.scenario.job.train
     samples = train.batch_size * train.accumulation * question.plant.ranks
-    samples *= question.scenario.cluster.trainers.count
+    samples *= question.scenario.cluster.trainers.count * lengths.fullest
     gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,
@@ -95,6 +96,17 @@ def solve(question: Question, options: Options) -> Timing:
         if options.trace
         else None,
     )
+
+
+STARVED = 0.05
+"""Share of a step spent waiting for data from which on the device is not what limits it."""
+
+
+def _ranked(limits: list[str], stalled: float) -> list[str]:
+    """Resources by what they impose; a device that waits for data comes after its suppliers."""
+    if stalled < STARVED or limits[0] != Resource.GPU or len(limits) == 1:
+        return limits
+    return [limits[1], limits[0], *limits[2:]]
 
 
 def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+import numpy as np
+
+from simulator.equations.receive import thread_slowdown
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.link import Link
 from simulator.hardware.price import Price
 from simulator.hardware.storage import Storage
 from simulator.provenance import Source
-from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Watts
+from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Watts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +54,14 @@ class CpuPool:
     power: Watts | None = None
 
     @property
-    def capacity(self) -> float:
+    def capacity(self) -> Real:
         """Core-seconds per second with every hardware thread busy."""
-        shared = self.cores + self.smt_worth * (self.threads - self.cores)
-        return shared / (1.0 + self.contention * (self.cores - 1.0) / self.cores)
+        return self.capacity_for(self.threads)
+
+    def capacity_for(self, threads: Real) -> Real:
+        """Core-seconds per second with so many threads ready to run."""
+        slower = thread_slowdown(threads, self.cores, self.threads, self.smt_worth, self.contention)
+        return np.maximum(1.0, threads) / slower
 
 
 class PeerTopology(StrEnum):

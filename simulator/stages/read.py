@@ -9,7 +9,7 @@ import numpy as np
 from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
 from simulator.footprint import page_cache_bytes
-from simulator.hardware.cluster import Role
+from simulator.hardware.cluster import Group, Role
 from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
@@ -126,6 +126,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     latency = equations.latency_per_sample(
         size, file_size, store.read_latency, store.open_latency, sequential=sequential
     )
+    latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.maker_threads
     ceiling = store.request_rate if store.scope is Scope.OBJECT else None
     return Demand(
@@ -144,6 +145,23 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
             "requests kept open": readers,
         },
     )
+
+
+def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
+    """Part of the latency that the store's operations cap already takes [s].
+
+    A disk's seek is both what a reader waits for and what the disk can do only so many of.
+    """
+    if store.read_operations is None:
+        return 0.0 * operations
+    return operations / (store.read_operations * drives_of(scenario.site, store))
+
+
+def drives_of(group: Group, store: Storage) -> int:
+    """Drives that share the reads: all alike inside the machine, else the one store."""
+    inside = group.host.local_storage
+    own = inside is not None and inside.name == store.name
+    return max(1, group.host.drive_count) if own else 1
 
 
 def _bytes_per_file(dataset: Dataset, stored: Real) -> Real:
