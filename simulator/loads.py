@@ -14,10 +14,12 @@ import numpy as np
 from simulator.plant import CPU, Place, Plant
 from simulator.scenario import Scenario
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
+from simulator.stages.read import Read
 from simulator.units import Real, Seconds
 from simulator.workload.loader import Straggler
 
 TINY = 1e-300
+READING = Read().name
 
 
 def unit_loads(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Real]:
@@ -211,7 +213,7 @@ ALTERNATES = 0.1
 """Share of a batch's time from which on a resource matters to who waits for whom."""
 
 
-def alternates(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> bool:
+def alternates(plant: Plant, stages: Sequence[StageDemands]) -> bool:
     """Whether workers go back and forth between a shared store and the cores.
 
     Equal batches would then keep all workers in step for ever: they read together and compute

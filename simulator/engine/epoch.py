@@ -25,6 +25,7 @@ from simulator.scenario import Scenario
 from simulator.stages import makes_own_batches
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
+from simulator.stages.read import Read
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
 
@@ -100,6 +101,7 @@ class _Site:
                 credits=crew.credits,
                 assignment=crew.assignment,
                 in_order=crew.in_order,
+                reads_ahead=crew.reads_ahead,
             )
         own = crew.credits if makes_own_batches(self.scenario) else 0
         away = sum(place.site > 0 for place in self.makers(rank))
@@ -144,8 +146,9 @@ def _make_rank(
         env,
         site.team(index),
         supply,
+        maker.read,
         maker.make,
-        partial(_receive, receiving, supply),
+        receive=partial(_receive, receiving, supply),
         send=None if job.remote is None else maker.send,
         receiver_thread=job.loader.pin_memory,
     )
@@ -213,6 +216,9 @@ def _work(site: _Site, index: int) -> Work:
     )
 
 
+READING = Read().name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
     """What each worker does for a batch, with the batch's own size and cost."""
@@ -224,10 +230,21 @@ class _Maker:
     supply: Supply
     note: Note | None
 
+    def read(self, worker: int, batch: int) -> Steps:
+        """Fetch the samples."""
+        return self._do(worker, batch, reading=True)
+
     def make(self, worker: int, batch: int) -> Steps:
-        scale = self.supply.share(batch) * self.supply.slowness(self.rank, worker, batch)
+        """Work on the samples until the batch is finished."""
+        return self._do(worker, batch, reading=False)
+
+    def _do(self, worker: int, batch: int, *, reading: bool) -> Steps:
+        slow = self.supply.slowness(self.rank, worker, batch)
+        scale = self.supply.share(batch) * slow
         drawn: dict[Draws, float] = {}
         for task, name, draws in self.tasks[worker]:
+            if (name == READING) is not reading:
+                continue
             if draws not in drawn:
                 drawn[draws] = draws.next()
             started = self.env.now

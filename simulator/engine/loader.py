@@ -61,6 +61,7 @@ class Team:
     credits: int
     assignment: Assignment
     in_order: bool
+    reads_ahead: bool = False
 
 
 class RankLoader:
@@ -74,6 +75,8 @@ class RankLoader:
         The loader's rules.
     supply : Supply
         The epoch's batches.
+    read : callable
+        Steps of fetching a batch's samples: ``read(worker, batch)``.
     make : callable
         Steps a worker goes through for a batch: ``make(worker, batch)``.
     receive : callable
@@ -89,15 +92,17 @@ class RankLoader:
         env: Environment,
         team: Team,
         supply: Supply,
+        read: Callable[[int, int], Steps],
         make: Callable[[int, int], Steps],
-        receive: Callable[[int], Steps],
         *,
+        receive: Callable[[int], Steps],
         send: Callable[[int, int], Steps] | None = None,
         receiver_thread: bool,
     ) -> None:
         self._env = env
         self._team = team
         self._supply = supply
+        self._read = read
         self._make = make
         self._receive = receive
         self._send = send
@@ -137,6 +142,7 @@ class RankLoader:
         """
         if not self._team.makers:
             self.issued = wanted + 1
+            yield from self._read(0, wanted)
             yield from self._make(0, wanted)
             yield from self._receive(wanted)
             return wanted
@@ -164,13 +170,25 @@ class RankLoader:
             self._received.put(batch)
 
     def _work(self, worker: int) -> Steps:
+        read = self._queues[worker]
+        if self._team.reads_ahead:
+            read = Mailbox(self._env)
+            self._env.process(self._keep_reading(worker, read))
         while True:
-            batch = yield from self._queues[worker].get()
+            batch = yield from read.get()
+            if not self._team.reads_ahead:
+                yield from self._read(worker, batch)
             yield from self._make(worker, batch)
             if self._send is None:
                 self._finished.put((batch, worker))
             else:
                 self._env.process(self._deliver(worker, batch, self._send))
+
+    def _keep_reading(self, worker: int, read: Mailbox[int]) -> Steps:
+        while True:
+            batch = yield from self._queues[worker].get()
+            yield from self._read(worker, batch)
+            read.put(batch)
 
     def _deliver(self, worker: int, batch: int, send: Callable[[int, int], Steps]) -> Steps:
         yield from send(worker, batch)

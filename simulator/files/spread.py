@@ -41,5 +41,8 @@ def with_assumed_spread(scenario: Scenario, *, given: bool) -> Scenario:
 
 
 def _alternates(scenario: Scenario) -> bool:
+    """Whether batches are made by workers that go back and forth, in any epoch."""
+    if scenario.job.loader.crew.reads_ahead:
+        return False
     plant = build(scenario)
-    return any(alternates(scenario, plant, demand_table(scenario, phase)) for phase in Phase)
+    return any(alternates(plant, demand_table(scenario, phase)) for phase in Phase)

@@ -10,7 +10,7 @@ from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
 from simulator.footprint import page_cache_bytes
 from simulator.hardware.cluster import Group, Role
-from simulator.hardware.storage import Scope, Storage
+from simulator.hardware.storage import Storage
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real
@@ -128,15 +128,22 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     )
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.maker_threads
-    ceiling = store.request_rate if store.scope is Scope.OBJECT else None
+    alone = store.read_rate * drives_of(scenario.site, store)
+    own = requests.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
+    single = store.request_rate or UNLIMITED
+    # One reader waits, then transfers; of several, some transfer while others wait.
     return Demand(
         resource=Resource.STORAGE,
         path=path,
         amount=samples * size,
         operations=samples * operations,
-        ceiling=None if ceiling is None else requests.reader_ceiling(readers, ceiling),
-        latency=equations.latency_per_batch(samples, latency, readers),
-        equation="storage.operations_per_sample, storage.latency_per_batch",
+        ceiling=np.where(readers > 1.0, requests.reader_ceiling(readers, own), single)[()],
+        latency=np.where(
+            readers > 1.0,
+            latency * np.minimum(samples, 1.0),
+            equations.latency_per_batch(samples, latency, readers),
+        )[()],
+        equation="storage.operations_per_sample, storage.latency_per_sample",
         inputs={
             "samples read": samples,
             "bytes read per sample [B]": size,

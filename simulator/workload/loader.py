@@ -131,7 +131,7 @@ class Crew:
     `makers` make whole batches, each with `threads` threads; 0 makers: the trainer's own thread
     does it. At most `credits` batches are asked for and not yet taken. `in_order` delivery waits
     for the oldest batch. `crosses_epochs`: makers go on with the next epoch's batches at an
-    epoch's end.
+    epoch's end. `reads_ahead`: one batch is read while the one before it is worked on.
     """
 
     makers: int
@@ -141,6 +141,7 @@ class Crew:
     in_order: bool
     crosses_epochs: bool
     restarts: bool
+    reads_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,9 +225,10 @@ class Loader:
         return Crew(
             makers=1,
             threads=float(max(1, self.workers)),
-            credits=max(1, self.prefetch),
+            credits=max(1, self.prefetch) + 1,
             assignment=Assignment.ROUND_ROBIN,
             in_order=True,
             crosses_epochs=True,
             restarts=False,
+            reads_ahead=True,
         )

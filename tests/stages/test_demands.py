@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.scenarios import host, link, scenario, store
+from support.scenarios import host, link, scenario, simulate, store
 
 import simulator.stages as pipelines
 from simulator.hardware.host import PcieSwitch
@@ -119,13 +119,21 @@ def test_object_requests_have_a_ceiling_each() -> None:
     assert read.ceiling == pytest.approx(120e6)
 
 
-def test_threads_of_one_process_wait_together() -> None:
-    """Eight tf.data threads wait for eight reads at a time."""
+def test_of_several_readers_some_transfer_while_others_wait() -> None:
+    """Eight tf.data threads at 1 ms + 0.1 ms a read of 100 kB reach 8 x 100 kB / 1.1 ms."""
     job = scenario(
         storage=store(latency=0.001), cache=CachePolicy.NONE, workers=8, kind=LoaderKind.TF_DATA
     )
     (read, _) = Read().demands(job, Phase.COLD)
-    assert read.latency == pytest.approx(32 * 0.001 / 8)
+    assert read.latency == pytest.approx(0.001)
+    assert read.ceiling == pytest.approx(8 * 1e5 / 0.0011)
+
+
+def test_a_seek_counts_once() -> None:
+    """A disk that seeks 100 times a second at 10 ms each makes a reader wait 10 ms, not 20."""
+    disk = store(rate=1e9, latency=0.01, operations=100.0)
+    job = scenario(storage=disk, cache=CachePolicy.NONE, workers=1, compute=0.0)
+    assert simulate(job).step_time.mean == pytest.approx(32 * 0.01, rel=0.01)
 
 
 def test_decoding_costs_core_seconds() -> None:
