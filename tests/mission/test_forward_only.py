@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from mission.machines import in_memory, job, rented, scenario, trainers
 
-from simulator.errors import NotModelled
 from simulator.files.models import load_model
 from simulator.files.software import efficiency
 from simulator.hardware.cluster import Role
@@ -57,9 +56,6 @@ def test_b9_a_pass_without_backward() -> None:
     assert found.timing.throughput == pytest.approx(4 / found.timing.step_time.mean)
 
 
-@pytest.mark.xfail(
-    raises=NotModelled, reason="memory of a forward pass asks for full recomputation", strict=True
-)
 def test_b9_a_convolutional_network() -> None:
     """ResNet-50 runs forward only."""
     assert inference(1, "resnet50").timing.step_time.mean > 0.0

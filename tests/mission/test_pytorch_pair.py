@@ -44,10 +44,7 @@ def test_a14_the_anchors() -> None:
     assert clock(managed(C5)) / clock(managed(P3)) == pytest.approx(3.0 / 2.3)
 
 
-BESIDE_MAKING = "a remote worker waits while its batch is sent; a queue and a sender lie between"
 
-
-@pytest.mark.xfail(reason=BESIDE_MAKING, strict=True)
 def test_a12_by_worker_count() -> None:
     """Four times the workers, all alike: 1193 x 8 / 32 = 298 ms, 62% above the measured 184."""
     assert offloaded(COREMARK["worker count"]).timing.step_time.mean == pytest.approx(
@@ -55,7 +52,6 @@ def test_a12_by_worker_count() -> None:
     )
 
 
-@pytest.mark.xfail(reason=BESIDE_MAKING, strict=True)
 def test_a12_with_coremark() -> None:
     """184 ms within 25% with the catalogue's CoreMark."""
     assert abs(error(offloaded(COREMARK["+ pin thread"]))) < 0.25

@@ -44,7 +44,6 @@ def test_a3_two_machines_that_make_batches() -> None:
     assert (own.total + other.total) / 240 == pytest.approx(160 / 240, abs=0.01)
 
 
-@pytest.mark.xfail(reason="vCPUs of other groups are not counted as present", strict=True)
 def test_a3_no_vcpu_is_short() -> None:
     """240 vCPUs for GPUs that need 160: none is missing."""
     found = predict(starved(managed(P4D), 20.0, beside=managed(C5)))
@@ -52,7 +51,6 @@ def test_a3_no_vcpu_is_short() -> None:
     assert found.cpu_need.short == 0.0
 
 
-@pytest.mark.xfail(reason="own workers are blamed as if they made every batch", strict=True)
 def test_a3_the_gpus_are_the_bottleneck() -> None:
     """GPUs 100% busy and vCPUs 67%: the GPUs set the pace."""
     found = predict(starved(managed(P4D), 20.0, beside=managed(C5)))
