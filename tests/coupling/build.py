@@ -1,0 +1,139 @@
+"""Parts of scenarios in which things are shared, and what one such case claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from support.scenarios import host
+
+from simulator.hardware.cluster import Group, Role
+from simulator.hardware.host import Host, Network
+from simulator.hardware.storage import Scope, Storage
+from simulator.metrics import select
+from simulator.precision import Precision
+from simulator.predict import predict
+from simulator.scenario import Scenario
+from simulator.units import Real
+from simulator.workload.models import StepTimes
+from simulator.workload.models.custom import CustomModel
+from simulator.workload.spread import Shape, Spread
+from simulator.workload.train import Recompute
+
+VARIED = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.3)
+"""Files of different sizes, as real ones are. With equal ones all workers stay in step for ever:
+they read at one time and decode at another, and neither the disk nor the CPU is ever full."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coupling:
+    """A scenario in which parts share something, and three answers to one question [s].
+
+    `hand` is worked out with pencil and paper from `formula`; `spreadsheet` is what
+    max(compute, input) says with every part taken alone; the simulation answers by `metric`.
+    """
+
+    name: str
+    formula: str
+    job: Scenario
+    hand: float
+    spreadsheet: float
+    metric: str = "step_time_s.mean"
+
+    def simulated(self) -> float:
+        """The simulation's answer [s]."""
+        (metric,) = select(self.metric)
+        value = metric.get(predict(self.job))
+        assert isinstance(value, float)
+        return value
+
+
+def with_job(base: Scenario, **changes: object) -> Scenario:
+    """The scenario with parts of its job replaced."""
+    return replace(base, jobs=(replace(base.jobs[0], **changes),))  # type: ignore[arg-type]
+
+
+def with_data(base: Scenario, **changes: object) -> Scenario:
+    """The scenario with parts of its data set replaced."""
+    return with_job(base, dataset=replace(base.job.dataset, **changes))  # type: ignore[arg-type]
+
+
+def with_work(base: Scenario, **changes: object) -> Scenario:
+    """The scenario with parts of its preprocessing replaced."""
+    return with_job(base, preprocessing=replace(base.job.preprocessing, **changes))  # type: ignore[arg-type]
+
+
+def with_train(base: Scenario, **changes: object) -> Scenario:
+    """The scenario with parts of its training replaced."""
+    return with_job(base, train=replace(base.job.train, **changes))  # type: ignore[arg-type]
+
+
+def with_group(base: Scenario, **changes: object) -> Scenario:
+    """The scenario with parts of the group that trains replaced."""
+    trainers = base.cluster.trainers
+    groups = tuple(
+        replace(group, **changes) if group is trainers else group  # type: ignore[arg-type]
+        for group in base.cluster.groups
+    )
+    return replace(base, cluster=replace(base.cluster, groups=groups))
+
+
+def with_helpers(base: Scenario, helpers: Group) -> Scenario:
+    """The scenario with a second group of machines."""
+    cluster = replace(base.cluster, groups=(*base.cluster.groups, helpers))
+    return replace(base, cluster=cluster)
+
+
+def without_device(base: Scenario) -> Scenario:
+    """The scenario with no measured step: nothing computes on the batches."""
+    return with_job(base, step_times=None)
+
+
+def batches_of(base: Scenario, batch: int, batches: int, compute: float) -> Scenario:
+    """The scenario with batches of another size, and its samples counted anew."""
+    times = base.job.step_times
+    assert times is not None
+    measured = StepTimes(batch_sizes=(float(batch),), seconds=(compute,), source=times.source)
+    changed = with_job(with_train(base, batch_size=batch), step_times=measured)
+    return with_data(changed, samples=batch * batches * base.ranks)
+
+
+def networked(machine: Host, bandwidth: float, **limits: object) -> Host:
+    """The machine with a network card of so many bytes per second."""
+    return replace(machine, network=Network(bandwidth=bandwidth, **limits))  # type: ignore[arg-type]
+
+
+def remote_store(rate: float = 100e9, scope: Scope = Scope.NETWORK, **figures: object) -> Storage:
+    """A store that is reached over the network, wide enough not to matter."""
+    return Storage(name="storage/remote", scope=scope, read_bandwidth=rate, **figures)  # type: ignore[arg-type]
+
+
+def helpers(count: int, cores: float, network: float, storage: Storage | None = None) -> Group:
+    """Machines without devices that preprocess."""
+    return Group(
+        name="data",
+        role=Role.PREPROCESS,
+        host=networked(host(gpus=0, cores=cores), network),
+        storage=storage or remote_store(),
+        count=count,
+    )
+
+
+class PlainModel(CustomModel):
+    """A model that matters by its gradients and results only: the step is measured."""
+
+    def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:  # noqa: ARG002 - nothing is saved by recomputing
+        """Bytes kept for the backward pass of `samples` samples [B]."""
+        return self.activation * samples
+
+
+def model(parameters: float = 25e6, output_bytes: float = 0.0) -> PlainModel:
+    """A model of `parameters` fp32 gradients whose every sample has `output_bytes` of results."""
+    return PlainModel(
+        name="test",
+        parameters=parameters,
+        forward_flops=1e9,
+        traffic=1e8,
+        activation=1e5,
+        input_bytes=0.0,
+        output_bytes=output_bytes,
+    )
