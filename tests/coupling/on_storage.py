@@ -25,8 +25,8 @@ CARD = 3.125e9
 
 
 def from_objects(bucket: Storage) -> Scenario:
-    """Four workers with four open requests each read objects of 1 MB."""
-    base = scenario(
+    """Four workers read objects of 1 MB, one request after another."""
+    return scenario(
         machine=networked(host(), CARD),
         storage=bucket,
         cache=CachePolicy.NONE,
@@ -34,22 +34,21 @@ def from_objects(bucket: Storage) -> Scenario:
         workers=4,
         compute=0.05,
     )
-    return with_data(base, readers=4.0)
 
 
 def few_requests() -> Coupling:
     """An object store answers each request after 100 ms and at 30 MB/s.
 
-    By hand: a worker waits 32 / 4 = 8 times 100 ms and reads 32 MB at 4 x 30 MB/s, 267 ms: 1,067 ms
-    a batch, four workers one every 266.7 ms. Alone the network card takes
-    32 MB / 3.125 GB/s = 10.2 ms and the device 50 ms.
+    By hand: a worker waits 32 x 100 ms and reads 32 MB at 30 MB/s, 1,067 ms: 4.267 s a batch,
+    four workers one every 1,067 ms. Alone the network card takes 32 MB / 3.125 GB/s = 10.2 ms
+    and the device 50 ms.
     """
     bucket = remote_store(12.5e9, Scope.OBJECT, read_latency=0.1, request_rate=30e6)
     return Coupling(
         name="object store, few requests open",
-        formula="(rounds x latency + batch bytes / (readers x request rate)) / workers",
+        formula="(samples x latency + batch bytes / request rate) / workers",
         job=from_objects(bucket),
-        hand=(32 / 4 * 0.1 + 32e6 / (4 * 30e6)) / 4,
+        hand=(32 * 0.1 + 32e6 / 30e6) / 4,
         spreadsheet=max(0.05, 32e6 / CARD),
     )
 

@@ -10,7 +10,7 @@ from coupling.on_storage import behind_drives, placed, prepared_beforehand, wind
 from support.scenarios import host, scenario, store
 
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.storage import Scope, Storage
+from simulator.hardware.storage import Storage
 from simulator.plant import build
 from simulator.predict import predict
 from simulator.run_length import placement_time, preparation_time
@@ -236,10 +236,3 @@ def test_preparing_beforehand_pays_over_many_epochs() -> None:
 
     assert total(Preparation.BEFOREHAND, 1) > total(Preparation.CPU, 1)
     assert total(Preparation.BEFOREHAND, 10) < total(Preparation.CPU, 10)
-
-
-def test_objects_of_a_narrow_scope_have_a_ceiling_that_files_have_not() -> None:
-    """A request rate limits readers of objects only."""
-    bucket = replace(store(rate=1e9), scope=Scope.OBJECT, request_rate=30e6)
-    assert read(images(bucket)).ceiling == pytest.approx(30e6)
-    assert read(images(replace(bucket, scope=Scope.NETWORK))).ceiling is None
