@@ -251,9 +251,8 @@ def select(path: str) -> tuple[Metric, ...]:
 
 
 def samples_per_step(prediction: Prediction) -> float:
-    """Samples one optimizer step takes over all ranks."""
-    train = prediction.scenario.job.train
-    return float(train.batch_size * train.accumulation * prediction.scenario.ranks)
+    """Samples one optimizer step takes over all ranks of all jobs."""
+    return prediction.timing.throughput * prediction.timing.step_time.mean
 
 
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:

@@ -18,7 +18,7 @@ from simulator.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
 from simulator.results import Prediction, Timing
-from simulator.run_length import extras, lengths, placement_time
+from simulator.run_length import extras, lengths, one_off, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
@@ -83,6 +83,7 @@ def predict(
         cost=bill(scenario, timing, length.total_steps),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
+        one_off=one_off(scenario, plant, demands[Phase.WARM]),
         break_even_epochs=_break_even(question, timing, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),

@@ -148,7 +148,8 @@ class Prediction:
     """Everything `plan` says about one scenario.
 
     `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
-    time it takes; infinite if never, None where nothing is staged.
+    time it takes; infinite if never, None where nothing is staged. `one_off` is what the run takes
+    beside its epochs, by name.
     """
 
     scenario: Scenario
@@ -164,6 +165,7 @@ class Prediction:
     demands: tuple[StageDemands, ...] = ()
     page_cache_bytes: Bytes = 0.0
     break_even_epochs: float | None = None
+    one_off: Mapping[str, Seconds] = field(default_factory=dict)
     cache_hit_ratio: float = 0.0
     interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()

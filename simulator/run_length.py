@@ -12,6 +12,7 @@ from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
+from simulator.stages.read import drives_of
 from simulator.units import Seconds
 from simulator.workload.dataset import Placement
 from simulator.workload.loader import Preparation
@@ -92,12 +93,23 @@ def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Ex
     An evaluation pass takes what its slowest resource takes; a checkpoint what rank 0 alone
     needs to copy and write its state while all others wait.
     """
-    train = scenario.job.train
-    ready = placement_time(scenario, plant) + preparation_time(scenario, plant)
     return Extras(
-        once=train.start_up + ready + _evaluations(scenario, plant, warm) + train.shut_down,
+        once=sum(one_off(scenario, plant, warm).values()),
         per_step=_checkpoint_share(scenario, plant),
     )
+
+
+def one_off(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> dict[str, Seconds]:
+    """What a run takes beside its epochs, by name [s]; only what takes any time."""
+    train = scenario.job.train
+    parts = {
+        "start-up": train.start_up,
+        "placing the data": placement_time(scenario, plant),
+        "preparing the data": preparation_time(scenario, plant),
+        "evaluation": _evaluations(scenario, plant, warm),
+        "shut-down": train.shut_down,
+    }
+    return {name: time for name, time in parts.items() if time > 0.0}
 
 
 def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
@@ -109,7 +121,8 @@ def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
     if job.dataset.placement is Placement.STREAM:
         return 0.0
     origin = group.origin or group.storage
-    rates = [float(origin.read_rate)]
+    sharers = 1 if origin.scope is Scope.LOCAL else group.count
+    rates = [float(origin.read_rate) * drives_of(group, origin) / sharers]
     network = group.host.network
     if origin.scope is not Scope.LOCAL and network is not None:
         own = network.storage_cap if origin.scope is Scope.VOLUME else None

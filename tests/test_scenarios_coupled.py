@@ -229,7 +229,7 @@ def test_inference_on_cores_and_on_a_gpu() -> None:
 
 
 def test_a_drive_in_front_of_an_object_store() -> None:
-    """An hour for the first epoch, half of one for the others."""
+    """Between the hand figures for idle and for full cores; then half an hour an epoch."""
     found = answer("nvme-cache-object-store").timing
-    assert found.first_epoch_time == pytest.approx(62 * MINUTE, rel=0.03)
+    assert 61.6 * MINUTE < found.first_epoch_time < 67.6 * MINUTE
     assert found.epoch_time == pytest.approx(0.178 * 10_010, rel=TIGHT)

@@ -95,6 +95,10 @@ class Epoch:
         return tuple(b - a for a, b in pairwise(times))
 
 
+LEAST_ROUNDS = 3
+"""Times everything in flight must have been used up before a part of an epoch stands for it all."""
+
+
 class Recorder:
     """Collects step ends, snapshots and traces while the epoch runs, and ends it when steady."""
 
@@ -146,7 +150,7 @@ class Recorder:
         """What the finished run showed."""
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
-            first = warm_up(last, self._in_flight)
+            first = warm_up(last, self._in_flight) if last >= LEAST_ROUNDS * self._in_flight else 0
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
             if ragged and last > first + 1:
                 last -= 1

@@ -91,7 +91,8 @@ def _step_title(timing: Timing) -> str:
         f"{name} {show(value, SECOND)}"
         for name, value in (("p50", step.p50), ("p95", step.p95), ("p99", step.p99))
     )
-    exact = f" +- {show(timing.half_width, SECOND)}" if timing.half_width > 0.0 else ""
+    shown = timing.half_width > NEGLIGIBLE * step.mean
+    exact = f" +- {show(timing.half_width, SECOND)}" if shown else ""
     return f"Step {show(step.mean, SECOND)}{exact} ({spread})"
 
 
@@ -129,6 +130,7 @@ def run_lines(prediction: Prediction) -> list[str]:
         ("total", f"{show(timing.total_time, SECOND)} ({prediction.total_steps:,} steps)"),
         ("bounds", f"{average} for total time / steps, in closed form"),
     ]
+    rows += [(name, f"{show(time, SECOND)}, once") for name, time in prediction.one_off.items()]
     if prediction.break_even_epochs is not None:
         rows.append(("break-even", _break_even(prediction.break_even_epochs)))
     if prediction.cache_hit_ratio > 0.0:

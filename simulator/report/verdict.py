@@ -120,7 +120,7 @@ def _limited(name: str) -> str:
 
 def _busy(timing: Timing, resource: str) -> str:
     usage = timing.usage.get(resource)
-    return "not" if usage is None else percent(usage.mean)
+    return "not" if usage is None else percent(max(usage.mean, usage.busiest))
 
 
 def _slack(timing: Timing) -> str:

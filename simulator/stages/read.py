@@ -57,9 +57,12 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     policy = dataset.cache_policy
     if policy is CachePolicy.PRELOADED or dataset.placement is Placement.PRELOAD:
         return 1.0
-    if phase is Phase.COLD or policy is CachePolicy.NONE:
+    if policy is CachePolicy.NONE:
         return 0.0
     cached = page_cache.cached_fraction(_cache_bytes(scenario), _total_bytes(scenario))
+    if phase is Phase.COLD:
+        # What one of several jobs has read, the others find, as far as it is still there.
+        return cached * (1.0 - 1.0 / scenario.job.copies)
     hits: Real = _HIT_RATIOS[policy](cached)
     return hits
 
