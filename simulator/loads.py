@@ -171,12 +171,16 @@ def _making_cycles(
 def _using_cycles(
     scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
 ) -> list[dict[Resource, Real]]:
-    """Times between two batches of a rank that its receiver and its copy engine need.
+    """Times between two batches of a rank that its receiver and its device need.
 
-    Without workers the thread that receives also makes the batches.
+    Copies that don't run beside compute delay it. Without workers the thread that receives also
+    makes the batches.
     """
+    loader = scenario.job.loader
     receiving = actor_times(plant, stages, Actor.RECEIVER)
     copying = actor_times(plant, stages, Actor.COPY_ENGINE)
+    if not (loader.pin_memory and loader.overlap_copies):
+        copying = {**actor_times(plant, stages, Actor.COMPUTE_STREAM), **copying}
     if maker_count(scenario, plant, "") or scenario.job.remote is not None:
         return [receiving, copying]
     slow, making = mean_slowness(scenario), actor_times(plant, stages, Actor.WORKER)
