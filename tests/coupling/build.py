@@ -10,14 +10,11 @@ from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import Host, Network
 from simulator.hardware.storage import Scope, Storage
 from simulator.metrics import select
-from simulator.precision import Precision
 from simulator.predict import predict
 from simulator.scenario import Scenario
-from simulator.units import Real
 from simulator.workload.models import StepTimes
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.spread import Shape, Spread
-from simulator.workload.train import Recompute
 
 VARIED = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.3)
 """Files of different sizes, as real ones are. With equal ones all workers stay in step for ever:
@@ -118,17 +115,9 @@ def helpers(count: int, cores: float, network: float, storage: Storage | None = 
     )
 
 
-class PlainModel(CustomModel):
-    """A model that matters by its gradients and results only: the step is measured."""
-
-    def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:  # noqa: ARG002 - nothing is saved by recomputing
-        """Bytes kept for the backward pass of `samples` samples [B]."""
-        return self.activation * samples
-
-
-def model(parameters: float = 25e6, output_bytes: float = 0.0) -> PlainModel:
-    """A model of `parameters` fp32 gradients whose every sample has `output_bytes` of results."""
-    return PlainModel(
+def model(parameters: float = 25e6, output_bytes: float = 0.0) -> CustomModel:
+    """A model of so many fp32 gradients, `output_bytes` of results a sample; steps are measured."""
+    return CustomModel(
         name="test",
         parameters=parameters,
         forward_flops=1e9,

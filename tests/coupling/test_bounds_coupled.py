@@ -92,10 +92,6 @@ def jobs(draw: st.DrawFn) -> Scenario:
     """Jobs of all kinds on one such machine, every service deterministic."""
     kind = draw(st.sampled_from([LoaderKind.PYTORCH, LoaderKind.TF_DATA, LoaderKind.ACTORS]))
     processes = kind is LoaderKind.PYTORCH
-    machine = draw(machines())
-    if not processes:
-        # The upper bound takes several threads of one batch for as fast as cores alone.
-        machine = replace(machine, cpu=replace(machine.cpu, contention=0.0, smt_worth=0.0))
     # A last step of fewer batches reduces as much as a whole one; the upper bound counts a part.
     accumulation = draw(st.sampled_from([1, 3]))
     base = scenario(
@@ -105,7 +101,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         workers=draw(st.integers(0 if processes else 1, 5)),
         # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
         epochs=draw(st.sampled_from([1.0, 3.0])) if processes else 1.0,
-        machine=machine,
+        machine=draw(machines()),
         storage=draw(stores()),
         sample_bytes=draw(st.sampled_from([1e4, 1e6])),
         cache=draw(st.sampled_from([CachePolicy.NONE, CachePolicy.RANDOM, CachePolicy.IDEAL])),
