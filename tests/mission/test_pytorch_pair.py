@@ -44,7 +44,6 @@ def test_a14_the_anchors() -> None:
     assert clock(managed(C5)) / clock(managed(P3)) == pytest.approx(3.0 / 2.3)
 
 
-
 def test_a12_by_worker_count() -> None:
     """Four times the workers, all alike: 1193 x 8 / 32 = 298 ms, 62% above the measured 184."""
     assert offloaded(COREMARK["worker count"]).timing.step_time.mean == pytest.approx(
