@@ -12,6 +12,7 @@ from simulator.plant import drives_used
 from simulator.provenance import Assumption, Source
 from simulator.results import Timing
 from simulator.scenario import Scenario
+from simulator.stages.read import helpers_alone
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -169,6 +170,7 @@ def warnings(
             f"{timing.simulated_steps} simulated steps"
         )
     found += _drives(scenario)
+    found += _helpers(scenario)
     unverified = [a.what for a in assumptions(scenario) if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")
@@ -188,3 +190,15 @@ def _drives(scenario: Scenario) -> list[str]:
     if needed <= there:
         return []
     return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]
+
+
+def _helpers(scenario: Scenario) -> list[str]:
+    """Say so where machines of remote workers are short of RAM."""
+    remote = scenario.job.remote
+    if remote is None:
+        return []
+    ram = footprint.host_ram(helpers_alone(scenario, remote))
+    if ram.verdict is Verdict.YES:
+        return []
+    needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
+    return [f"RAM of group '{remote.group}' is short: {needed} needed, {there} there"]

@@ -47,10 +47,10 @@ def bounds(
         plant, scenario, warm
     )
     starts = worker_start(scenario) * (1.0 + later)
-    steps = lengths.total_steps
+    steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     return Bounds(
         lower=(beside + batches * busiest) / steps + extras.per_step,
-        upper=(beside + starts + lengths.batches * one_by_one * slow) / steps + extras.per_step,
+        upper=(beside + starts + whole * one_by_one * slow) / steps + extras.per_step,
     )
 
 

@@ -9,7 +9,7 @@ own, whose units carry its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.hardware.cluster import Group, Role
@@ -105,8 +105,9 @@ def build(scenario: Scenario) -> Plant:
     others = [group for group in scenario.cluster.groups if group is not trainers]
     sites = [Site(prefix="", shared="", group=trainers)]
     for group in others:
+        same = group.storage.name == trainers.storage.name
         sites += [
-            Site(prefix=f"{group.name}{i} ", shared=f"{group.name} ", group=group)
+            Site(prefix=f"{group.name}{i} ", shared="" if same else f"{group.name} ", group=group)
             for i in range(group.count)
         ]
     units = {unit.name: unit for site in sites for unit in _units(site)}
@@ -148,7 +149,7 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     store, network = group.storage, group.host.network
     drives, prefix = drives_used(group) / clients(group), store_prefix(site)
     yield prefix + STORE, Resource.STORAGE, store.read_rate * drives
-    limits = [store.read_operations, store.request_limit]
+    limits = [store.read_operations or store.write_operations, store.request_limit]
     operations = [limit * drives for limit in limits if limit is not None]
     if group.cache is not None:
         own = max(1, group.host.drive_count)
@@ -216,7 +217,9 @@ def _from_store(plant: Plant, demand: Demand, place: Place) -> Way:
     prefix = store_prefix(site)
     operations: Way = ()
     per_byte = _operations_per_byte(demand)
-    if plant.has(prefix + OPERATIONS) and per_byte is not None:
+    store = site.group.storage
+    capped = store.read_operations is not None or store.request_limit is not None
+    if plant.has(prefix + OPERATIONS) and per_byte is not None and capped:
         operations = ((prefix + OPERATIONS, per_byte),)
     return ((prefix + STORE, 1.0), *operations, *_wire(plant, site, NETWORK_IN))
 
@@ -241,13 +244,25 @@ def _wire(plant: Plant, site: Site, direction: str) -> Way:
 
 def _tree(plant: Plant, site: Site, devices: str, flow: str) -> Way:
     """Uplinks of the switches that drives or network cards hang on, each with its part."""
-    below = [len(getattr(switch, devices)) for switch in site.host.switches]
-    names = [f"{site.prefix}pcie switch{i} {flow}" for i in range(len(below))]
-    return tuple(
-        (name, number / sum(below))
-        for name, number in zip(names, below, strict=True)
-        if number and plant.has(name)
-    )
+    host, prefix = site.host, site.prefix
+    cards = 0 if host.network is None else host.network.cards
+    below = [len(getattr(switch, devices)) for switch in host.switches]
+    whole = max(sum(below), host.drive_count if devices == "drives" else cards)
+    way = []
+    for i, (switch, number) in enumerate(zip(host.switches, below, strict=True)):
+        far = plant.memory_socket is not None and switch.socket != plant.memory_socket
+        names = [f"{prefix}pcie switch{i} {flow}"]
+        names += [f"{prefix}{SOCKET_LINK} {flow}"] if far else []
+        way += [(name, number / whole) for name in names if number and plant.has(name)]
+    return _merged(way)
+
+
+def _merged(way: Sequence[tuple[str, Real]]) -> Way:
+    """The same way with each unit once."""
+    total: dict[str, Real] = {}
+    for name, use in way:
+        total[name] = total.get(name, 0.0) + use
+    return tuple(total.items())
 
 
 def _from_cache(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
@@ -259,15 +274,25 @@ def _from_cache(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG
 def _between_machines(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
     """The machine's network both ways; through host memory unless the cards do without."""
     network = plant.host.network
-    staged = () if network is None or network.rdma else (MEMORY,)
-    return _present(plant, NETWORK_OUT, NETWORK_IN, *staged)
+    cards = _present(plant, NETWORK_OUT, NETWORK_IN)
+    if network is None or network.rdma:
+        return cards
+    home = plant.sites[0]
+    trees = (*_tree(plant, home, "nics", "down"), *_tree(plant, home, "nics", "up"))
+    return (*cards, *_present(plant, MEMORY), *_merged(trees))
 
 
-def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
+def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:
     site = plant.sites[place.site]
-    store = site.group.storage
+    store, prefix = site.group.storage, store_prefix(site)
     slower = 1.0 if store.write_bandwidth is None else store.read_rate / store.write_bandwidth
-    return ((store_prefix(site) + STORE, slower), *_wire(plant, site, NETWORK_OUT))
+    operations: Way = ()
+    per_byte = _operations_per_byte(demand)
+    if plant.has(prefix + OPERATIONS) and per_byte is not None:
+        reads, writes = store.read_operations, store.write_operations
+        rarer = reads / writes if reads is not None and writes is not None else 1.0
+        operations = ((prefix + OPERATIONS, per_byte * rarer),)
+    return ((prefix + STORE, slower), *operations, *_wire(plant, site, NETWORK_OUT))
 
 
 def _memory(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
@@ -275,8 +300,9 @@ def _memory(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 
 
 
 def _to_trainer(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only
-    away, home = plant.sites[place.site].prefix, plant.sites[0].prefix
-    return _present(plant, away + NETWORK_OUT, home + NETWORK_IN, home + MEMORY)
+    away, home = plant.sites[place.site], plant.sites[0]
+    wires = _present(plant, away.prefix + NETWORK_OUT, NETWORK_IN, MEMORY)
+    return (*wires, *_tree(plant, away, "nics", "down"), *_tree(plant, home, "nics", "up"))
 
 
 def _down(plant: Plant, demand: Demand, place: Place) -> Way:
@@ -323,7 +349,8 @@ def _to_peer(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001
     if here is not None and there is not None and here[0] == there[0]:
         return _present(plant, f"pcie gpu{rank} up", f"pcie gpu{peer} down")
     crossing = _socket_of(host, rank) != _socket_of(host, peer)
-    between = _present(plant, f"{SOCKET_LINK} up") if crossing else ()
+    onward = "up" if _socket_of(host, rank) < _socket_of(host, peer) else "down"
+    between = _present(plant, f"{SOCKET_LINK} {onward}") if crossing else ()
     return (*_host_side(plant, rank, "up"), *between, *_host_side(plant, peer, "down"))
 
 

@@ -103,9 +103,12 @@ def _break_even(question: Question, timing: Timing, options: Options) -> float |
     plant = build(streamed)
     demands = {phase: demand_table(streamed, phase) for phase in Phase}
     rival = replace(question, scenario=streamed, plant=plant, demands=demands)
-    slower = solve(rival, replace(options, trace=False, progress=None)).epoch_time
-    gained = slower - timing.epoch_time
-    return placed / gained if gained > 0.0 else math.inf
+    streams = solve(rival, replace(options, trace=False, progress=None))
+    behind = placed + timing.first_epoch_time - streams.first_epoch_time
+    gained = streams.epoch_time - timing.epoch_time
+    if behind <= 0.0:
+        return placed / (placed - behind)
+    return 1.0 + behind / gained if gained > 0.0 else math.inf
 
 
 def streaming(scenario: Scenario) -> Scenario:

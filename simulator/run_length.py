@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from simulator.equations.step import iterations_per_epoch
 from simulator.hardware.storage import Scope
-from simulator.loads import alone, pressures, unit_loads
+from simulator.loads import alone, pressures
 from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
 from simulator.stages.read import drives_of
 from simulator.units import Seconds
-from simulator.workload.dataset import Placement
+from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import Preparation
 from simulator.workload.train import Mode
 
@@ -132,7 +132,12 @@ def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
         rates.append(float(written) * drives_used(group))
     elif plant.has(MEMORY):
         rates.append(float(plant.units[MEMORY].capacity))
-    return float(job.dataset.samples * job.stored_bytes) / min(rates)
+    dataset = job.dataset
+    carried = float(dataset.samples * job.stored_bytes)
+    limits = [cap for cap in (origin.read_operations, origin.request_limit) if cap is not None]
+    files = dataset.samples if dataset.shard_size is None else carried / dataset.shard_size
+    asked = files / (min(limits) * drives_of(group, origin) / sharers) if limits else 0.0
+    return max(carried / min(rates), asked)
 
 
 def preparation_time(scenario: Scenario, plant: Plant) -> Seconds:
@@ -145,9 +150,8 @@ def preparation_time(scenario: Scenario, plant: Plant) -> Seconds:
         return 0.0
     once = preparation(scenario)
     stages = ask(PREPARATION, once, Phase.COLD)
-    loads = unit_loads(plant, stages)
-    own = job.dataset.samples / (job.train.batch_size * plant.ranks)
-    return own * max(float(load) for load in loads.values())
+    slowest = max(pressures(once, plant, stages).values()) / job.train.accumulation
+    return job.dataset.samples / (job.train.batch_size * plant.ranks) * slowest
 
 
 def preparation(scenario: Scenario) -> Scenario:
@@ -156,7 +160,8 @@ def preparation(scenario: Scenario) -> Scenario:
     work = replace(
         job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
     )
-    once = replace(job, mode=Mode.PREPARE, preprocessing=work, remote=None)
+    raw = replace(job.dataset, placement=Placement.STREAM, cache_policy=CachePolicy.NONE)
+    once = replace(job, mode=Mode.PREPARE, dataset=raw, preprocessing=work, remote=None)
     return replace(scenario, jobs=(once,))
 
 

@@ -141,14 +141,14 @@ def test_vcpus_on_other_machines_feed_the_gpus() -> None:
 
 
 def test_stage_or_stream() -> None:
-    """18.7 minutes of copying against 4.9 saved in each epoch."""
+    """18.7 minutes of copying, as long as a cold epoch of streaming; then 4.9 saved in each."""
     found = answer("stage-or-stream")
     batch = 128 * (1 - found.cache_hit_ratio) * 114.66e3
     streamed = batch / 131.072e6 * 10_010
     staged = 128 * 2.56e-3 / cores("stage-or-stream") * 10_010
     copied = 1_281_167 * 114.66e3 / 131.072e6
     assert copied / MINUTE == pytest.approx(18.7, abs=0.05)
-    assert found.break_even_epochs == pytest.approx(copied / (streamed - staged), rel=0.1)
+    assert found.break_even_epochs == pytest.approx(1 + staged / (streamed - staged), rel=0.05)
     assert found.timing.epoch_time == pytest.approx(staged, rel=0.03)
 
 

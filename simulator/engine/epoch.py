@@ -51,7 +51,8 @@ def run_epoch(
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
     recorder = Recorder(env, machine, plan, supply, job)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    meeting = plant.ring > 1 and job.mode is Mode.TRAIN
+    others = plant.ring > 1 or scenario.cluster.trainers.count > 1
+    meeting = others and job.mode is Mode.TRAIN
     barriers = [
         (Barrier(env, plant.ring), Barrier(env, plant.ring)) if meeting else None
         for _ in range(job.copies)

@@ -57,13 +57,15 @@ class Epoch:
     """What a simulated epoch showed.
 
     `snapshots` holds the state at the start and after each step; the steps from snapshot `first`
-    to `last` are the steady window that stands for all others. `end` is when all had drained.
+    to `last` are the steady window that stands for all others. `end` is when all had drained;
+    `settled` says that the run was ended because it had become steady.
     """
 
     end: Seconds
     first: int
     last: int
     half_width: Seconds
+    settled: bool
     snapshots: Sequence[Snapshot]
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
@@ -164,6 +166,7 @@ class Recorder:
             first=first,
             last=last,
             half_width=half_width,
+            settled=self._steady is not None,
             snapshots=self._snapshots,
             slices=tuple(self._slices),
             samples=samples,

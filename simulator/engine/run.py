@@ -132,7 +132,7 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
     """Time of an epoch after the first [s]; `start` is in `epoch` but may not come again."""
     steps = question.lengths.steps
     crew = question.scenario.job.loader.crew
-    if crew.crosses_epochs:
+    if crew.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         return epoch.mean_step * (question.lengths.full_steps if whole else steps)
     return compose.epoch_time(epoch, steps) - (0.0 if crew.restarts else start)

@@ -15,6 +15,7 @@ from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real
 from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
+from simulator.workload.loader import Remote
 
 UNLIMITED = float("inf")
 
@@ -63,6 +64,9 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     if phase is Phase.COLD:
         # What one of several jobs has read, the others find, as far as it is still there.
         return cached * (1.0 - 1.0 / scenario.job.copies)
+    machines = scenario.cluster.trainers.count
+    if policy is CachePolicy.RANDOM and machines > 1:
+        return page_cache.hit_ratio_random_servers(cached, machines)
     hits: Real = _HIT_RATIOS[policy](cached)
     return hits
 
@@ -83,9 +87,15 @@ def read_bytes(dataset: Dataset, stored: Real) -> Real:
     """Bytes read for one sample [B]: all of it, or the chunks that its window touches."""
     if dataset.window is None:
         return stored
-    chunk = dataset.chunk_size or dataset.window
-    touched: Real = np.minimum(stored, equations.blocks_touched(dataset.window, chunk) * chunk)
+    touched: Real = np.minimum(stored, chunks(dataset) * (dataset.chunk_size or dataset.window))
     return touched
+
+
+def chunks(dataset: Dataset) -> Real:
+    """Pieces in which one sample is read: the chunks its window touches, each on its own."""
+    if dataset.window is None or dataset.chunk_size is None:
+        return 1.0
+    return equations.blocks_touched(dataset.window, dataset.chunk_size)
 
 
 def _total_bytes(scenario: Scenario) -> Real:
@@ -94,14 +104,19 @@ def _total_bytes(scenario: Scenario) -> Real:
 
 def _cache_bytes(scenario: Scenario) -> Real:
     """RAM for the page cache on the machines that read [B]."""
-    remote = scenario.job.remote
-    if not scenario.at or remote is None:
+    if not scenario.at or scenario.job.remote is None:
         return page_cache_bytes(scenario)
+    return page_cache_bytes(helpers_alone(scenario, scenario.job.remote))
+
+
+def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
+    """The machines of remote workers as if they were all there is, for what their RAM holds."""
     job = scenario.job
     there = replace(job, remote=None, loader=replace(job.loader, workers=remote.workers))
-    group = replace(scenario.site, role=Role.TRAIN, gpus_per_host=0)
+    own = next(group for group in scenario.cluster.groups if group.name == remote.group)
+    group = replace(own, role=Role.TRAIN, gpus_per_host=0)
     alone = replace(scenario.cluster, groups=(group,))
-    return page_cache_bytes(replace(scenario, cluster=alone, jobs=(there,), at=""))
+    return replace(scenario, cluster=alone, jobs=(there,), at="")
 
 
 def _measured(scenario: Scenario, hit: Real) -> Demand:
@@ -126,6 +141,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     operations = equations.operations_per_sample(
         size, file_size, store.operation_size or UNLIMITED, sequential=sequential
     )
+    operations = operations * chunks(dataset)
     latency = equations.latency_per_sample(
         size, file_size, store.read_latency, store.open_latency, sequential=sequential
     )
@@ -142,9 +158,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
         operations=samples * operations,
         ceiling=np.where(readers > 1.0, requests.reader_ceiling(readers, own), single)[()],
         latency=np.where(
-            readers > 1.0,
-            latency * np.minimum(samples, 1.0),
-            equations.latency_per_batch(samples, latency, readers),
+            readers > 1.0, 0.0, equations.latency_per_batch(samples, latency, readers)
         )[()],
         equation="storage.operations_per_sample, storage.latency_per_sample",
         inputs={

@@ -26,6 +26,7 @@ class Write:
                 resource=Resource.STORAGE,
                 path=Path.HOST_TO_STORE,
                 amount=size,
+                operations=batch,
                 latency=batch * store.write_latency,
                 equation="batch_size x output_bytes",
                 inputs={"batch [B]": size, "write latency [s]": store.write_latency},

@@ -163,11 +163,11 @@ class Remote:
 
     def makers(self, ranks: int) -> int:
         """Makers that one machine has for each rank."""
-        return 1 if self.shares_batches else max(1, self.workers // ranks)
+        return 1 if self.shares_batches else -(-self.workers // ranks)
 
     def threads(self, ranks: int) -> float:
-        """Threads that make one batch."""
-        return max(1.0, self.workers / ranks) if self.shares_batches else 1.0
+        """Threads that make one batch: less than one where ranks take turns at a worker."""
+        return self.workers / (ranks * self.makers(ranks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

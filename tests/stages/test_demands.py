@@ -125,7 +125,7 @@ def test_of_several_readers_some_transfer_while_others_wait() -> None:
         storage=store(latency=0.001), cache=CachePolicy.NONE, workers=8, kind=LoaderKind.TF_DATA
     )
     (read, _) = Read().demands(job, Phase.COLD)
-    assert read.latency == pytest.approx(0.001)
+    assert read.latency == 0.0
     assert read.ceiling == pytest.approx(8 * 1e5 / 0.0011)
 
 
