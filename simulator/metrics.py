@@ -258,7 +258,7 @@ def samples_per_step(prediction: Prediction) -> float:
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
     """Samples per second if every batch were ready in time [/s]; None without an accelerator."""
     timing = prediction.timing
-    working = timing.step_time.mean - timing.split.data_stall
+    working = timing.step_time.mean - timing.split.data_stall - timing.split.other
     if timing.accelerator_utilization is None or working <= 0.0:
         return None
     return samples_per_step(prediction) / working

@@ -62,8 +62,10 @@ def _speed(prediction: Prediction) -> str:
     starved = (
         f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
         f"the {device}s could take; they wait for data "
-        f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time."
+        f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time"
     )
+    together = timing.split.other / timing.step_time.mean
+    starved += f" and for one another {percent(together)}." if together > STARVED else "."
     return f"{starved}{_slack(timing)}"
 
 

@@ -21,6 +21,7 @@ from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Path, Phase
 from simulator.workload.dataset import CachePolicy
+from simulator.workload.train import Mode
 
 
 def copy_times(job: Scenario) -> Mapping[str, float]:
@@ -71,7 +72,7 @@ def test_results_meet_the_reads_of_a_drive_on_the_way_up() -> None:
         workers=4,
         compute=0.001,
     )
-    back = with_job(job, model=model(output_bytes=10e6))
+    back = with_job(job, model=model(output_bytes=10e6), mode=Mode.INFER)
     assert predict(back).timing.step_time.mean == pytest.approx(0.08, rel=0.02)
 
 

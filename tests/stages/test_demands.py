@@ -30,7 +30,7 @@ from simulator.workload.dataset import Access, CachePolicy, Layout
 from simulator.workload.loader import CostBasis, LoaderKind, Preprocessing
 from simulator.workload.models.cpu_only import CpuOnly
 from simulator.workload.models.custom import CustomModel
-from simulator.workload.train import Checkpointing, Optimizer
+from simulator.workload.train import Checkpointing, Mode, Optimizer
 
 
 def with_job(base: Scenario, **changes: object) -> Scenario:
@@ -243,8 +243,11 @@ def test_the_last_bucket_is_one_of_the_frameworks() -> None:
 
 
 def test_results_come_back() -> None:
-    """32 results of 4 kB cross the link towards the host."""
-    (demand,) = Result().demands(with_job(scenario(), model=model()), Phase.COLD)
+    """32 results of 4 kB cross the link towards the host; training only looks at the loss."""
+    (loss,) = Result().demands(with_job(scenario(), model=model()), Phase.COLD)
+    assert loss.amount == 4.0
+    inference = with_job(scenario(), model=model(), mode=Mode.INFER)
+    (demand,) = Result().demands(inference, Phase.COLD)
     assert demand.amount == pytest.approx(32 * 4e3)
     assert demand.path is Path.DEVICE_TO_HOST
 
