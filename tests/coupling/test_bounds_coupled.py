@@ -92,22 +92,19 @@ def jobs(draw: st.DrawFn) -> Scenario:
     """Jobs of all kinds on one such machine, every service deterministic."""
     kind = draw(st.sampled_from([LoaderKind.PYTORCH, LoaderKind.TF_DATA, LoaderKind.ACTORS]))
     processes = kind is LoaderKind.PYTORCH
-    # A last step of fewer batches reduces as much as a whole one; the upper bound counts a part.
-    accumulation = draw(st.sampled_from([1, 3]))
     base = scenario(
-        batches=accumulation * draw(st.integers(1, 50 // accumulation)),
+        batches=draw(st.integers(1, 50)),
         batch_cpu=draw(st.sampled_from([0.0, 0.03, 0.2])),
         compute=draw(st.sampled_from([0.001, 0.03])),
         workers=draw(st.integers(0 if processes else 1, 5)),
-        # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
-        epochs=draw(st.sampled_from([1.0, 3.0])) if processes else 1.0,
+        epochs=draw(st.sampled_from([1.0, 3.0])),
         machine=draw(machines()),
         storage=draw(stores()),
         sample_bytes=draw(st.sampled_from([1e4, 1e6])),
         cache=draw(st.sampled_from([CachePolicy.NONE, CachePolicy.RANDOM, CachePolicy.IDEAL])),
         output_bytes=draw(st.sampled_from([0.0, 6e5])),
         sync=draw(st.booleans()),
-        accumulation=accumulation,
+        accumulation=draw(st.sampled_from([1, 3])),
         kind=kind,
         pin_memory=draw(st.booleans()),
         in_order=draw(st.booleans()),
@@ -145,7 +142,7 @@ def several(draw: st.DrawFn) -> Scenario:
         return with_job(with_helpers(base, group), remote=remote)
     if way == "copies":
         return with_job(base, copies=draw(st.sampled_from([n for n in (1, 2, 4) if n <= gpus])))
-    if way == "machines" and gpus > 1:
+    if way == "machines":
         count = draw(st.integers(2, 4))
         many = with_data(base, samples=count * base.job.dataset.samples)
         return with_group(many, count=count)
@@ -202,5 +199,7 @@ def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:
     """Stopping at the steady state changes the time of the run by less than 2%."""
     # Slow makers beside quick ones may show the first pattern long before their own batches.
     assume(job.job.remote is None or job.job.loader.workers == 0)
+    # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
+    assume(job.job.loader.kind is LoaderKind.PYTORCH or job.job.train.epochs == 1.0)
     whole = simulate(job, replay=True).total_time
     assert simulate(job).total_time == pytest.approx(whole, rel=0.02)
