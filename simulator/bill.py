@@ -11,12 +11,13 @@ from simulator.hardware.cluster import Group
 from simulator.plant import Plant, Site
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
+from simulator.stages import makes_own_batches
 from simulator.stages.base import Path, StageDemands
 from simulator.units import PerSecond, Usd, UsdPerSecond
 from simulator.workload.loader import Preparation
 
 
-def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
+def bill(scenario: Scenario, timing: Timing) -> Cost:
     """Price, cost per step and of the whole run, samples per dollar, energy per step.
 
     Parameters
@@ -25,10 +26,7 @@ def bill(scenario: Scenario, timing: Timing, total_steps: int) -> Cost:
         Says what machines cost; without a price all dollars are None.
     timing : Timing
         How long a step and the run take.
-    total_steps : int
-        Steps of the run.
     """
-    del total_steps
     price = machines_price(scenario)
     step = timing.step_time.mean
     energy = _energy(scenario, timing)
@@ -131,7 +129,8 @@ def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
     )
     per_gpu = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
     machines = scenario.cluster.trainers.count
-    there = machines * pool.threads + sum(_own_vcpus(plant, site) for site in plant.sites[1:])
+    own = machines * pool.threads if makes_own_batches(scenario) else 0.0
+    there = own + sum(_own_vcpus(plant, site) for site in plant.sites[1:])
     return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, machines * gpus)))
 
 

@@ -65,10 +65,19 @@ def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
         return _longest(unit_loads(plant, stages))
     using = _longest(unit_loads(plant, [s for s in stages if s.actor not in MAKERS]))
     rate: Real = 0.0
-    for group in groups:
-        own = [s for s in stages if s.actor in MAKERS and s.group == group]
-        rate = rate + 1.0 / np.maximum(_longest(unit_loads(plant, own)), TINY)
+    makers = [
+        unit_loads(plant, [s for s in stages if s.actor in MAKERS and s.group == group])
+        for group in groups
+    ]
+    for loads in makers:
+        rate = rate + 1.0 / np.maximum(_longest(loads), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
+    for unit in set.intersection(*(set(loads) for loads in makers)):
+        # Whoever makes a batch, a unit that all go through carries it.
+        shared: Real = np.inf
+        for loads in makers:
+            shared = np.minimum(shared, loads[unit])
+        least = np.maximum(least, shared)
     return least
 
 

@@ -29,6 +29,7 @@ from simulator.units import (
     Seconds,
     Unit,
 )
+from simulator.workload.train import Mode
 
 JOULE: Final = Unit("J", "energy")
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
@@ -255,10 +256,17 @@ def samples_per_step(prediction: Prediction) -> float:
     return prediction.timing.throughput * prediction.timing.step_time.mean
 
 
+def waiting_for_ranks(prediction: Prediction) -> Seconds:
+    """Part of a step that ranks of one training job wait for one another [s]."""
+    scenario = prediction.scenario
+    together = scenario.job.mode is Mode.TRAIN and scenario.ranks_per_job > 1
+    return prediction.timing.split.other if together else 0.0
+
+
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
     """Samples per second if every batch were ready in time [/s]; None without an accelerator."""
     timing = prediction.timing
-    working = timing.step_time.mean - timing.split.data_stall - timing.split.other
+    working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
     if timing.accelerator_utilization is None or working <= 0.0:
         return None
     return samples_per_step(prediction) / working

@@ -152,7 +152,7 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     limits = [store.read_operations or store.write_operations, store.request_limit]
     operations = [limit * drives for limit in limits if limit is not None]
     if group.cache is not None:
-        own = max(1, group.host.drive_count)
+        own = drives_of(group, group.cache)
         yield site.prefix + CACHE, Resource.STORAGE, group.cache.read_rate * own
     if store.scope is Scope.VOLUME and network is not None:
         if network.storage_cap is not None:

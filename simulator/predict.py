@@ -14,7 +14,7 @@ from simulator.assumptions import assumptions, warnings
 from simulator.bill import bill, cpu_need
 from simulator.bounds import bounds
 from simulator.engine.run import Options, Question, solve
-from simulator.footprint import host_ram, memory_fit, page_cache_bytes
+from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
 from simulator.results import Prediction, Timing
@@ -22,7 +22,7 @@ from simulator.run_length import extras, lengths, one_off, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
-from simulator.stages.read import hit_ratio
+from simulator.stages.read import helpers_alone, hit_ratio
 from simulator.workload.dataset import Placement
 
 
@@ -39,7 +39,7 @@ def predict(
     Parameters
     ----------
     scenario : Scenario
-        One job on one machine.
+        The machines and the jobs on them.
     seed : int
         Of all random draws; the same seed gives the same prediction.
     trace : bool
@@ -70,7 +70,7 @@ def predict(
     )
     timing = solve(question, options)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
-    ram, memory = host_ram(scenario), memory_fit(scenario)
+    ram, memory = _worst(host_ram(scenario), scenario), memory_fit(scenario)
     return Prediction(
         scenario=scenario,
         seed=seed,
@@ -80,11 +80,11 @@ def predict(
         memory=memory,
         host_ram=ram,
         cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
-        cost=bill(scenario, timing, length.total_steps),
+        cost=bill(scenario, timing),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
         one_off=one_off(scenario, plant, demands[Phase.WARM]),
-        break_even_epochs=_break_even(question, timing, options),
+        break_even_epochs=_break_even(question, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
         interval=_interval(timing),
@@ -93,22 +93,39 @@ def predict(
     )
 
 
-def _break_even(question: Question, timing: Timing, options: Options) -> float | None:
+def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
+    """RAM of a machine that trains, with the worse verdict if machines that help are short."""
+    remote = scenario.job.remote
+    if remote is None:
+        return ram
+    theirs = host_ram(helpers_alone(scenario, remote)).verdict
+    order = (Verdict.YES, Verdict.UNCERTAIN, Verdict.NO)
+    return replace(ram, verdict=max(ram.verdict, theirs, key=order.index))
+
+
+GAIN = 1e-4
+"""Share of an epoch below which a difference is not called a gain."""
+
+
+def _break_even(question: Question, options: Options) -> float | None:
     """Epochs after which placing the data first beats streaming it from where it lies."""
     scenario = question.scenario
     placed = placement_time(scenario, question.plant)
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
     streamed = streaming(scenario)
-    plant = build(streamed)
     demands = {phase: demand_table(streamed, phase) for phase in Phase}
-    rival = replace(question, scenario=streamed, plant=plant, demands=demands)
-    streams = solve(rival, replace(options, trace=False, progress=None))
-    behind = placed + timing.first_epoch_time - streams.first_epoch_time
-    gained = streams.epoch_time - timing.epoch_time
+    rival = replace(question, scenario=streamed, plant=build(streamed), demands=demands)
+    quiet = replace(options, trace=False, progress=None)
+    copied, streams = (
+        solve(replace(asked, lengths=replace(asked.lengths, epochs=2.0)), quiet)
+        for asked in (question, rival)
+    )
+    behind = placed + copied.first_epoch_time - streams.first_epoch_time
+    gained = streams.epoch_time - copied.epoch_time
     if behind <= 0.0:
         return placed / (placed - behind)
-    return 1.0 + behind / gained if gained > 0.0 else math.inf
+    return 1.0 + behind / gained if gained > GAIN * streams.epoch_time else math.inf
 
 
 def streaming(scenario: Scenario) -> Scenario:

@@ -160,7 +160,13 @@ def preparation(scenario: Scenario) -> Scenario:
     work = replace(
         job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
     )
-    raw = replace(job.dataset, placement=Placement.STREAM, cache_policy=CachePolicy.NONE)
+    raw = replace(
+        job.dataset,
+        placement=Placement.STREAM,
+        cache_policy=CachePolicy.NONE,
+        window=None,
+        chunk_size=None,
+    )
     once = replace(job, mode=Mode.PREPARE, dataset=raw, preprocessing=work, remote=None)
     return replace(scenario, jobs=(once,))
 

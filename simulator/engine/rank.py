@@ -59,7 +59,6 @@ class Ledger:
 
 @dataclass(slots=True)
 class _Item:
-    batch: int
     share: float
     step: int
     closes_step: bool
@@ -161,7 +160,6 @@ class Rank:
         step = taken // self._rules.accumulation
         fills = (taken + 1) % self._rules.accumulation == 0
         item = _Item(
-            batch=batch,
             share=self._supply.share(batch),
             step=step,
             closes_step=fills or not self._supply.has(taken + 1),

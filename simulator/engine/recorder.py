@@ -190,7 +190,9 @@ class Recorder:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             self._steady = find_period(self._durations, waiting)
         if self._steady is None and over:
-            kept = whole_bursts(steps - warm_up(steps, self._in_flight), self._burst)
+            # What has not become steady yet may still be coming from its start.
+            dropped = max(warm_up(steps, self._in_flight), steps // 2)
+            kept = whole_bursts(steps - dropped, self._burst)
             half_width = batch_means(self._durations[-kept:])
             self._steady = Steady(period=1, window=kept, half_width=half_width)
         if self._steady is not None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.hardware.host import Host
-from simulator.hardware.link import Link
 from simulator.hardware.storage import Storage
 from simulator.units import UsdPerSecond
 
@@ -41,10 +40,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """All groups of a scenario and the network between them."""
+    """All groups of a scenario."""
 
     groups: tuple[Group, ...]
-    fabric: Link | None = None
 
     @property
     def trainers(self) -> Group:

@@ -134,7 +134,9 @@ def run_lines(prediction: Prediction) -> list[str]:
     if prediction.break_even_epochs is not None:
         rows.append(("break-even", _break_even(prediction.break_even_epochs)))
     if prediction.cache_hit_ratio > 0.0:
-        rows.append(("page cache", f"answers {percent(prediction.cache_hit_ratio)} of the reads"))
+        room = show(prediction.page_cache_bytes, BYTE)
+        answered = percent(prediction.cache_hit_ratio)
+        rows.append(("page cache", f"answers {answered} of the reads, with room for {room}"))
     rows += [(name, _band(name, band)) for name, band in prediction.interval.items()]
     return columns(rows, "<<")
 
@@ -222,12 +224,19 @@ def _cost(prediction: Prediction) -> list[str]:
     )
     rows = [(name, value) for name, value in priced if value is not None]
     if cost.per_second is None:
-        rows.append(("price", f"no price for {prediction.scenario.cluster.trainers.host.name}"))
-    rows.append(("billed time", show(cost.time_to_train, SECOND)))
+        rows.append(("price", f"no price for {_unpriced(prediction)}"))
+    billed = cost.time_to_train + prediction.scenario.cost.provisioning
+    rows.append(("billed time", show(billed, SECOND)))
     if cost.energy_per_step is not None:
         energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
         rows.append(("energy", energy))
     return columns(rows, "<<")
+
+
+def _unpriced(prediction: Prediction) -> str:
+    groups = prediction.scenario.cluster.groups
+    without = [g.host.name for g in groups if g.price is None and g.host.price is None]
+    return ", ".join(without) or prediction.scenario.cluster.trainers.host.name
 
 
 def _per_thousand(samples_per_usd: float | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.gpu import Stack
-from simulator.metrics import unstarved_rate
+from simulator.metrics import unstarved_rate, waiting_for_ranks
 from simulator.report.layout import count, percent
 from simulator.results import Prediction, Timing
 from simulator.stages.base import Resource
@@ -64,7 +64,7 @@ def _speed(prediction: Prediction) -> str:
         f"the {device}s could take; they wait for data "
         f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time"
     )
-    together = timing.split.other / timing.step_time.mean
+    together = waiting_for_ranks(prediction) / timing.step_time.mean
     starved += f" and for one another {percent(together)}." if together > STARVED else "."
     return f"{starved}{_slack(timing)}"
 

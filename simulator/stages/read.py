@@ -10,7 +10,7 @@ from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
 from simulator.footprint import page_cache_bytes
 from simulator.hardware.cluster import Group, Role
-from simulator.hardware.storage import Storage
+from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real
@@ -79,7 +79,7 @@ def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     cache = scenario.site.cache
     if cache is None or phase is Phase.COLD or cache.capacity is None:
         return 0.0
-    drives = max(1, scenario.site.host.drive_count)
+    drives = drives_of(scenario.site, cache)
     return page_cache.cached_fraction(cache.capacity * drives, _total_bytes(scenario))
 
 
@@ -145,6 +145,8 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     latency = equations.latency_per_sample(
         size, file_size, store.read_latency, store.open_latency, sequential=sequential
     )
+    if store.scope is Scope.OBJECT:
+        latency = latency * chunks(dataset)
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.maker_threads
     alone = store.read_rate * drives_of(scenario.site, store)

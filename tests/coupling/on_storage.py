@@ -83,7 +83,8 @@ def behind_drives(share: float) -> Scenario:
         size_spread=VARIED,
     )
     each = share * base.job.dataset.total_bytes / 2
-    return with_group(base, cache=replace(store(rate=1.6e9), capacity=each))
+    drive = replace(store(rate=1.6e9), name="storage/own drive", capacity=each)
+    return with_group(base, host=replace(machine, local_storage=drive), cache=drive)
 
 
 def half_in_the_drives() -> Coupling:

@@ -91,6 +91,6 @@ def test_every_group_is_billed_to_the_end() -> None:
     """All machines, from launch to the end of the run: ten minutes of start count for each."""
     found = bill_of(A7)
     waiting = replace(found.scenario, cost=CostPlan(provisioning=600.0))
-    later = bill(waiting, found.timing, found.total_steps)
+    later = bill(waiting, found.timing)
     assert found.cost.to_train == pytest.approx(price(found) * found.timing.total_time)
     assert later.to_train == pytest.approx(price(found) * (found.timing.total_time + 600.0))
