@@ -105,15 +105,6 @@ GPU_PROCESS: Final = Default(
         date="2026-11-21",
     ),
 )
-WORKER: Final = Default(
-    what="private RAM of a forked loader worker (spawn or forkserver: near 300 MB)",
-    amount=parse("40 MB", BYTE),
-    source=Source(
-        reference=f"{_MEASURED_HERE}: PSS added per worker of a torch 2.13 DataLoader over 2,000 "
-        "JPEGs, 18 to 40 MB; data set objects that become private come on top",
-        date="2026-11-21",
-    ),
-)
 CONTEXT: Final = Default(
     what="GPU memory of the context and its kernels, per process",
     amount=parse("0.9 GiB", BYTE),
@@ -289,9 +280,7 @@ def _worker_bytes(scenario: Scenario) -> Real:
     if not _has_processes(scenario):
         return 0.0
     loader = scenario.job.loader
-    stated = loader.worker_memory
-    each = np.where(np.asarray(stated) > 0.0, stated, WORKER.amount)[()]
-    return host_memory.workers_bytes(scenario.ranks_per_host, loader.workers, each)
+    return host_memory.workers_bytes(scenario.ranks_per_host, loader.workers, loader.worker_memory)
 
 
 def _batch_items(scenario: Scenario) -> dict[str, Real]:
@@ -373,13 +362,11 @@ def _overhead_items(scenario: Scenario, activations: Real) -> dict[str, Real]:
 
 
 def _defaults(scenario: Scenario) -> list[Default]:
-    stated, loader = scenario.job.memory, scenario.job.loader
+    stated = scenario.job.memory
     items = _device_items(scenario)
-    forks = _has_processes(scenario) and loader.workers > 0
     applies = (
         (OPERATING_SYSTEM, stated.operating_system is None),
         (_process(scenario), stated.application is None),
-        (WORKER, forks and not np.any(loader.worker_memory)),
         (CONTEXT, "context" in items),
         (COLLECTIVE_BUFFERS, "collective_buffers" in items),
         (WORKSPACE, "workspace" in items),

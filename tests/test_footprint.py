@@ -345,7 +345,6 @@ def test_defaults_are_listed_where_they_apply() -> None:
     )
     assert stated == ()
     assert bare[footprint.OPERATING_SYSTEM.what].source.verified is False
-    assert bare[footprint.WORKER.what].value == "40 MB"
     assert bare[footprint.FRAGMENTATION.what].value == "15%"
     assert footprint.COLLECTIVE_BUFFERS.what not in bare
     assert all(a.source.reference and a.source.date for a in bare.values())

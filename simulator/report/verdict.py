@@ -15,6 +15,8 @@ from simulator.units import BYTE, show
 
 STARVED: Final = 0.05
 """Share of the step spent waiting for data from which on the devices are called starved."""
+IDLE: Final = 0.01
+"""Utilization below which a resource is not worth naming as the next limit."""
 BUSY: Final = 0.85
 """Utilization from which on a resource is called full."""
 
@@ -85,7 +87,7 @@ def _fed(timing: Timing, device: str) -> str:
         behind = timing.next_bottleneck
         after = (
             ""
-            if behind is None
+            if behind is None or _idle(timing, behind)
             else f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
         )
         return f"{said}{after}."
@@ -123,6 +125,12 @@ def _limited(name: str) -> str:
 def _busy(timing: Timing, resource: str) -> str:
     usage = timing.usage.get(resource)
     return "not" if usage is None else percent(max(usage.mean, usage.busiest))
+
+
+def _idle(timing: Timing, resource: str) -> bool:
+    """Whether a resource does next to nothing: latency, not its capacity, is what it costs."""
+    usage = timing.usage.get(resource)
+    return usage is None or max(usage.mean, usage.busiest) < IDLE
 
 
 def _slack(timing: Timing) -> str:
