@@ -9,7 +9,7 @@ from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope
 from simulator.plant import drives_used
-from simulator.provenance import Assumption, Source
+from simulator.provenance import Assumption
 from simulator.results import Timing
 from simulator.scenario import Scenario
 from simulator.stages.read import helpers_alone
@@ -22,7 +22,6 @@ from simulator.units import (
     show,
 )
 
-NO_SOURCES: dict[str, Source] = {}
 SHAKY_WIDTH = 0.01
 """Relative half-width of the mean step above which the run says it is not known well."""
 
@@ -155,7 +154,11 @@ def _software(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def warnings(
-    scenario: Scenario, timing: Timing, ram: HostRam, memory: MemoryFit | None
+    scenario: Scenario,
+    timing: Timing,
+    ram: HostRam,
+    memory: MemoryFit | None,
+    rests_on: tuple[Assumption, ...],
 ) -> tuple[str, ...]:
     """What may make the prediction wrong or the job fail."""
     found: list[str] = []
@@ -171,7 +174,7 @@ def warnings(
         )
     found += _drives(scenario)
     found += _helpers(scenario)
-    unverified = [a.what for a in assumptions(scenario) if not a.source.verified]
+    unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")
     price = scenario.cluster.trainers.host.price
@@ -186,7 +189,7 @@ def _drives(scenario: Scenario) -> list[str]:
     if group.storage.capacity is None or group.storage.scope is not Scope.LOCAL:
         return []
     there = group.storage.capacity * drives_used(group)
-    needed = job.dataset.samples * job.stored_bytes
+    needed = job.stored_total
     if needed <= there:
         return []
     return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]

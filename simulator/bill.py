@@ -76,7 +76,7 @@ def prepared_storage(scenario: Scenario, timing: Timing) -> Usd:
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.preprocessing.where is not Preparation.BEFOREHAND or store.price is None:
         return 0.0
-    return job.dataset.samples * job.stored_bytes * store.price * timing.total_time
+    return job.stored_total * store.price * timing.total_time
 
 
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:

@@ -191,7 +191,7 @@ def host_ram(scenario: Scenario) -> HostRam:
         **_batch_items(scenario),
     }
     if _in_memory(scenario.job):
-        items["dataset"] = scenario.job.dataset.samples * scenario.job.stored_bytes
+        items["dataset"] = scenario.job.stored_total
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:

@@ -18,7 +18,7 @@ from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cac
 from simulator.limits import check_modelled
 from simulator.plant import build
 from simulator.results import Prediction, Timing
-from simulator.run_length import extras, lengths, one_off, placement_time
+from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
@@ -71,6 +71,7 @@ def predict(
     timing = solve(question, options)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = _worst(host_ram(scenario), scenario), memory_fit(scenario)
+    rests_on = assumptions(scenario)
     return Prediction(
         scenario=scenario,
         seed=seed,
@@ -83,13 +84,13 @@ def predict(
         cost=bill(scenario, timing),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
-        one_off=one_off(scenario, plant, demands[Phase.WARM]),
+        one_off=beside.parts,
         break_even_epochs=_break_even(question, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
         interval=_interval(timing),
-        assumptions=assumptions(scenario),
-        warnings=warnings(scenario, timing, ram, memory),
+        assumptions=rests_on,
+        warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
 
 

@@ -11,6 +11,10 @@ from simulator.scenario import Scenario
 from simulator.stages.base import StageDemands
 from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 
+STARVED = 0.05
+"""Share of a step spent waiting for data from which on a device counts as starved: its suppliers
+limit the step, not the device."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from simulator.equations.step import iterations_per_epoch
 from simulator.hardware.storage import Scope
@@ -51,10 +51,15 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What is composed beside the epochs [s]: once a run, and as a step's share."""
+    """What is composed beside the epochs [s]: once a run, by name, and as a step's share."""
 
-    once: Seconds = 0.0
+    parts: Mapping[str, Seconds] = field(default_factory=dict)
     per_step: Seconds = 0.0
+
+    @property
+    def once(self) -> Seconds:
+        """What the run takes beside its epochs [s]."""
+        return sum(self.parts.values())
 
 
 def lengths(scenario: Scenario) -> Lengths:
@@ -94,12 +99,12 @@ def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Ex
     needs to copy and write its state while all others wait.
     """
     return Extras(
-        once=sum(one_off(scenario, plant, warm).values()),
+        parts=_one_off(scenario, plant, warm),
         per_step=_checkpoint_share(scenario, plant),
     )
 
 
-def one_off(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> dict[str, Seconds]:
+def _one_off(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> dict[str, Seconds]:
     """What a run takes beside its epochs, by name [s]; only what takes any time."""
     train = scenario.job.train
     parts = {
@@ -133,7 +138,7 @@ def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
     elif plant.has(MEMORY):
         rates.append(float(plant.units[MEMORY].capacity))
     dataset = job.dataset
-    carried = float(dataset.samples * job.stored_bytes)
+    carried = float(job.stored_total)
     limits = [cap for cap in (origin.read_operations, origin.request_limit) if cap is not None]
     files = dataset.samples if dataset.shard_size is None else carried / dataset.shard_size
     asked = files / (min(limits) * drives_of(group, origin) / sharers) if limits else 0.0

@@ -75,6 +75,11 @@ class Job:
         beforehand = self.preprocessing.where is Preparation.BEFOREHAND
         return self.preprocessing.prepared_bytes if beforehand else self.dataset.bytes_per_sample
 
+    @property
+    def stored_total(self) -> Bytes:
+        """Bytes of all samples as they lie on the store while the job runs [B]."""
+        return self.dataset.samples * self.stored_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:

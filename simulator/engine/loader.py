@@ -115,7 +115,6 @@ class RankLoader:
         self._received: Mailbox[int] = Mailbox(env)
         self._stash: set[int] = set()
         self._receiver_thread = receiver_thread
-        self._inline = 0
         self.issued = 0
 
     @property

@@ -11,7 +11,7 @@ from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import Epoch, Plan
 from simulator.loads import pressures
 from simulator.plant import Plant
-from simulator.results import Timing, Trace
+from simulator.results import STARVED, Timing, Trace
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
@@ -96,10 +96,6 @@ def solve(question: Question, options: Options) -> Timing:
         if options.trace
         else None,
     )
-
-
-STARVED = 0.05
-"""Share of a step spent waiting for data from which on the device is not what limits it."""
 
 
 def _ranked(limits: list[str], stalled: float) -> list[str]:

@@ -9,12 +9,10 @@ from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.gpu import Stack
 from simulator.metrics import unstarved_rate, waiting_for_ranks
 from simulator.report.layout import count, percent
-from simulator.results import Prediction, Timing
+from simulator.results import STARVED, Prediction, Timing
 from simulator.stages.base import Resource
 from simulator.units import BYTE, show
 
-STARVED: Final = 0.05
-"""Share of the step spent waiting for data from which on the devices are called starved."""
 IDLE: Final = 0.01
 """Utilization below which a resource is not worth naming as the next limit."""
 BUSY: Final = 0.85

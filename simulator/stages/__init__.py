@@ -62,10 +62,10 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     job = scenario.job
     if job.mode is Mode.PREPARE:
         return ask(PREPARATION, scenario, phase)
+    if job.remote is None:
+        return ask(TRAINING, scenario, phase)
     here = ask(MAKING, scenario, phase) if makes_own_batches(scenario) else ()
-    away: tuple[StageDemands, ...] = ()
-    if job.remote is not None:
-        away = ask(REMOTE, replace(scenario, at=job.remote.group), phase)
+    away = ask(REMOTE, replace(scenario, at=job.remote.group), phase)
     return (*here, *away, *ask(USING, scenario, phase))
 
 

@@ -60,7 +60,7 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
         return 1.0
     if policy is CachePolicy.NONE:
         return 0.0
-    cached = page_cache.cached_fraction(_cache_bytes(scenario), _total_bytes(scenario))
+    cached = page_cache.cached_fraction(_cache_bytes(scenario), scenario.job.stored_total)
     if phase is Phase.COLD:
         # What one of several jobs has read, the others find, as far as it is still there.
         return cached * (1.0 - 1.0 / scenario.job.copies)
@@ -80,7 +80,7 @@ def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     if cache is None or phase is Phase.COLD or cache.capacity is None:
         return 0.0
     drives = drives_of(scenario.site, cache)
-    return page_cache.cached_fraction(cache.capacity * drives, _total_bytes(scenario))
+    return page_cache.cached_fraction(cache.capacity * drives, scenario.job.stored_total)
 
 
 def read_bytes(dataset: Dataset, stored: Real) -> Real:
@@ -96,10 +96,6 @@ def chunks(dataset: Dataset) -> Real:
     if dataset.window is None or dataset.chunk_size is None:
         return 1.0
     return equations.blocks_touched(dataset.window, dataset.chunk_size)
-
-
-def _total_bytes(scenario: Scenario) -> Real:
-    return scenario.job.dataset.samples * scenario.job.stored_bytes
 
 
 def _cache_bytes(scenario: Scenario) -> Real:
