@@ -14,12 +14,11 @@ import numpy as np
 from simulator.plant import CPU, Place, Plant
 from simulator.scenario import Scenario
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
-from simulator.stages.read import Read
+from simulator.stages.read import READING
 from simulator.units import Real, Seconds
 from simulator.workload.loader import Straggler
 
 TINY = 1e-300
-READING = Read().name
 
 
 def unit_loads(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Real]:
@@ -162,10 +161,14 @@ def _making_cycles(
     """Times between two batches of a rank that the group's workers, all together, need."""
     makers = maker_count(scenario, plant, group)
     slow = 1.0 if group else mean_slowness(scenario)
-    working = actor_times(plant, stages, Actor.WORKER, group)
-    return (
-        [{resource: time * slow / makers for resource, time in working.items()}] if makers else []
-    )
+    if not makers:
+        return []
+    parts = [stages]
+    if scenario.job.loader.crew.reads_ahead and not group:
+        reading = [stage for stage in stages if stage.stage == READING]
+        parts = [reading, [stage for stage in stages if stage.stage != READING]]
+    working = [actor_times(plant, part, Actor.WORKER, group) for part in parts]
+    return [{r: time * slow / makers for r, time in times.items()} for times in working]
 
 
 def _using_cycles(

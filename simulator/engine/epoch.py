@@ -25,7 +25,7 @@ from simulator.scenario import Scenario
 from simulator.stages import makes_own_batches
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
-from simulator.stages.read import Read
+from simulator.stages.read import READING
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
 
@@ -215,9 +215,6 @@ def _work(site: _Site, index: int) -> Work:
         result=site.tasks_of("result", index),
         bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),
     )
-
-
-READING = Read().name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,9 @@ from simulator.units import Real
 from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
 from simulator.workload.loader import Remote
 
+READING = "read"
+"""What the stage is called; threaded loaders do it one batch ahead."""
+
 UNLIMITED = float("inf")
 
 _HIT_RATIOS = {
@@ -31,7 +34,7 @@ _HIT_RATIOS = {
 class Read:
     """A worker fetches the samples of a batch one after another."""
 
-    name: str = "read"
+    name: str = READING
     actor: Actor = Actor.WORKER
     once_a_step: bool = False
 

@@ -11,7 +11,8 @@ from support.scenarios import host, link, question, scenario, simulate, step_end
 from simulator.bounds import bounds
 from simulator.engine.run import Options, solve
 from simulator.hardware.host import PcieSwitch
-from simulator.stages.base import Resource
+from simulator.loads import pressures
+from simulator.stages.base import Phase, Resource
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
 from simulator.workload.models.custom import CustomModel
@@ -285,3 +286,18 @@ def test_a_device_that_waits_is_not_the_bottleneck() -> None:
     )
     assert timing.split.data_stall > 0.05 * timing.step_time.mean
     assert timing.bottleneck != Resource.GPU
+
+
+def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
+    """Reading 32 ms and working 40 ms a batch impose 40 ms by their actors, not 72."""
+    job = scenario(
+        storage=store(rate=1e8),
+        cache=CachePolicy.NONE,
+        batch_cpu=0.16,
+        workers=4,
+        compute=0.001,
+        kind=LoaderKind.TF_DATA,
+    )
+    asked = question(job)
+    imposed = pressures(job, asked.plant, asked.demands[Phase.COLD])
+    assert max(imposed.values()) == pytest.approx(0.04, rel=1e-3)
