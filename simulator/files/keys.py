@@ -1,0 +1,111 @@
+"""Keys of a scenario as numbers: what a dotted key measures, and its value as text with a unit.
+
+A study that varies ``hardware.storage_bandwidth`` between ``10 MB/s`` and ``1 TB/s`` needs the
+floats behind the texts, and a text to hand back as an override. The unit of the text is kept:
+what began as ``2 GB/s`` is written in GB/s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from pydantic_core import PydanticCustomError
+
+from simulator import units
+from simulator.errors import InputError, Problem
+from simulator.files.document import field_at, model_at
+from simulator.files.quantity import Number, Quantity, nearest_hint
+from simulator.files.sections import ScenarioFile
+
+DIGITS: Final = 9
+"""Significant digits of a written value: far below any model's error, short enough to read."""
+_NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A numeric key of a scenario: its dotted `name`, and what its values are."""
+
+    name: str
+    kind: Quantity | Number
+
+    def value(self, text: str) -> float:
+        """The SI value of a text such as ``2 GB/s``, or of a bare number for a plain one.
+
+        Raises
+        ------
+        InputError
+            If the text is no value that the key may have.
+        """
+        try:
+            given: object = text if isinstance(self.kind, Quantity) else float(text)
+            return float(self.kind.read(given))
+        except PydanticCustomError as error:
+            context = error.context or {}
+            message, hint = str(context.get("message")), str(context.get("hint") or "")
+        except ValueError:
+            message, hint = "is not a number", "write a number without a unit"
+        raise InputError(
+            (Problem(origin=self.name, message=message, found=repr(text), hint=hint or None),)
+        )
+
+    def text(self, value: float, like: str) -> str:
+        """`value` [SI] written as `like` is: the same unit, another number."""
+        if isinstance(self.kind, Number):
+            return f"{value:.{DIGITS}g}"
+        one = units.parse(_NUMBER.sub("1", like, count=1), self.kind.unit)
+        return _NUMBER.sub(f"{value / one:.{DIGITS}g}", like.strip(), count=1)
+
+
+def numeric_key(name: str, origin: str = "--fit") -> Key:
+    """The key of a scenario called `name`, if its values are numbers on a continuous scale.
+
+    Parameters
+    ----------
+    name : str
+        Dotted, such as ``input.decode``.
+    origin : str
+        Where the name was given, for messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such key, or its values are names, switches or counts.
+    """
+    path = tuple(name.split("."))
+    info = field_at(ScenarioFile, path)
+    if info is None:
+        close = nearest_hint(name, tuple(numeric_keys()))
+        message = "is no key of a scenario"
+        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=close),))
+    kind = _kind((*info.metadata, *get_args(info.annotation)))
+    if kind is None or (isinstance(kind, Number) and kind.whole):
+        message = "is no key with a continuous value"
+        hint = "quantities and plain numbers can be fitted, counts, names and switches cannot"
+        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
+    return Key(name, kind)
+
+
+def numeric_keys() -> Iterator[str]:
+    """All keys of a scenario with continuous values."""
+    for section in ScenarioFile.model_fields:
+        model = model_at(ScenarioFile, (section,))
+        for key, info in () if model is None else model.model_fields.items():
+            kind = _kind((*info.metadata, *get_args(info.annotation)))
+            if kind is not None and not (isinstance(kind, Number) and kind.whole):
+                yield f"{section}.{key}"
+
+
+def _kind(parts: tuple[object, ...]) -> Quantity | Number | None:
+    """What marks the field as a number, looked for inside unions."""
+    for part in parts:
+        if isinstance(part, Quantity | Number):
+            return part
+        metadata = getattr(part, "__metadata__", ())
+        found = _kind(tuple(metadata))
+        if found is not None:
+            return found
+    return None
