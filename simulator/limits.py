@@ -30,6 +30,9 @@ def check_modelled(scenario: Scenario) -> None:
             f"{job.copies} jobs"
         )
         raise NotModelled(msg)
+    if job.parallelism.splits_model:
+        msg = f"{name}: a model spread over several accelerators is not modelled yet"
+        raise NotModelled(msg)
     if trainers.host.gpu is None and _needs_device(scenario):
         model = "" if job.model is None else job.model.name
         msg = (

@@ -69,7 +69,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How wrong a family may be on rows that nothing was fitted to; fractions of the measured value.
+    """How wrong a family may be on rows nothing was fitted to, as fractions of the measured.
 
     `median`, `mean`, `p90` and `largest` are what was reached, rounded up by at most a tenth;
     `target_median` and so on are what is aimed at, and stand beside them in the table.

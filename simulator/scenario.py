@@ -12,6 +12,7 @@ from simulator.units import Bytes, Seconds, UsdPerSecond
 from simulator.workload.dataset import Dataset
 from simulator.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.workload.models import Model, StepTimes
+from simulator.workload.parallelism import ONE_DEVICE, Parallelism
 from simulator.workload.software import Software
 from simulator.workload.train import Mode, Train
 
@@ -55,6 +56,7 @@ class Job:
     `step_times` are the user's own measurements and win over the model's. `remote` workers make
     batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
     side by side, each with an equal part of the machine's accelerators and all of the data.
+    `parallelism` says how one model is spread over several of them.
     """
 
     mode: Mode
@@ -68,6 +70,7 @@ class Job:
     memory: Memory = Memory()
     remote: Remote | None = None
     copies: int = 1
+    parallelism: Parallelism = ONE_DEVICE
 
     @property
     def stored_bytes(self) -> Bytes:

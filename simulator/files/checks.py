@@ -12,10 +12,11 @@ from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
+from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.files.lines import KeyPath
-from simulator.files.sections import SpreadTable
+from simulator.files.sections import ModelSection, SpreadTable
 from simulator.units import BYTE, show
 from simulator.workload.dataset import Layout
 from simulator.workload.loader import LoaderKind
@@ -265,7 +266,7 @@ def _model_or_none(draft: Draft) -> Problems:
 
 def _checkpoint(draft: Draft) -> Problems:
     model = draft.model
-    has_parameters = model is not None and (model.name or model.parameters)
+    has_parameters = model is not None and (model.name or model.family or model.parameters)
     if draft.train.checkpoint_every_steps is not None and not has_parameters:
         message = "is given, but no model says how much there is to write"
         hint = "give model.name or model.parameters"
@@ -278,15 +279,13 @@ def _figures(draft: Draft) -> Problems:
     if model is None:
         return
     given = [key for key in _FIGURES if getattr(model, key) is not None]
-    if model.name is not None:
-        for key in given:
-            message = "is given, but model.name says it already"
+    if model.name is not None or model.family is not None:
+        stated = "name" if model.name is not None else "family"
+        for key in (*given, *_beside(model)):
+            message = f"is given, but model.{stated} says it already"
             yield document.problem(("model", key), message, hint="leave one of them out")
         return
-    for key in ("sequence", "image"):
-        if getattr(model, key) is not None:
-            message = "changes a model of the library, and none is named"
-            yield document.problem(("model", key), message, hint="give model.name")
+    yield from _shapes(model, document)
     if not given:
         if not model.step_times:
             hint = "give a name, figures or step_times"
@@ -299,9 +298,26 @@ def _figures(draft: Draft) -> Problems:
             yield document.problem(("model", key), "is missing", hint=hint)
 
 
+def _shapes(model: ModelSection, document: Document) -> Problems:
+    """Keys that change the shape of a model, where none is named."""
+    for key in ("sequence", "image"):
+        if getattr(model, key) is not None:
+            message = "changes a model of the library, and none is named"
+            yield document.problem(("model", key), message, hint="give model.name")
+    if model.shape is not None:
+        hint = "give model.family, such as gpt"
+        yield document.problem(("model", "shape"), "is given without a family", hint=hint)
+
+
+def _beside(model: ModelSection) -> list[str]:
+    """Keys that say what the name, or the shape, of the model says already."""
+    rivals = ("family", "shape") if model.name is not None else ("sequence", "image")
+    return [key for key in rivals if getattr(model, key) is not None]
+
+
 def _recompute(draft: Draft) -> Problems:
     model = draft.model
-    unknown = model is not None and model.name is None
+    unknown = model is not None and model.name is None and model.family is None
     if unknown and draft.train.recompute is not Recompute.NONE:
         message = "needs to know the layers of the model, and figures don't tell"
         hint = "name a model of the library"
@@ -344,9 +360,10 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_purpose, _GPUS),
     (_model_or_none, "train.mode"),
     (_checkpoint, "train.checkpoint_every_steps model.name model.parameters"),
-    (_figures, f"{_FIGURE_KEYS} model.name model.step_times"),
+    (_figures, f"{_FIGURE_KEYS} model.name model.family model.shape model.step_times"),
     (_recompute, "train.recompute model.name"),
     (_measured_steps, "model.step_times"),
     *GROUP_CHECKS,
+    *PARALLEL_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

@@ -16,6 +16,7 @@ from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.document import AnyModel, Document, examine
 from simulator.files.group_sections import RemoteSection
 from simulator.files.lines import KeyPath
+from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import (
     CostSection,
@@ -59,6 +60,9 @@ class Library(Protocol):
     def load(self, name: str, **changes: float) -> Model:
         """The model called `name`, with some figures of its shape changed."""
 
+    def build(self, document: Document) -> Model:
+        """The model that a document's [model] section describes by its family and shape."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -80,6 +84,7 @@ class Draft:
     cost: CostSection
     memory: MemorySection
     remote: RemoteSection | None = None
+    parallelism: ParallelismSection | None = None
     host: Host | None = None
     storage: Storage | None = None
     cache: Storage | None = None
@@ -124,8 +129,10 @@ class Draft:
 
     @property
     def ranks(self) -> int:
-        """Processes that train together in one job, over all machines."""
-        return max(1, self.gpus // self.train.copies) * self.hardware.count
+        """Copies of the model that train together in one job, over all machines."""
+        given = self.parallelism
+        replica = 1 if given is None else given.tensor * given.pipeline * given.context
+        return max(1, max(1, self.gpus // self.train.copies) * self.hardware.count // replica)
 
     @property
     def ranks_per_host(self) -> int:
@@ -150,6 +157,7 @@ _LEFT_OUT: Final[dict[str, Any]] = {"input": {}, "software": {}, "cost": {}, "me
 _SECTIONS: Final = (
     *("hardware", "data", "train", "input", "model", "software", "cost", "memory"),
     "remote",
+    "parallelism",
 )
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""
@@ -186,6 +194,9 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         cost=section(CostSection, "cost"),
         memory=section(MemorySection, "memory"),
         remote=section(RemoteSection, "remote") if "remote" in document.data else None,
+        parallelism=section(ParallelismSection, "parallelism")
+        if "parallelism" in document.data
+        else None,
         broken=frozenset(broken),
     )
     return draft, problems
@@ -255,6 +266,9 @@ def look_up(
         changes, more = _changes(draft, name, library.figures(name))
         problems.extend(more)
         model = found(lambda known: library.load(known, **changes), name, "model", "name")
+        draft = replace(draft, library_model=model)
+    elif named("model.family") is not None:
+        model = found(lambda _: library.build(document), named("model.family"), "model", "family")
         draft = replace(draft, library_model=model)
     return replace(draft, broken=frozenset(broken)), tuple(problems)
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from simulator.errors import InputError, NotModelled, UnknownName
 from simulator.files.document import Document, examine, read_document
+from simulator.files.lines import KeyPath
 from simulator.files.model_sections import (
     BertShape,
     CpuOnlyShape,
@@ -190,6 +191,38 @@ def parse_model(document: Document, name: str) -> LibraryFile:
     if uneven:
         raise InputError(tuple(uneven))
     return LibraryFile(name=name, about=about, shape=shape)
+
+
+def build_model(document: Document, section: KeyPath) -> Model:
+    """The model that a scenario describes by its family and shape.
+
+    Parameters
+    ----------
+    document : Document
+        Holds ``family`` and a table ``shape`` at `section`; whose source the shape is may be left
+        out there.
+
+    Raises
+    ------
+    InputError
+        If the family is unknown, or the shape lacks figures or has others than the family's.
+    """
+    told = document.value(section)
+    table: dict[str, Any] = told if isinstance(told, dict) else {}
+    family, shape = table.get("family"), table.get("shape", {})
+    if not isinstance(family, str) or family not in _FAMILIES:
+        path, hint = (*section, "family"), nearest_hint(str(family), tuple(_FAMILIES))
+        raise InputError((document.problem(path, "is no family of models", hint=hint),))
+    figures = {**_OWN_SHAPE, **shape} if isinstance(shape, dict) else shape
+    whole = replace(document, data={**document.data, str(section[0]): {**table, "shape": figures}})
+    checked, problems = examine(_FAMILIES[family].shape, whole, at=(*section, "shape"))
+    if checked is None:
+        raise InputError(problems)
+    about = ModelFile(title="given by its shape", family=family)
+    return LibraryFile(name=f"{family} given by its shape", about=about, shape=checked).model()
+
+
+_OWN_SHAPE: Final = {"source": "the scenario", "date": "undated"}
 
 
 def model_table() -> str:

@@ -17,6 +17,7 @@ from simulator.files.convert_input import (
     loader_of,
     preprocessing_of,
 )
+from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.convert_training import (
     fused_attention,
     model_of,
@@ -28,7 +29,7 @@ from simulator.files.convert_training import (
 from simulator.files.document import Document
 from simulator.files.draft import Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
-from simulator.files.models import load_model, model_names, read_model
+from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
 from simulator.files.software import efficiency, factors
 from simulator.files.spread import with_assumed_spread
@@ -52,6 +53,10 @@ class ModelLibrary:
     def load(self, name: str, **changes: float) -> Model:
         """One of them, with some figures of its shape changed."""
         return load_model(name, **changes)
+
+    def build(self, document: Document) -> Model:
+        """The model that the [model] section of `document` describes by family and shape."""
+        return build_model(document, ("model",))
 
 
 def load_scenario(
@@ -142,6 +147,7 @@ def _job(draft: Draft, model: Model | None) -> Job:
         ),
         remote=remote_of(draft),
         copies=draft.train.copies,
+        parallelism=parallelism_of(draft),
     )
 
 

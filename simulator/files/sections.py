@@ -12,6 +12,7 @@ from pydantic import Field
 
 from simulator.files.document import FileModel
 from simulator.files.group_sections import HelpersField, RemoteSection
+from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.quantity import (
     ByteField,
     ByteOrZeroField,
@@ -206,6 +207,10 @@ class ModelSection(FileModel):
 
     name: TextField | None = None
     """Name of a model in the library, such as resnet50."""
+    family: TextField | None = None
+    """Family of a model that is not in the library, such as gpt or llama; needs model.shape."""
+    shape: dict[str, object] | None = None
+    """Figures of the family's shape, such as layers and hidden; see plan models."""
     sequence: ShapeField | None = None
     """Tokens per sample, in place of what the library's model takes."""
     image: ShapeField | None = None
@@ -337,3 +342,5 @@ class ScenarioFile(FileModel):
     """What host RAM holds beside the job itself."""
     remote: RemoteSection | None = None
     """Machines that only make batches; none by default."""
+    parallelism: ParallelismSection | None = None
+    """How one model is spread over devices; each holds all of it by default."""
