@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import io
 import os
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from typing import Final
 
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.late import LateGroup
 from simulator.cli.output import complain
 from simulator.errors import InputError, PlanError
 from simulator.version import __version__
@@ -27,6 +26,10 @@ COMPLETION: Final = "_PLAN_COMPLETE"
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+    "import": (
+        "simulator.cli.import_",
+        "Turn what other tools measured into profiles and workloads.",
+    ),
     "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
     "models": ("simulator.cli.models", "List the models of the library."),
     "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
@@ -34,42 +37,10 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
 """Verb: (module that holds a click command of the verb's name, one line of help)."""
 
 
-class Verbs(click.Group):
-    """A group that imports a verb's module only when the verb is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names of all verbs, most used first."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The verb's command, imported now; None if there is no such verb."""
-        if cmd_name not in VERBS:
-            return None
-        module, summary = VERBS[cmd_name]
-        command: click.Command = getattr(import_module(module), cmd_name)
-        command.short_help = summary
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb, or name the one that was probably meant."""
-        name = args[0]
-        if name in VERBS or name.startswith("-"):
-            return super().resolve_command(ctx, args)
-        close = difflib.get_close_matches(name, VERBS, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
-        msg = f"there is no command '{name}'{hint}"
-        raise click.UsageError(msg, ctx=ctx)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """Write the table of verbs without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
-
-
 @click.group(
-    cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=LateGroup,
+    table=VERBS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="plan", message="%(prog)s %(version)s")
 @click.option(

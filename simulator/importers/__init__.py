@@ -1,1 +1,20 @@
-"""Evidence that a user already has: files of other tools become profiles and measurement sets."""
+"""Evidence that other tools write, read into what `plan` takes.
+
+One module per foreign format, named after the tool. Each has one door, ``read(path, ...)``: a file
+(or several, or a folder) in, one frozen result of `result` out:
+
+- `Fragment`: a hardware profile, or sections of a scenario, as TOML text with a source and a date
+  on every figure (fio, nccl-tests, nvidia-smi, model descriptions, loader workloads);
+- `MeasuredRun`: what somebody's run was and what was seen (training logs);
+- `Utilization`: series of samples of how busy devices were (nvidia-smi, DCGM, CloudWatch).
+
+Tables of measured runs become measurement sets; their converters stand in `tables`.
+
+An importer reads what the file says and nothing else: it never predicts, fits to a prediction or
+guesses a figure. What it leaves out, or takes with a doubt, it says in `warnings`.
+
+Broken evidence raises one `InputError` that holds every problem found: file, line or key, what was
+found, what is allowed. Files are read through `reading`, which refuses them by size before it reads
+them; JSON is walked with `entries.Entry`, which collects problems. Nothing here writes: the command
+line writes the result whole, or not at all.
+"""

@@ -1,0 +1,23 @@
+"""``plan import``: the table of foreign formats."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from simulator.cli.late import LateGroup, Table
+
+FORMATS: Final[Table] = {
+    "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
+}
+"""Format: (module that holds a click command of its name, one line of help)."""
+
+
+@click.group("import", cls=LateGroup, table=FORMATS, kind="format")
+def import_() -> None:
+    """Turn evidence you already have into profiles, workloads and measurements.
+
+    Each format prints what it found as TOML, or writes it with -o. Broken evidence is refused
+    with one message for each problem, and nothing is written.
+    """

@@ -1,0 +1,72 @@
+"""What the formats of ``plan import`` share: options, and where a result goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from simulator.importers.result import Fragment
+
+files_argument = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+output_option = click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write here instead of to standard output; appears whole or not at all.",
+)
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse an output that cannot be written, before the evidence is read."""
+    if output is not None:
+        check_writable(output, "--output")
+
+
+def deliver(fragment: Fragment, output: Path | None) -> None:
+    """Print the TOML of a fragment, or write it and print what was taken.
+
+    The text is read back first, so that what is written is what `plan` reads.
+    """
+    _check_reads(fragment, output)
+    complain(*(f"warning: {warning}" for warning in fragment.warnings))
+    if output is None:
+        emit(fragment.text.rstrip("\n"))
+        return
+    write_file(output, fragment.text, "--output")
+    emit("\n".join([*fragment.summary, *_use(fragment, output)]))
+
+
+def _check_reads(fragment: Fragment, output: Path | None) -> None:
+    """A bug of ours, or a figure that no profile may have: said before anything is written."""
+    from simulator.files.reading import parse_toml
+
+    parse_toml(fragment.text, str(output or "standard output"))
+
+
+def _use(fragment: Fragment, output: Path) -> list[str]:
+    kind = str(fragment.kind)
+    if kind == "scenario":
+        return [f"wrote {output}: sections for a scenario"]
+    folder = output.absolute().parent
+    if output.suffix != ".toml" or folder.name != kind:
+        wanted = Path("PROFILES") / kind / f"{output.stem}.toml"
+        return [f"wrote {output}", f"move it to {wanted} to use it with --profiles PROFILES"]
+    profiles = output.parent.parent
+    shown = f"plan hardware show {kind}/{output.stem} --profiles {profiles}"
+    return [f"wrote {output}", f"see it with: {shown}"]
+
+
+def refuse_option(option: str, message: str, hint: str | None = None) -> None:
+    """Refuse an option that does not go with the others."""
+    raise InputError((Problem(origin=option, message=message, hint=hint),))

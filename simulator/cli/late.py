@@ -1,0 +1,65 @@
+"""A click group that imports a command's module only when the command is called."""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+Table = Mapping[str, tuple[str, str]]
+"""Command: (module that holds a click command of its name, one line of help)."""
+
+
+class LateGroup(click.Group):
+    """A group whose commands stand in a table of names; `kind` is what a command is called."""
+
+    def __init__(
+        self,
+        *args: Any,  # noqa: ANN401 - click's signature
+        table: Table,
+        kind: str = "command",
+        **kwargs: Any,  # noqa: ANN401 - click's signature
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.table = table
+        self.kind = kind
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Names of all commands, in the order of the table."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command, imported now; None if there is no such command."""
+        if cmd_name not in self.table:
+            return None
+        module, summary = self.table[cmd_name]
+        command: click.Command = getattr(import_module(module), attribute(cmd_name))
+        command.short_help = summary
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the one that was probably meant."""
+        name = args[0]
+        if name in self.table or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        close = difflib.get_close_matches(name, self.table, n=1)
+        hint = f"; did you mean '{close[0]}'?" if close else ""
+        msg = f"there is no {self.kind} '{name}'{hint}"
+        raise click.UsageError(msg, ctx=ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the table of commands without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in self.table.items()])
+
+
+def attribute(name: str) -> str:
+    """The Python name of a command: ``hf-config`` is `hf_config`, ``import`` is `import_`."""
+    plain = name.replace("-", "_")
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
