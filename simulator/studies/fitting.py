@@ -65,7 +65,11 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
         message = "does not lie between its bounds"
         hint = f"low {parameter.low}, high {parameter.high}"
         raise InputError(
-            (Problem(origin=origin, key=key.name, message=message, found=parameter.start, hint=hint),)
+            (
+                Problem(
+                    origin=origin, key=key.name, message=message, found=parameter.start, hint=hint
+                ),
+            )
         )
     floor = high * ZERO
     return Knob(

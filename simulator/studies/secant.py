@@ -66,18 +66,15 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
         With the least cost seen; parameters that do nothing stand at their start.
     """
     search = _Search(errors, start, low, high)
-    x, found = start.copy(), errors(start)
-    still = tuple(False for _ in start)
-    if np.max(np.abs(found), initial=0.0) <= ENOUGH:
-        return Point(x=x, errors=found, moved=still)
-    x, found, slopes = search.slopes(x, found)
+    at_start = errors(start)
+    stay = Point(x=start.copy(), errors=at_start, moved=tuple(False for _ in start))
+    if stay.worst <= ENOUGH:
+        return stay
+    x, found, slopes = search.slopes(start.copy(), at_start)
     moved = tuple(bool(np.any(slopes[:, j])) for j in range(len(start)))
-    if not any(moved):
-        return Point(x=x, errors=found, moved=still)
     x, found = search.descend(x, found, slopes)
-    if search.cost(x, found) >= search.cost(start, errors(start)):
-        return Point(x=start.copy(), errors=errors(start), moved=still)
-    return Point(x=x, errors=found, moved=moved)
+    better = search.cost(x, found) < search.cost(start, at_start)
+    return Point(x=x, errors=found, moved=moved) if better else stay
 
 
 class _Search:
