@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from simulator import units
 from simulator.units import Unit
 
 _DIGITS = 6
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,18 @@ def table(name: str, lines: Iterable[Line | str]) -> str:
     """A table with a heading (none if `name` is empty) and one line a figure."""
     heading = [f"[{name}]"] if name else []
     return "\n".join([*heading, *(str(line) for line in lines)])
+
+
+def binary_size(value: float) -> str:
+    """A size with a binary prefix where that is shorter: ``4 KiB``, ``1 MiB``, ``114 kB``.
+
+    Examples
+    --------
+    >>> binary_size(4096.0), binary_size(114e3)
+    ('4 KiB', '114 kB')
+    """
+    for symbol in ("TiB", "GiB", "MiB", "KiB"):
+        count = value / units.parse(f"1 {symbol}", units.BYTE)
+        if count >= 1.0 and math.isclose(count, round(count, 2), rel_tol=_ROUNDING):
+            return f"{count:.6g} {symbol}"
+    return units.show(value, units.BYTE, _DIGITS)
