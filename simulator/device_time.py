@@ -105,11 +105,11 @@ def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
 def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> DeviceTime:
     train = job.train
     speed = float(np.prod([factor.value for factor in job.software.factors]))
-    speed *= scenario.calibration.value("compute")
+    arithmetic = speed * scenario.calibration.value("compute")
     rates = _Rates(
-        matrix=achievable_rate(scenario, gpu, train.precision) * speed,
-        vector=gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, train.precision)]) * speed,
-        memory=memory_rate(scenario, gpu) * speed,
+        matrix=achievable_rate(scenario, gpu, train.precision) * arithmetic,
+        vector=gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, train.precision)]) * arithmetic,
+        memory=memory_rate(scenario, gpu) * speed * scenario.calibration.value("device_memory"),
     )
     operators = model.operators(train.batch_size, _runs_as(gpu, train.precision))
     training = job.mode is Mode.TRAIN

@@ -7,12 +7,13 @@ and every mistake is reported in one go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
+from simulator.files.calibration_section import CalibrationSection
 from simulator.files.document import AnyModel, Document, examine
 from simulator.files.group_sections import RemoteSection
 from simulator.files.lines import KeyPath
@@ -83,6 +84,7 @@ class Draft:
     software: SoftwareSection
     cost: CostSection
     memory: MemorySection
+    calibration: CalibrationSection = field(default_factory=CalibrationSection)
     remote: RemoteSection | None = None
     parallelism: ParallelismSection | None = None
     host: Host | None = None
@@ -153,11 +155,14 @@ _STAND_INS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-_LEFT_OUT: Final[dict[str, Any]] = {"input": {}, "software": {}, "cost": {}, "memory": {}}
+_LEFT_OUT: Final[dict[str, Any]] = {
+    name: {} for name in ("input", "software", "cost", "memory", "calibration")
+}
 _SECTIONS: Final = (
     *("hardware", "data", "train", "input", "model", "software", "cost", "memory"),
     "remote",
     "parallelism",
+    "calibration",
 )
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""
@@ -193,6 +198,7 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         software=section(SoftwareSection, "software"),
         cost=section(CostSection, "cost"),
         memory=section(MemorySection, "memory"),
+        calibration=section(CalibrationSection, "calibration"),
         remote=section(RemoteSection, "remote") if "remote" in document.data else None,
         parallelism=section(ParallelismSection, "parallelism")
         if "parallelism" in document.data

@@ -24,6 +24,7 @@ from simulator.files.document import (
     schema_problem,
 )
 from simulator.files.lines import DEEPEST, KeyPath, TooDeepError, key_lines
+from simulator.files.overlay import overrides_of, read_overlay
 from simulator.files.reading import LARGEST, fail, neighbour
 from simulator.files.shipped import find_scenario, nearest_scenarios
 
@@ -47,6 +48,7 @@ def gather(
     overrides: Sequence[str] = (),
     stdin: TextIO | BinaryIO | None = None,
     model: type[BaseModel],
+    overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
     """Read a scenario and everything it builds on.
 
@@ -60,6 +62,9 @@ def gather(
         Stands in for standard input.
     model : type of pydantic.BaseModel
         What the document will be checked against; says which values of options are text.
+    overlay : pathlib.Path, optional
+        Fitted parameters, put over the files and under the options; by default those that
+        ``calibration.overlay`` names.
 
     Returns
     -------
@@ -81,12 +86,28 @@ def gather(
     merged = chain[-1]
     for child in reversed(chain[:-1]):
         merged = merge(merged, child)
+    options = []
     for text in overrides:
         try:
-            merged = merge(merged, parse_override(text, model))
+            options.append(parse_override(text, model))
         except InputError as error:
             problems += error.problems
+    for part in (*_overlaid([merged, *options], overlay), *options):
+        merged = merge(merged, part)
     return replace(merged, origin=first.document.origin), tuple(problems)
+
+
+def _overlaid(parts: Sequence[Document], overlay: Path | None) -> list[Document]:
+    """The overlay that an argument or the last of several documents names, as two documents."""
+    if overlay is None:
+        named = [part.value(("calibration", "overlay")) for part in parts]
+        name = next((text for text in reversed(named) if isinstance(text, str) and text), None)
+        if name is None:
+            return []
+        overlay = Path(name)
+    values = overrides_of(read_overlay(overlay), str(overlay))
+    home = Document(origin=str(overlay), data={"calibration": {"overlay": str(overlay)}}, lines={})
+    return [home, values]
 
 
 def _open(name_or_path: str, stdin: TextIO | BinaryIO | None) -> Opened:
@@ -102,8 +123,18 @@ def _open(name_or_path: str, stdin: TextIO | BinaryIO | None) -> Opened:
 
 
 def _read(path: Path) -> Opened:
-    document = read_document(path)
+    document = _near(read_document(path), path.parent)
     return Opened(document=document, folder=path.parent, identity=str(path.resolve()))
+
+
+def _near(document: Document, folder: Path) -> Document:
+    """The document with the overlay it names looked for in its own folder."""
+    table = document.data.get("calibration")
+    name = table.get("overlay") if isinstance(table, dict) else None
+    if not isinstance(name, str) or not name.strip():
+        return document
+    placed = {**table, "overlay": str(folder / name)}
+    return replace(document, data={**document.data, "calibration": placed})
 
 
 def _all_of(stdin: TextIO | BinaryIO | None) -> bytes:

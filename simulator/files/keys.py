@@ -52,6 +52,10 @@ class Key:
             (Problem(origin=self.name, message=message, found=repr(text), hint=hint or None),)
         )
 
+    def plain(self, text: str) -> str | float:
+        """The value as a TOML file holds it: a quantity as text, else a number."""
+        return text if isinstance(self.kind, Quantity) else self.value(text)
+
     def text(self, value: float, like: str) -> str:
         """`value` [SI] written as `like` is: the same unit, another number."""
         if isinstance(self.kind, Number):

@@ -9,6 +9,7 @@ from typing import BinaryIO, TextIO
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
+from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
 from simulator.files.convert_groups import cluster_of, group_notes, remote_of
 from simulator.files.convert_hardware import group_of
 from simulator.files.convert_input import (
@@ -65,6 +66,7 @@ def load_scenario(
     overrides: Sequence[str] = (),
     stdin: TextIO | BinaryIO | None = None,
     profiles: Sequence[Path] = (),
+    calibration: Path | None = None,
 ) -> Scenario:
     """Read a scenario with everything it builds on.
 
@@ -78,6 +80,9 @@ def load_scenario(
         Read in place of standard input.
     profiles : sequence of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
+    calibration : pathlib.Path, optional
+        An overlay of fitted parameters, in place of the one the scenario names; `overrides` win
+        over it.
 
     Returns
     -------
@@ -91,7 +96,9 @@ def load_scenario(
     UnknownName
         If there is no such scenario.
     """
-    document, gathering = gather(name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile)
+    document, gathering = gather(
+        name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile, overlay=calibration
+    )
     draft, within = read_sections(document)
     draft, looking = look_up(draft, Catalogue.default(profiles), ModelLibrary())
     problems = (*gathering, *within, *looking, *find_problems(draft))
@@ -110,19 +117,23 @@ def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The domain types of a draft without mistakes; `default_name` where it has no name."""
     model = model_of(draft)
     given, document = draft.cost, draft.document
-    return Scenario(
+    calibration = calibration_of(draft)
+    scenario = Scenario(
         name=_text(document, "name") or default_name,
         title=_text(document, "title"),
         cluster=cluster_of(draft, group_of(draft)),
         jobs=(_job(draft, model),),
         cost=CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning),
+        calibration=calibration,
         notes=(
+            *calibration_notes(draft, calibration),
             *precision_notes(draft),
             *training_notes(draft, model),
             *input_notes(draft, model),
             *group_notes(draft),
         ),
     )
+    return with_factors(scenario)
 
 
 def _text(document: Document, key: str) -> str:

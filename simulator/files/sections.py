@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.files.calibration_section import CalibrationSection
 from simulator.files.document import FileModel
 from simulator.files.group_sections import HelpersField, RemoteSection
 from simulator.files.parallel_sections import ParallelismSection
@@ -344,3 +345,5 @@ class ScenarioFile(FileModel):
     """Machines that only make batches; none by default."""
     parallelism: ParallelismSection | None = None
     """How one model is spread over devices; each holds all of it by default."""
+    calibration: CalibrationSection | None = None
+    """How much faster resources are than described; as described by default."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
+from simulator.calibration import Calibration
 from simulator.scenario import Scenario
 from simulator.units import BytesPerSecond, Real, Seconds
 
@@ -126,9 +127,36 @@ def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[St
         StageDemands(
             stage=stage.name,
             actor=stage.actor,
-            demands=stage.demands(scenario, phase),
+            demands=tuple(
+                calibrated(demand, scenario.calibration)
+                for demand in stage.demands(scenario, phase)
+            ),
             group=scenario.at,
             times=1.0 / scenario.job.train.accumulation if stage.once_a_step else 1.0,
         )
         for stage in stages
+    )
+
+
+_FACTORS: Final = {
+    Path.CORES: "cpu",
+    Path.DEVICE_TO_DEVICE: "collective",
+    Path.MACHINE_TO_MACHINE: "collective",
+}
+"""Calibration factors of work, by the way it takes: above 1 the work shrinks."""
+
+
+def calibrated(demand: Demand, calibration: Calibration) -> Demand:
+    """The demand with its work and latency divided by the factor of its path."""
+    name = _FACTORS.get(demand.path, "")
+    factor = calibration.value(name)
+    if factor == 1.0:
+        return demand
+    return replace(
+        demand,
+        amount=demand.amount / factor,
+        operations=demand.operations / factor,
+        latency=demand.latency / factor,
+        equation=f"{demand.equation}, / calibration.{name}",
+        inputs={**demand.inputs, f"calibration.{name}": factor},
     )

@@ -1,4 +1,4 @@
-"""Calibrate: which values of named parameters fit measured rows, and how well the rows know them."""
+"""Calibrate: values of named parameters that fit measured rows, and how well rows know them."""
 
 from __future__ import annotations
 
