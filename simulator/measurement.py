@@ -11,9 +11,11 @@ They are never read by a prediction: what describes the run stands in the overri
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from simulator.provenance import Source
 
@@ -23,6 +25,40 @@ class Split(StrEnum):
 
     FIT = "fit"
     TEST = "test"
+
+
+class SplitRule(StrEnum):
+    """How the rows of a set that don't say so themselves are split."""
+
+    GIVEN = "given"
+    """Every row says so."""
+    CONFIGURATION = "configuration"
+    """Rows of one configuration together, by `held_out`."""
+    TEST = "test"
+    """Nothing is fitted to any of them."""
+
+
+SEPARATOR: Final = "|"
+"""Stands between the parts of a configuration's key."""
+HELD_OUT: Final = 4
+"""Of ten configurations, this many are held out for testing, on average."""
+
+
+def held_out(key: tuple[str, ...]) -> bool:
+    """Whether a configuration is held out: SHA-256 of its key, as a number modulo 10, is below 4.
+
+    Parameters
+    ----------
+    key : tuple of str
+        The cells that make the configuration, joined by `SEPARATOR` and encoded as UTF-8.
+
+    Examples
+    --------
+    >>> held_out(("node-a", "1")), held_out(("node-a", "2"))
+    (False, True)
+    """
+    digest = hashlib.sha256(SEPARATOR.join(key).encode()).hexdigest()
+    return int(digest, 16) % 10 < HELD_OUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +84,10 @@ class Row:
     excluded: str = ""
 
     def key(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """The row's labels in `columns`: what group or configuration it belongs to."""
-        return tuple(self.labels.get(column, "") for column in columns)
+        """The row's cells in `columns`, labels or keys: its group or configuration."""
+        keys = dict(override.split("=", 1) for override in self.overrides)
+        cells = {"id": self.id, "family": self.family, **keys, **self.labels}
+        return tuple(cells.get(column, "") for column in columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ Left out on purpose: what identifies a run (schema, version, scenario, seed) and
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -249,6 +250,42 @@ def select(path: str) -> tuple[Metric, ...]:
     hint = f"; did you mean '{close[0]}'?" if close else ""
     msg = f"there is no metric '{path}'{hint}"
     raise UnknownName(msg)
+
+
+_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "fits.gpu", "fits.host"})
+_TABLES: Final = frozenset({"host_ram_bytes.items", "gpu_memory_bytes.items"})
+
+
+def measurable(path: str) -> Metric | None:
+    """The metric that a measured number called `path` is one of; None if it is none.
+
+    Items of a table are numbers too.
+
+    Examples
+    --------
+    >>> [measurable(p) is None for p in ("first_step_s", "gpu_memory_bytes.items.optimizer", "x")]
+    [False, False, True]
+    """
+    table, _, item = path.rpartition(".")
+    if table in _TABLES and item:
+        return _BY_NAME[table]
+    return None if path in _WORDS | _TABLES else _BY_NAME.get(path)
+
+
+def measurable_names() -> tuple[str, ...]:
+    """Names of all metrics that can be measured as one number."""
+    return tuple(name for name in _BY_NAME if measurable(name) is not None)
+
+
+def number_at(prediction: Prediction, path: str) -> float | None:
+    """The finite number at a dotted path of the prediction; None where it has none."""
+    metric = measurable(path)
+    value = None if metric is None else metric.get(prediction)
+    if isinstance(value, Mapping):
+        value = value.get(path.rpartition(".")[2])
+    if isinstance(value, str) or value is None or not math.isfinite(value):
+        return None
+    return float(value)
 
 
 def samples_per_step(prediction: Prediction) -> float:

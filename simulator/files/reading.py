@@ -35,21 +35,21 @@ def fail(
     raise InputError((Problem(origin=origin, message=message, line=line, hint=hint),))
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file of at most `LARGEST` bytes.
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
+    """The first `largest` bytes of a file, and one more if there are more; `decode` refuses those.
 
     Raises
     ------
     InputError
-        If there is no such file (with the nearest name beside it), or it is a folder, too big,
-        or cannot be read.
+        If there is no such file (with the nearest name beside it), or it is a folder, or cannot
+        be read.
     """
     origin = str(path)
     try:
         if path.is_dir():
             fail(origin, "is a folder, not a file")
         with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+            content = file.read(largest + 1)
     except FileNotFoundError:
         fail(origin, "does not exist", hint=neighbour(path))
     except PermissionError:
@@ -70,26 +70,46 @@ def neighbour(path: Path) -> str | None:
     return f"did you mean '{path.parent / close[0]}'?" if close else None
 
 
-def decode(content: bytes, origin: str) -> str:
+def decode(
+    content: bytes,
+    origin: str,
+    *,
+    kind: str = "TOML",
+    largest: int = LARGEST,
+    begin: str = "begin with schema = 1",
+) -> str:
     """The text of a UTF-8 file; a byte-order mark is dropped, Windows line ends become plain.
+
+    Parameters
+    ----------
+    content : bytes
+        What was read.
+    origin : str
+        Names the file in messages.
+    kind : str
+        What kind of text it should be.
+    largest : int
+        Size of the largest one [B].
+    begin : str
+        Advice on an empty one.
 
     Raises
     ------
     InputError
         If the content is too big, empty, binary or in another encoding.
     """
-    if len(content) > LARGEST:
-        most = units.show(LARGEST, units.BYTE)
+    if len(content) > largest:
+        most = units.show(largest, units.BYTE)
         fail(origin, f"is larger than {most}", hint="this is no file of plan's")
     if not content.removeprefix(codecs.BOM_UTF8).strip():
-        fail(origin, "is empty", hint="begin with schema = 1")
+        fail(origin, "is empty", hint=begin)
     for mark, name in _WIDE_MARKS:
         if content.startswith(mark):
             fail(origin, f"is {name} text", hint="save it as UTF-8")
     if b"\0" in content:
         if _is_wide(content[:1000]):
             fail(origin, "looks like UTF-16 text", hint="save it as UTF-8")
-        fail(origin, "is a binary file, not TOML text")
+        fail(origin, f"is a binary file, not {kind} text")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

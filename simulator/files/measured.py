@@ -1,0 +1,174 @@
+"""The door from a measurement set's TOML and CSV files to a `MeasurementSet`.
+
+Every mistake of both files is reported at once. What a row's scenario lacks only when its base
+and all of its keys come together is found when it is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from simulator.errors import InputError, Problem, UnknownName
+from simulator.files.document import Document, check, parse_document, read_document
+from simulator.files.keys import numeric_key
+from simulator.files.measured_rows import Context, Heading, rows_of
+from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
+from simulator.files.quantity import nearest_hint
+from simulator.files.shipped_sets import find_set, nearest_sets
+from simulator.files.table import Table, capped, parse_table, read_table
+from simulator.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
+from simulator.provenance import Source
+
+_COLUMN_LISTS = ("configuration", "group_by", "baseline_by")
+_LEVELS = ("median", "mean", "p90", "largest")
+
+
+def load_set(name_or_path: str) -> MeasurementSet:
+    """Read a measurement set.
+
+    Parameters
+    ----------
+    name_or_path : str
+        The set's TOML file, or the name of a shipped set.
+
+    Raises
+    ------
+    InputError
+        With all mistakes of both files at once.
+    UnknownName
+        If there is no such set.
+    """
+    path = find_set(name_or_path)
+    if path is None:
+        advice = nearest_sets(name_or_path)
+        msg = f"there is no measurement set '{name_or_path}', neither a file nor shipped; {advice}"
+        raise UnknownName(msg)
+    if path.suffix.lower() == ".csv":
+        message, hint = "is the data of a set", "name the TOML file that describes it"
+        raise InputError((Problem(origin=str(path), message=message, hint=hint),))
+    return to_set(read_document(path), path.parent, lambda name: read_table(path.parent / name))
+
+
+def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet:
+    """Read a set from memory, as if both files lay in `folder`. Raises as `load_set` does."""
+    document = parse_document(toml.encode(), origin)
+    return to_set(document, folder, lambda name: parse_table(rows.encode(), name))
+
+
+def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -> MeasurementSet:
+    """The set that a document and its table describe; `table_of` reads the table by its name."""
+    file = check(SetFile, document)
+    table = table_of(file.data)
+    heading = Heading(table)
+    problems = [*heading.problems(), *_file_problems(document, file, heading)]
+    if problems:
+        raise InputError(capped(problems))
+    rows, wrong = rows_of(Context(file=file, table=table, folder=folder), heading)
+    families = {row.family for row in rows}
+    problems = [*wrong, *_family_problems(document, file, families)]
+    if problems:
+        raise InputError(capped(problems))
+    return _converted(file, rows)
+
+
+def _file_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
+    """What the TOML file says about columns and keys that cannot be."""
+    yield from _name_problems(document, file, heading)
+    if file.split is SplitRule.CONFIGURATION and not file.configuration:
+        hint = "name the columns that make one configuration"
+        yield document.problem(("configuration",), "is missing", hint=hint)
+    if file.fit and "anchor" not in heading.table.columns:
+        hint = "mark the rows that constants are fitted to, in a column anchor"
+        yield document.problem(("fit",), "has no anchors to fit to", hint=hint, show=False)
+    for i, table in enumerate(file.fit):
+        yield from _fit_problems(document, i, table)
+    for i, tolerance in enumerate(file.tolerance):
+        yield from _tolerance_problems(document, i, tolerance, file)
+
+
+def _name_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
+    """Metrics without a measured column, and columns that the table lacks."""
+    if not file.metrics:
+        yield document.problem(("metrics",), "is empty", hint="name what is judged", show=False)
+    columns = (*heading.labels, *heading.keys, "family", "id")
+    lists = {
+        "metrics": (heading.measured, "has no measured column"),
+        "absolute": (heading.measured, "has no measured column"),
+        **dict.fromkeys(_COLUMN_LISTS, (columns, "is no column of the table")),
+    }
+    for key, (allowed, message) in lists.items():
+        for i, name in enumerate(getattr(file, key)):
+            if name not in allowed:
+                yield document.problem((key, i), message, hint=nearest_hint(name, allowed))
+
+
+def _fit_problems(document: Document, number: int, table: FitTable) -> Iterator[Problem]:
+    place = ("fit", number)
+    try:
+        key = numeric_key(table.key, "fit")
+    except InputError as error:
+        for problem in error.problems:
+            yield document.problem((*place, "key"), problem.message, hint=problem.hint)
+        return
+    values = {}
+    for name in ("low", "start", "high"):
+        try:
+            values[name] = key.value(getattr(table, name))
+        except InputError as error:
+            for problem in error.problems:
+                yield document.problem((*place, name), problem.message, hint=problem.hint)
+    order = [values[name] for name in ("low", "start", "high") if name in values]
+    if len(order) == len(values) and order != sorted(order):
+        hint = f"low {table.low}, high {table.high}"
+        yield document.problem((*place, "start"), "does not lie between its bounds", hint=hint)
+
+
+def _tolerance_problems(
+    document: Document, number: int, table: ToleranceTable, file: SetFile
+) -> Iterator[Problem]:
+    place = ("tolerance", number)
+    if table.metric not in file.metrics:
+        hint = nearest_hint(table.metric, file.metrics)
+        yield document.problem((*place, "metric"), "is not judged in this set", hint=hint)
+    if all(getattr(table, level) is None for level in _LEVELS):
+        hint = f"give at least one of {', '.join(_LEVELS)}"
+        yield document.problem(place, "allows nothing", hint=hint, show=False)
+
+
+def _family_problems(document: Document, file: SetFile, families: set[str]) -> Iterator[Problem]:
+    for i, table in enumerate(file.tolerance):
+        if table.family not in (None, "*", *families):
+            hint = nearest_hint(str(table.family), sorted(families))
+            yield document.problem(("tolerance", i, "family"), "is no family of the set", hint=hint)
+
+
+def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
+    return MeasurementSet(
+        name=file.name,
+        title=file.title,
+        source=Source(
+            reference=file.source, date=file.date, verified=file.verified, note=file.note or ""
+        ),
+        rows=rows,
+        metrics=tuple(file.metrics),
+        split_rule=file.split,
+        configuration=tuple(file.configuration),
+        group_by=tuple(file.group_by),
+        anchor=file.anchor or "",
+        fit=tuple(_parameter(table) for table in file.fit),
+        tolerances=tuple(_tolerance(table) for table in file.tolerance),
+        baseline=file.baseline,
+        baseline_by=tuple(file.baseline_by),
+        absolute=tuple(file.absolute),
+    )
+
+
+def _parameter(table: FitTable) -> Parameter:
+    return Parameter(
+        key=table.key, start=table.start, low=table.low, high=table.high, why=table.why or ""
+    )
+
+
+def _tolerance(table: ToleranceTable) -> Tolerance:
+    return Tolerance(**{**table.model_dump(), "family": table.family or ""})
