@@ -10,6 +10,7 @@ from simulator.cli.late import LateGroup, Table
 
 FORMATS: Final[Table] = {
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
+    "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
 }
 """Format: (module that holds a click command of its name, one line of help)."""
 

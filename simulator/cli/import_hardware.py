@@ -6,7 +6,14 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.import_output import check_output, deliver, files_argument, output_option
+from simulator.cli.import_output import (
+    check_output,
+    deliver,
+    file_argument,
+    files_argument,
+    output_option,
+    profiles_option,
+)
 
 
 @click.command()
@@ -29,3 +36,38 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
     from simulator.importers import fio as importer
 
     deliver(importer.read(files, Scope(scope)), output)
+
+
+@click.command("nccl-tests")
+@file_argument
+@output_option
+@profiles_option
+@click.option("--over", metavar="LINK", help="The link that was measured: keep its datasheet rate.")
+@click.option(
+    "--kind",
+    type=click.Choice(("pcie", "nvlink", "network", "socket")),
+    help="What was measured; NVLink by default, a network if there are several hosts.",
+)
+@click.option("--operation", metavar="NAME", default="", help="The collective, such as all_reduce.")
+def nccl_tests(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: Path,
+    output: Path | None,
+    profiles: tuple[Path, ...],
+    over: str | None,
+    kind: str | None,
+    operation: str,
+) -> None:
+    """Read the text that nccl-tests prints into a link profile.
+
+    Latency and bandwidth are fitted to all message sizes; -o prints the table of sizes.
+    """
+    check_output(output)
+    from simulator.files.catalogue import Catalogue
+    from simulator.hardware.link import LinkKind
+    from simulator.importers import nccl_tests as importer
+
+    link = None if over is None else Catalogue.default(profiles).link(over)
+    chosen = None if kind is None else LinkKind(kind)
+    name = operation.removesuffix("_perf")
+    deliver(importer.read(file, kind=chosen, over=link, operation=name), output)
