@@ -26,7 +26,9 @@ from simulator.equations.receive import busy_threads, loader_rate, thread_slowdo
 
 Array = NDArray[np.float64]
 MEASURED = files("simulator") / "data" / "measured"
-META: dict[str, Any] = tomllib.loads((MEASURED / "imread_benchmark.toml").read_text("utf-8"))
+META: dict[str, Any] = tomllib.loads((MEASURED / "imread_benchmark.toml").read_text("utf-8"))[
+    "notes"
+]
 CONTENTION: float = META["contention"]["value"]
 WORKERS = np.array([2.0, 4.0, 8.0])
 # Busy threads stay near the number of cores here, so its value moves no error by 0.1 points.
@@ -78,7 +80,8 @@ def machines() -> tuple[Machine, ...]:
     curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     with (MEASURED / "imread_benchmark.csv").open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            curves[row["platform"]][row["decoder"]][int(row["workers"])] = float(row["rate"])
+            rate = float(row["measured.throughput_samples_per_s"])
+            curves[row["platform"]][row["decoder"]][int(row["input.workers"])] = rate
     return tuple(
         Machine(
             name=platform["name"],
