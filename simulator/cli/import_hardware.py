@@ -13,6 +13,7 @@ from simulator.cli.import_output import (
     files_argument,
     output_option,
     profiles_option,
+    quantity,
 )
 
 
@@ -71,3 +72,44 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     chosen = None if kind is None else LinkKind(kind)
     name = operation.removesuffix("_perf")
     deliver(importer.read(file, kind=chosen, over=link, operation=name), output)
+
+
+@click.command("nvidia-smi")
+@files_argument
+@output_option
+@profiles_option
+@click.option("--ram", metavar="SIZE", help="RAM of the machine, such as '2 TiB'.")
+@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Physical cores.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Hardware threads.")
+@click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
+@click.option("--gpu", metavar="NAME", default="", help="Profile of the GPUs, such as gpu/l4.")
+def nvidia_smi(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    profiles: tuple[Path, ...],
+    ram: str | None,
+    cores: int | None,
+    threads: int | None,
+    network: str | None,
+    gpu: str,
+) -> None:
+    """Read what nvidia-smi shows of a machine into a node profile.
+
+    FILE holds the output of nvidia-smi topo -m, nvidia-smi -q -x or nvidia-smi nvlink -s; give
+    all that you have. RAM is in none of them, so --ram is needed.
+    """
+    check_output(output)
+    from simulator import units
+    from simulator.files.catalogue import Catalogue
+    from simulator.importers import nvidia_smi as importer
+    from simulator.importers.node_profile import Given
+
+    given = Given(
+        ram=quantity(ram, units.BYTE, "--ram"),
+        cores=cores,
+        threads=threads,
+        network=quantity(network, units.BYTE_PER_SECOND, "--network"),
+        gpu=gpu,
+    )
+    deliver(importer.read(files, Catalogue.default(profiles), given), output)

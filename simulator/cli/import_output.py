@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.output import check_writable, complain, emit, write_file
-from simulator.errors import InputError, Problem
+from simulator.errors import InputError, Problem, UnitError
 
 if TYPE_CHECKING:
     from simulator.importers.result import Fragment
+    from simulator.units import Unit
 
 files_argument = click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
@@ -75,6 +76,25 @@ def _use(fragment: Fragment, output: Path) -> list[str]:
     return [f"wrote {output}", f"see it with: {shown}"]
 
 
-def refuse_option(option: str, message: str, hint: str | None = None) -> None:
-    """Refuse an option that does not go with the others."""
-    raise InputError((Problem(origin=option, message=message, hint=hint),))
+def quantity(text: str | None, unit: Unit, option: str) -> float | None:
+    """The quantity an option gives, in SI; None if it isn't given.
+
+    Raises
+    ------
+    InputError
+        If it has no unit, another dimension, or isn't above zero.
+    """
+    if text is None:
+        return None
+    from simulator.units import parse
+
+    try:
+        value = parse(text, unit)
+    except UnitError as error:
+        message, _, hint = str(error).partition("; ")
+        problem = Problem(origin=option, message=message, found=repr(text), hint=hint or None)
+        raise InputError((problem,)) from None
+    if value <= 0.0:
+        message = "has to be above zero"
+        raise InputError((Problem(origin=option, message=message, found=repr(text)),))
+    return value

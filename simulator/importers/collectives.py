@@ -30,12 +30,6 @@ BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {
 """Collective: bytes on the busiest link over the buffer's size, by ranks (nccl-tests,
 doc/PERFORMANCE.md)."""
 
-_STEPS: Final[Mapping[str, Callable[[float], float]]] = {
-    "all_reduce": lambda n: 2.0 * (n - 1.0),
-    "sendrecv": lambda n: 1.0 + 0.0 * n,
-}
-"""Collective: steps of its ring one after another; n - 1 of all others."""
-
 LARGE: Final = units.parse("64 MiB", units.BYTE)
 """Size from which on a link is taken to be full."""
 _FEWEST: Final = 3
@@ -88,7 +82,7 @@ def fit(found: Collective) -> Fit:
     taken as zero, and so it is where the best one were negative.
     """
     factor = BUS_FACTOR[found.operation](found.ranks)
-    steps = _STEPS.get(found.operation, lambda n: n - 1.0)(found.ranks)
+    steps = _steps(found.operation, found.ranks)
     sizes = np.array([point.size for point in found.points])
     times = np.array([point.time for point in found.points])
     fixed, moving = steps / times, factor * sizes / times
@@ -102,6 +96,13 @@ def fit(found: Collective) -> Fit:
     if latency <= 0.0 or per_byte <= 0.0:
         latency, per_byte = 0.0, float(moving.sum() / (moving @ moving))
     return Fit(latency=latency, bandwidth=1.0 / per_byte, steps=steps, factor=factor)
+
+
+def _steps(operation: str, ranks: int) -> float:
+    """Steps of a collective's ring one after another."""
+    if operation == "sendrecv":
+        return 1.0
+    return (ranks - 1.0) * (2.0 if operation == "all_reduce" else 1.0)
 
 
 def _over(found: Collective) -> str:
