@@ -162,7 +162,7 @@ def _sockets(topology: Topology | None) -> list[int]:
     for said in (topology.numa, topology.cpus):
         near = [said[gpu] for gpu in topology.gpus if gpu in said]
         if len(near) == len(topology.gpus):
-            nodes = sorted(set(near), key=lambda node: near.index(node))
+            nodes = sorted(set(near), key=near.index)
             return [nodes.index(node) for node in near]
     return []
 
@@ -312,7 +312,8 @@ def _device_warnings(seen: Seen, device: Device, catalogue: Catalogue) -> Iterat
                 f"{device.width}/{_WHOLE} of its rate in the scenario"
             )
     elif device.generation is not None and not _host_link(seen, catalogue):
-        yield f"no link profile for PCIe gen {device.generation}: the link of {seen.gpu.name} is used"
+        generation = f"PCIe gen {device.generation}"
+        yield f"no link profile for {generation}: the link of {seen.gpu.name} is used"
     if seen.peer_rate is not None and seen.gpu.peer_link is not None:
         peak = catalogue.link(seen.gpu.peer_link).peak
         if abs(seen.peer_rate / peak - 1.0) > _RAW:
