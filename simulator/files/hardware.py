@@ -10,10 +10,16 @@ from pydantic import BaseModel
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document
 from simulator.files.hardware_figures import Figure
-from simulator.files.hardware_sections import CpuFile, GpuFile, LinkFile, StorageFile
+from simulator.files.hardware_sections import (
+    CpuFile,
+    CurveFigure,
+    GpuFile,
+    LinkFile,
+    StorageFile,
+)
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu
-from simulator.hardware.link import Link
+from simulator.hardware.link import Curve, Link, Regime
 from simulator.hardware.storage import Storage
 from simulator.provenance import Source
 
@@ -161,8 +167,20 @@ def to_link(name: str, file: LinkFile, document: Document, cite: Cite) -> Link:
         pageable=amount(file.pageable),
         latency=amount(file.latency) or 0.0,
         duplex=file.duplex,
+        curves=tuple(_curve(figure, cite) for figure in file.collective),
         note=file.note or "",
         sources=cited(file, cite),
+    )
+
+
+def _curve(figure: CurveFigure, cite: Cite) -> Curve:
+    return Curve(
+        operation=figure.operation,
+        ranks=figure.ranks,
+        machines=figure.machines,
+        regimes=tuple(Regime(latency=r.latency, bandwidth=r.bandwidth) for r in figure.regimes),
+        in_switch=figure.in_switch,
+        source=cite(figure),
     )
 
 

@@ -223,6 +223,7 @@ def _network(build: _Build) -> Network | None:
         storage_cap=amount(table.storage_cap),
         storage_operations_cap=amount(table.storage_operations_cap),
         per_flow=amount(table.per_flow),
+        link=build.part(build.parts.link, amount(table.link), "network", "link", "value"),
     )
 
 

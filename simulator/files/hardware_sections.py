@@ -18,6 +18,7 @@ from simulator.files.hardware_figures import (
     ClockFigure,
     CountFigure,
     DateField,
+    Figure,
     FlopRateFigure,
     FractionFigure,
     PowerFigure,
@@ -28,9 +29,16 @@ from simulator.files.hardware_figures import (
     TimeFigure,
     TopologyFigure,
 )
-from simulator.files.quantity import Choice, CountOrZeroField, TextField
+from simulator.files.quantity import (
+    ByteRateField,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    TextField,
+    TimeOrZeroField,
+)
 from simulator.hardware.gpu import Stack
-from simulator.hardware.link import LinkKind
+from simulator.hardware.link import Collective, LinkKind
 from simulator.hardware.storage import Scope
 from simulator.precision import Precision
 
@@ -99,6 +107,25 @@ class GpuFile(ProfileFile):
     """Formats the device lacks, and the format at whose rate they run."""
 
 
+class RegimeTable(FileModel):
+    """One protocol or algorithm of a collective."""
+
+    latency: TimeOrZeroField
+    """What an empty message takes; zero where only large ones were measured."""
+    bandwidth: ByteRateField
+    """Bus bandwidth that large messages near, as nccl-tests counts it."""
+
+
+class CurveFigure(Figure):
+    """A collective measured at several message sizes, as the best of a few regimes, with source."""
+
+    operation: Annotated[Collective, Choice(Collective)]
+    ranks: CountField
+    machines: CountField
+    regimes: list[RegimeTable]
+    in_switch: bool = False
+
+
 class LinkFile(ProfileFile):
     """A link, one direction."""
 
@@ -114,6 +141,8 @@ class LinkFile(ProfileFile):
     """Rate of copies from ordinary host memory."""
     latency: TimeFigure | None = None
     """Time before the first byte."""
+    collective: list[CurveFigure] = Field(default_factory=list)
+    """Collectives measured over it."""
 
 
 class StorageFile(ProfileFile):
@@ -200,6 +229,8 @@ class NetworkTable(FileModel):
     """Operations a second over that network."""
     per_flow: ByteRateFigure | None = None
     """Fastest that a single flow goes."""
+    link: TextFigure | None = None
+    """Name of the profile of all cards together, for what collectives take."""
 
 
 class DrivesTable(FileModel):

@@ -93,6 +93,8 @@ class Network:
 
     `rdma` traffic skips the copy through host memory. `storage_cap` limits volumes that are
     reached over the provider's storage network (the EBS limit), beside the volume's own rate.
+    `link` is the profile of its cards together, with what collectives over them were measured to
+    take.
     """
 
     bandwidth: BytesPerSecond
@@ -102,6 +104,7 @@ class Network:
     storage_cap: BytesPerSecond | None = None
     storage_operations_cap: PerSecond | None = None
     per_flow: BytesPerSecond | None = None
+    link: Link | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

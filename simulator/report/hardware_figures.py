@@ -9,12 +9,22 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
-from simulator.hardware.link import Link
+from simulator.hardware.link import Curve, Link
 from simulator.hardware.price import Price
 from simulator.hardware.storage import Storage
 from simulator.provenance import Source
 from simulator.report.layout import count, printable
-from simulator.units import BYTE, PER_SECOND, USD_PER_BYTE_SECOND, USD_PER_SECOND, Unit, parse, show
+from simulator.units import (
+    BYTE,
+    BYTE_PER_SECOND,
+    PER_SECOND,
+    SECOND,
+    USD_PER_BYTE_SECOND,
+    USD_PER_SECOND,
+    Unit,
+    parse,
+    show,
+)
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""
@@ -83,6 +93,9 @@ def _said(
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _said(f"{key}.{name}", inner, unit, sources)
+    elif isinstance(value, tuple) and any(isinstance(part, Curve) for part in value):
+        for curve in value:
+            yield from _measured(curve)
     elif isinstance(value, tuple):
         yield from _plain(key, _listed(value), unit, sources)
     elif not isinstance(value, Source):
@@ -94,6 +107,20 @@ def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) 
     if isinstance(value, Storage) and value.capacity is not None:
         size = value.sources.get("capacity")
         yield Figure(key=f"{key}.capacity", value=value.capacity, unit=BYTE, source=size)
+
+
+def _measured(curve: Curve) -> Iterator[Figure]:
+    """A measured collective: what an empty message takes and the bus bandwidth, by regime."""
+    where = "" if curve.machines == 1 else f" on {curve.machines} machines"
+    how = " in the switch" if curve.in_switch else ""
+    for number, regime in enumerate(curve.regimes, start=1):
+        several = f", way {number}" if len(curve.regimes) > 1 else ""
+        latency = show(regime.latency, SECOND, _USUAL)
+        yield Figure(
+            key=f"{curve.operation} over {curve.ranks}{where}{how}{several}",
+            value=f"{latency} + bytes at {show(regime.bandwidth, BYTE_PER_SECOND, _USUAL)}",
+            source=curve.source,
+        )
 
 
 def _listed(values: tuple[object, ...]) -> str:
