@@ -11,6 +11,7 @@ from simulator.cli.late import LateGroup, Table
 FORMATS: Final[Table] = {
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
     "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
+    "utilization": ("simulator.cli.import_runs", "Logs of utilization, beside a prediction."),
     "nvidia-smi": ("simulator.cli.import_hardware", "topo -m and -q -x: a node profile."),
 }
 """Format: (module that holds a click command of its name, one line of help)."""

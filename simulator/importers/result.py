@@ -52,32 +52,42 @@ class MeasuredRun:
     warnings: tuple[str, ...] = ()
 
 
+class Quantity(StrEnum):
+    """What a sample of a device says; the text is what people read."""
+
+    GPU_BUSY = "GPU: a kernel runs"
+    GPU_ENGINE = "GPU: compute engine active"
+    TENSOR = "GPU: tensor cores active"
+    DEVICE_MEMORY_BUSY = "GPU: memory busy"
+    DEVICE_MEMORY = "GPU: memory used"
+    DEVICE_MEMORY_SHARE = "GPU: share of memory used"
+    POWER = "GPU: power"
+    TO_DEVICE = "PCIe: to the GPU"
+    FROM_DEVICE = "PCIe: from the GPU"
+    CPU_BUSY = "CPU: busy"
+    HOST_MEMORY_SHARE = "host: share of RAM used"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """Samples of one quantity on one device, in the order of time.
 
-    `values` is finite; missing samples are left out and counted in `missing`.
+    `values` is in SI units, shares from 0 to 1; NaN is a missing sample. All series of one device
+    that one file holds have the same length: samples at one index were taken together.
     """
 
-    name: str
+    quantity: Quantity
     device: str
     values: NDArray[np.float64]
-    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
     """What was seen of devices while a job ran.
 
-    `busy` holds shares of the whole (0 to 1) by resource name, `memory` device memory [B],
-    `power` [W], `rates` bandwidths by resource name [B/s]; one series for each device.
-    `interval` is the time between samples where the file says it.
+    `interval` is the time between samples where the files say it [s].
     """
 
-    busy: tuple[Series, ...] = ()
-    memory: tuple[Series, ...] = ()
-    power: tuple[Series, ...] = ()
-    rates: tuple[Series, ...] = ()
+    series: tuple[Series, ...]
     interval: Seconds | None = None
-    summary: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,0 +1,202 @@
+"""Observed utilization beside the predicted one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from simulator.importers.result import Quantity, Series, Utilization
+from simulator.report.layout import columns, percent, section
+from simulator.results import Prediction
+from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
+
+_P95: Final = 95.0
+_UNEVEN: Final = 0.05
+"""Spread between devices from which on each is listed, as a share of the whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One quantity over all devices: mean of the devices' means, their p95, least and most.
+
+    `peak` is the largest sample of any device. All are in SI units, shares from 0 to 1.
+    """
+
+    quantity: Quantity
+    mean: float
+    p95: float
+    peak: float
+    least: float
+    most: float
+    devices: int
+
+
+def observed(found: Utilization) -> list[Seen]:
+    """What was seen of each quantity, in the order of `Quantity`."""
+    return [
+        _seen(quantity, here)
+        for quantity in Quantity
+        if (here := [series for series in found.series if series.quantity is quantity])
+    ]
+
+
+def _seen(quantity: Quantity, series: list[Series]) -> Seen:
+    values = [each.values[np.isfinite(each.values)] for each in series]
+    means = [float(each.mean()) for each in values]
+    return Seen(
+        quantity=quantity,
+        mean=float(np.mean(means)),
+        p95=float(np.mean([np.percentile(each, _P95) for each in values])),
+        peak=max(float(each.max()) for each in values),
+        least=min(means),
+        most=max(means),
+        devices=len(series),
+    )
+
+
+def _kernel_runs(prediction: Prediction) -> float | None:
+    """Share of a step in which some kernel runs: compute, and communication not hidden under it."""
+    step, split = prediction.timing.step_time.mean, prediction.timing.split
+    if prediction.timing.accelerator_utilization is None or step <= 0.0:
+        return None
+    return min(1.0, (split.compute + split.communication) / step)
+
+
+def _cpu(prediction: Prediction) -> float | None:
+    usage = prediction.timing.usage.get("cpu")
+    return None if usage is None else usage.mean
+
+
+def _device_memory(prediction: Prediction) -> float | None:
+    return None if prediction.memory is None else prediction.memory.total
+
+
+def _device_memory_share(prediction: Prediction) -> float | None:
+    memory = prediction.memory
+    return None if memory is None else memory.total / memory.capacity
+
+
+def _host_memory_share(prediction: Prediction) -> float | None:
+    return prediction.host_ram.total / prediction.host_ram.capacity
+
+
+_PREDICTED: Final[Mapping[Quantity, Callable[[Prediction], float | None]]] = {
+    Quantity.GPU_BUSY: _kernel_runs,
+    Quantity.GPU_ENGINE: _kernel_runs,
+    Quantity.DEVICE_MEMORY: _device_memory,
+    Quantity.DEVICE_MEMORY_SHARE: _device_memory_share,
+    Quantity.CPU_BUSY: _cpu,
+    Quantity.HOST_MEMORY_SHARE: _host_memory_share,
+}
+"""What of a prediction says the same; others are not predicted."""
+
+_PEAKS: Final = frozenset(
+    {Quantity.DEVICE_MEMORY, Quantity.DEVICE_MEMORY_SHARE, Quantity.HOST_MEMORY_SHARE}
+)
+"""What counts by its peak: it has to fit."""
+_UNITS: Final = {
+    Quantity.DEVICE_MEMORY: BYTE,
+    Quantity.POWER: WATT,
+    Quantity.TO_DEVICE: BYTE_PER_SECOND,
+    Quantity.FROM_DEVICE: BYTE_PER_SECOND,
+}
+
+
+def _shown(quantity: Quantity, value: float) -> str:
+    unit = _UNITS.get(quantity)
+    return percent(value) if unit is None else show(value, unit)
+
+
+def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None:
+    """What a prediction says of a quantity; None if nothing."""
+    get = _PREDICTED.get(quantity)
+    if prediction is None or get is None:
+        return None
+    value = get(prediction)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def as_text(found: Utilization, prediction: Prediction | None = None) -> str:
+    """Observed figures as a table, beside those of `prediction` if there is one."""
+    seen = observed(found)
+    head = ["quantity", "mean", "p95", "peak", "devices"]
+    if prediction is not None:
+        head += ["predicted", "difference"]
+    rows = [head, *(_row(each, prediction) for each in seen)]
+    lines = columns(rows, "<" + ">" * (len(head) - 1))
+    lines += section("Devices that differ", list(_uneven(found, seen)))
+    samples = max(len(series.values) for series in found.series)
+    every = "" if found.interval is None else f", every {show(found.interval, SECOND)}"
+    lines += ["", f"{samples} samples a device{every}"]
+    if prediction is not None:
+        lines.append(f"predicted: {prediction.scenario.name}; difference: predicted less observed,")
+        lines.append("of memory its peak, of all else the mean")
+        lines += _read_with_care(seen)
+    return "\n".join(lines)
+
+
+def _row(seen: Seen, prediction: Prediction | None) -> list[str]:
+    values = (seen.mean, seen.p95, seen.peak)
+    row = [str(seen.quantity), *(_shown(seen.quantity, value) for value in values)]
+    row.append(str(seen.devices))
+    if prediction is None:
+        return row
+    expected = predicted(seen.quantity, prediction)
+    if expected is None:
+        return [*row, "-", "-"]
+    return [*row, _shown(seen.quantity, expected), _difference(seen, expected)]
+
+
+def _difference(seen: Seen, expected: float) -> str:
+    """Predicted less observed: points for shares, else a fraction of the observed value."""
+    basis = seen.peak if seen.quantity in _PEAKS else seen.mean
+    if seen.quantity not in _UNITS:
+        return f"{100.0 * (expected - basis):+.1f} points"
+    return f"{expected / basis - 1.0:+.1%}" if basis > 0.0 else "-"
+
+
+def _uneven(found: Utilization, seen: list[Seen]) -> Iterator[str]:
+    for each in seen:
+        if each.quantity not in _UNITS and each.most - each.least > _UNEVEN:
+            parts = [
+                f"{s.device} {_shown(s.quantity, float(np.nanmean(s.values)))}"
+                for s in found.series
+                if s.quantity is each.quantity
+            ]
+            yield f"{each.quantity}: {', '.join(parts)}"
+
+
+def _read_with_care(seen: list[Seen]) -> list[str]:
+    quantities = {each.quantity for each in seen}
+    notes = []
+    if Quantity.GPU_BUSY in quantities:
+        notes.append("a kernel runs: also while it waits for peers; it says nothing of its speed")
+    if Quantity.DEVICE_MEMORY in quantities:
+        notes.append("memory used: what the framework keeps, of which a part may be free inside")
+    return notes
+
+
+def as_json(found: Utilization, prediction: Prediction | None = None) -> str:
+    """The same as one JSON object, in SI units; shares from 0 to 1."""
+    quantities: dict[str, Any] = {
+        each.quantity.name.lower(): {
+            "mean": each.mean,
+            "p95": each.p95,
+            "peak": each.peak,
+            "devices": each.devices,
+            "predicted": predicted(each.quantity, prediction),
+        }
+        for each in observed(found)
+    }
+    tree = {
+        "schema": 1,
+        "interval_s": found.interval,
+        "scenario": None if prediction is None else prediction.scenario.name,
+        "utilization": quantities,
+    }
+    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
