@@ -1,0 +1,150 @@
+"""``plan validate``: how wrong the predictions are, on published and on the user's own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.progress import progress_line
+
+if TYPE_CHECKING:
+    from simulator.measurement import MeasurementSet
+    from simulator.studies.validate import Validated
+
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _file(name: str, help_: str) -> Callable[[Command], Command]:
+    return click.option(
+        f"--{name}", name, type=click.Path(path_type=Path), metavar="FILE", help=help_
+    )
+
+
+@click.command()
+@click.argument("sets", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; errors as fractions.")
+@_file("html", "Write a report with predicted against measured plots.")
+@_file("markdown", "Write the table of errors as Markdown.")
+@click.option(
+    "--worst", type=click.IntRange(min=1), metavar="N", help="Also list the N rows furthest off."
+)
+@click.option(
+    "--near",
+    metavar="SCENARIO",
+    help="Instead: the measured rows most like SCENARIO, how far they are, and the error there.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
+)
+@click.option(
+    "--profiles",
+    "profiles",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Look for hardware profiles here first; may be given again.",
+)
+def validate(  # noqa: PLR0913 - one parameter an option
+    *,
+    sets: tuple[str, ...],
+    as_json: bool,
+    html: Path | None,
+    markdown: Path | None,
+    worst: int | None,
+    near: str | None,
+    jobs: int | None,
+    profiles: tuple[Path, ...],
+) -> int:
+    """Predict every row of measurement SETS and print how wrong that is.
+
+    SETS are TOML files, or names of shipped sets; all shipped sets by default. Rows are counted
+    by family and split: what constants were fitted to, and what they were not. Exit code 1 says
+    that a family is over its declared tolerance.
+    """
+    for path, option in ((html, "--html"), (markdown, "--markdown")):
+        if path is not None:
+            check_writable(path, option)
+    chosen = _sets(sets)
+    if near is not None:
+        return _near(near, chosen, jobs, profiles, as_json=as_json)
+    from simulator.studies.validate import validate as run
+
+    with progress_line("predicting") as progress:
+        found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
+    _write(found, html, markdown)
+    emit(_rendered(found, as_json=as_json, worst=worst or 0))
+    return Exit.DOES_NOT_FIT if found.over else Exit.FINE
+
+
+def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
+    """All sets that are named, with the mistakes of all of them at once."""
+    from simulator.errors import InputError, Problem
+    from simulator.files.measured import load_set
+    from simulator.files.shipped_sets import set_names
+
+    found: list[MeasurementSet] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names or set_names()):
+        try:
+            found.append(load_set(name))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(tuple(problems))
+    _refuse_namesakes(found)
+    return found
+
+
+def _refuse_namesakes(sets: list[MeasurementSet]) -> None:
+    names = [one.name for one in sets]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"two of the sets are called '{twice[0]}'; rename one, or leave one out"
+        raise click.UsageError(msg)
+
+
+def _rendered(found: Validated, *, as_json: bool, worst: int) -> str:
+    if as_json:
+        from simulator.report.evidence_json import as_json as text
+
+        return text(found)
+    from simulator.report.evidence import as_text
+
+    return as_text(found, worst)
+
+
+def _write(found: Validated, html: Path | None, markdown: Path | None) -> None:
+    if html is not None:
+        from simulator.report.evidence_html import as_html
+
+        write_file(html, as_html(found), "--html")
+    if markdown is not None:
+        from simulator.report.evidence_markdown import as_markdown
+
+        write_file(markdown, as_markdown(found), "--markdown")
+
+
+def _near(
+    name: str,
+    sets: list[MeasurementSet],
+    jobs: int | None,
+    profiles: tuple[Path, ...],
+    *,
+    as_json: bool,
+) -> int:
+    from simulator.cli.scenarios import read_scenario
+    from simulator.report.evidence_near import as_json as object_text
+    from simulator.report.evidence_near import as_text
+    from simulator.studies.nearest import nearest
+
+    scenario = read_scenario(name, (), profiles)
+    with progress_line("comparing") as progress:
+        found = nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)
+    emit(object_text(found) if as_json else as_text(found))
+    return Exit.FINE

@@ -1,0 +1,74 @@
+"""The table of errors as a Markdown document: how accurate predictions are, set by set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from simulator.measurement import MeasurementSet
+from simulator.report.evidence import HEAD, LEGEND, TOLERANCE_HEAD, cells, tolerance_rows
+from simulator.studies.validate import Validated
+
+COMMAND = "plan validate --markdown docs/accuracy.md"
+
+
+def as_markdown(found: Validated) -> str:
+    """The document, with a final line end."""
+    about = (
+        f"Written by `{COMMAND}`; every row behind it is predicted anew by `plan validate`. "
+        "What a measurement set is: [evidence-format.md](evidence-format.md).\n"
+    )
+    parts = ["# Accuracy\n", about, f"{LEGEND}\n", *(_set(found, one) for one in found.sets)]
+    return "\n".join(parts)
+
+
+def _set(found: Validated, one: MeasurementSet) -> str:
+    source = f"{one.source.reference}, {one.source.date}"
+    parts = [f"## {one.name}\n", f"{_escaped(one.title)}. {len(one.rows):,} rows.\n"]
+    parts.append(f"Source: {_escaped(source)}.\n")
+    for metric in one.metrics:
+        families = [f for f in found.families if (f.set, f.metric) == (one.name, metric)]
+        totals = [f for f in found.totals if (f.set, f.metric) == (one.name, metric)]
+        several = len({family.name for family in families}) > 1
+        kind = "differences in points" if metric in one.absolute else "relative errors"
+        parts.append(f"`{metric}`, {kind}; naive: {one.baseline}\n")
+        rows = [cells(family) for family in (*families, *(totals if several else []))]
+        parts.append(table(HEAD, rows))
+    own = [f for f in (*found.families, *found.totals) if f.set == one.name]
+    limits = list(tolerance_rows(own))
+    if limits:
+        parts += [
+            "Tolerances on test rows:\n",
+            table(TOLERANCE_HEAD[:-1], [r[:-1] for r in limits]),
+        ]
+    reasons = dict.fromkeys(left.reason for left in found.left if left.set == one.name)
+    if reasons:
+        left = [f"- {_count(found, one.name, reason)}: {_escaped(reason)}" for reason in reasons]
+        parts.append("Left out:\n\n" + "\n".join(left) + "\n")
+    return "\n".join(parts)
+
+
+def _count(found: Validated, name: str, reason: str) -> str:
+    number = sum(1 for left in found.left if (left.set, left.reason) == (name, reason))
+    return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Examples
+    --------
+    >>> print(table(("a", "b"), [("1", "x")]), end="")
+    | a | b |
+    |---|---|
+    | 1 | x |
+    """
+    lines = ["| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """`text` as one cell or line: no line ends, no bars, no markup."""
+    plain = " ".join(text.split())
+    for mark in ("\\", "|", "<", "*", "_", "`"):
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain

@@ -1,0 +1,128 @@
+"""Figures, drawn by matplotlib as SVG text; the only module that knows it."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS: Final = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    *("#e69f00", "#56b4e9", "#000000", "#8c8c8c"),
+)
+"""Told apart by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
+MARKERS: Final = "osD^vP*X"
+BAND: Final = 0.1
+"""Half-width of the shaded band around a perfect prediction, as a share."""
+_MARGIN: Final = 1.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """Points of one kind: measured and predicted values, and the intervals of the latter."""
+
+    measured: Sequence[float]
+    predicted: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def predicted_against_measured(
+    groups: Mapping[str, Dots], quantity: str, unit: str, *, logarithmic: bool = True
+) -> str:
+    """A scatter of predicted over measured values as SVG.
+
+    Parameters
+    ----------
+    groups : mapping of str to Dots
+        By the name in the legend; each has a colour and a marker of its own.
+    quantity, unit : str
+        What the axes show, and in what.
+    logarithmic : bool
+        Whether the axes are; not for shares.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element with a description for those who cannot see it.
+    """
+    # Text stays text, names are taken literally, and the same figure has the same bytes.
+    style = mpl.rc_context(
+        {
+            "svg.hashsalt": "plan",
+            "svg.fonttype": "none",
+            "text.parse_math": False,
+            "font.size": 9.0,
+        }
+    )
+    with style:
+        figure = Figure(figsize=(6.0, 5.2), layout="constrained")
+        axes = figure.add_subplot()
+        for number, (name, dots) in enumerate(groups.items()):
+            _draw(axes, name, dots, number)
+        _frame(axes, groups, logarithmic=logarithmic)
+        label = f"{quantity} [{unit}]" if unit else quantity
+        axes.set_xlabel(f"measured {label}")
+        axes.set_ylabel(f"predicted {label}")
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()
+    count = sum(len(dots.measured) for dots in groups.values())
+    about = f"predicted against measured {quantity}, {count} rows"
+    return svg[svg.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{about}" ', 1)
+
+
+def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    marker = MARKERS[number % len(MARKERS)]
+    if dots.low and dots.high:
+        ends = [
+            [max(0.0, p - low) for p, low in zip(dots.predicted, dots.low, strict=True)],
+            [max(0.0, high - p) for p, high in zip(dots.predicted, dots.high, strict=True)],
+        ]
+        axes.errorbar(
+            dots.measured,
+            dots.predicted,
+            yerr=ends,
+            fmt="none",
+            ecolor=colour,
+            alpha=0.35,
+            linewidth=0.8,
+        )
+    axes.scatter(
+        dots.measured, dots.predicted, s=16.0, color=colour, marker=marker, alpha=0.8, label=name
+    )
+
+
+def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None:
+    """Equal axes, the line of perfect predictions and a band around it, and a legend."""
+    values = [v for dots in groups.values() for v in (*dots.measured, *dots.predicted)]
+    known = [v for v in values if math.isfinite(v) and (v > 0.0 or not logarithmic)]
+    low, high = (min(known), max(known)) if known else (0.1, 1.0)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        low, high = low / _MARGIN, high * _MARGIN
+    else:
+        low, high = min(0.0, low), max(1.0, high)
+    ends = [low, high]
+    axes.plot(ends, ends, color="black", linewidth=0.8)
+    axes.fill_between(
+        ends,
+        [(1.0 - BAND) * end for end in ends],
+        [(1.0 + BAND) * end for end in ends],
+        color="black",
+        alpha=0.08,
+        linewidth=0.0,
+        label=f"within {BAND:.0%}",
+    )
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    axes.grid(visible=True, which="major", linewidth=0.3)
+    axes.legend(fontsize=8.0, framealpha=0.9)

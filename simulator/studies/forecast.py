@@ -1,0 +1,239 @@
+"""Predictions of measured rows: each scenario once, groups fitted to their anchors first.
+
+What is asked of one process is a `Case` (a base and its overrides) or a `Fitting` (a group's
+anchors); both are answered by functions of this module, so that any process can do it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from simulator.errors import InputError, NotModelled, PlanError, Problem
+from simulator.files.scenario import load_scenario
+from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
+from simulator.metrics import number_at
+from simulator.predict import predict
+from simulator.studies.calibrate import anchored
+from simulator.studies.facts import Facts, facts_of
+from simulator.studies.pool import Pool, Progress
+
+GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
+"""A set's name, and the labels of one of its groups."""
+
+FIT_WEIGHT: Final = 10.0
+"""Predictions of each anchor that fitting a constant to a group takes, for progress only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One scenario to predict, and which figures of it are wanted."""
+
+    base: str
+    overrides: tuple[str, ...]
+    metrics: tuple[str, ...]
+    slowest: bool = False
+    profiles: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What is predicted of a case: figures, their intervals (P10, P90), and its facts.
+
+    `refused` says why there is none; `problems` are mistakes in the scenario itself.
+    """
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    facts: Facts | None = None
+    refused: str = ""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """A group's anchors, and what is fitted to them."""
+
+    key: GroupKey
+    anchors: tuple[Row, ...]
+    fit: tuple[Parameter, ...]
+    metrics: tuple[str, ...]
+    profiles: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The overrides that make a group's anchors come out; `unfitted`: why there are none."""
+
+    key: GroupKey
+    overrides: tuple[str, ...] = ()
+    unfitted: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecasts:
+    """The forecast of every row by set and id, and what was fitted for each group."""
+
+    rows: Mapping[tuple[str, str], Forecast]
+    groups: tuple[Fitted, ...]
+
+
+def forecast_all(
+    sets: Sequence[MeasurementSet],
+    pool: Pool,
+    *,
+    progress: Progress | None = None,
+    profiles: tuple[Path, ...] = (),
+) -> Forecasts:
+    """Fit every group's constants to its anchors, then predict every row that is not excluded.
+
+    Raises
+    ------
+    InputError
+        With all mistakes in the scenarios of rows at once.
+    """
+    forecast.cache_clear()  # files may have changed since
+    fittings = [f for found in sets for f in _fittings(found, profiles)]
+    weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
+    wanted = sum(len(found.rows) for found in sets)
+    share = sum(weights) / ((sum(weights) + wanted) or 1.0)
+    groups = pool.map(fitted_group, fittings, _part(progress, 0.0, share), weights)
+    constants = {group.key: group.overrides for group in groups}
+    asked = {
+        (found.name, row.id): _case(found, row, constants, profiles)
+        for found in sets
+        for row in found.rows
+        if not row.excluded
+    }
+    cases = list(dict.fromkeys(asked.values()))
+    answers = dict(zip(cases, pool.map(forecast, cases, _part(progress, share, 1.0)), strict=True))
+    rows = {place: answers[case] for place, case in asked.items()}
+    _raise_problems(rows)
+    return Forecasts(rows=rows, groups=tuple(groups))
+
+
+def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    if progress is None:
+        return None
+    return lambda share: progress(start + (end - start) * share)
+
+
+def _fittings(found: MeasurementSet, profiles: tuple[Path, ...]) -> Iterator[Fitting]:
+    if not found.fit:
+        return
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in found.rows:
+        if not row.excluded:
+            groups[row.key(found.group_by)].append(row)
+    for key, rows in groups.items():
+        anchors = tuple(row for row in rows if row.anchor)
+        yield Fitting(
+            key=(found.name, key),
+            anchors=anchors,
+            fit=found.fit,
+            metrics=found.metrics,
+            profiles=profiles,
+        )
+
+
+def _case(
+    found: MeasurementSet,
+    row: Row,
+    constants: Mapping[GroupKey, tuple[str, ...]],
+    profiles: tuple[Path, ...],
+) -> Case:
+    fitted = constants.get((found.name, row.key(found.group_by)), ())
+    return Case(
+        base=row.base,
+        overrides=(*row.overrides, *fitted),
+        metrics=found.metrics,
+        slowest=found.baseline is Baseline.SLOWEST_PART,
+        profiles=profiles,
+    )
+
+
+def fitted_group(task: Fitting) -> Fitted:
+    """Fit a group's constants to those of its anchors that can be predicted."""
+    if not task.anchors:
+        return Fitted(key=task.key, unfitted="no anchor")
+    predicted = [row for row in task.anchors if not _refusal(row, task)]
+    if not predicted:
+        return Fitted(key=task.key, unfitted=_refusal(task.anchors[0], task))
+    constants = anchored(predicted, task.fit, task.metrics, predictor=partial(_predicted, task))
+    return Fitted(key=task.key, overrides=constants)
+
+
+def _predicted(
+    task: Fitting, row: Row, overrides: tuple[str, ...], metrics: Sequence[str]
+) -> Mapping[str, float | None]:
+    """What an anchor comes to with more overrides, for the fit."""
+    given = (*row.overrides, *overrides)
+    answer = forecast(
+        Case(base=row.base, overrides=given, metrics=task.metrics, profiles=task.profiles)
+    )
+    if answer.problems:
+        raise InputError(answer.problems)
+    if answer.refused:
+        raise NotModelled(answer.refused)
+    return {metric: answer.figures.get(metric) for metric in metrics}
+
+
+def _refusal(row: Row, task: Fitting) -> str:
+    """Why an anchor cannot be predicted; empty if it can, or if its scenario has mistakes."""
+    case = Case(
+        base=row.base, overrides=row.overrides, metrics=task.metrics, profiles=task.profiles
+    )
+    answer = forecast(case)
+    if answer.problems:
+        return "its anchor's scenario has mistakes"
+    judged = [metric for metric in task.metrics if metric in row.measured]
+    if not answer.refused and not any(metric in answer.figures for metric in judged):
+        return "what was measured on its anchor does not apply to it"
+    return answer.refused
+
+
+@cache
+def forecast(case: Case) -> Forecast:
+    """Predict one case; what it lacks or asks too much is said in the forecast."""
+    try:
+        scenario = load_scenario(case.base, overrides=case.overrides, profiles=case.profiles)
+        prediction = predict(scenario)
+    except InputError as error:
+        return Forecast(problems=error.problems)
+    except NotModelled as error:
+        return Forecast(refused=str(error))
+    except PlanError as error:
+        return Forecast(problems=(Problem(origin=case.base, message=str(error)),))
+    figures = {name: number_at(prediction, name) for name in case.metrics}
+    return Forecast(
+        figures={name: value for name, value in figures.items() if value is not None},
+        intervals={
+            name: (band["p10"], band["p90"])
+            for name, band in prediction.interval.items()
+            if name in case.metrics
+        },
+        facts=facts_of(scenario, prediction if case.slowest else None),
+    )
+
+
+def _raise_problems(rows: Mapping[tuple[str, str], Forecast]) -> None:
+    """Report mistakes of the rows' scenarios; one that many rows share, once."""
+    places: dict[Problem, list[str]] = defaultdict(list)
+    for (name, row), answer in rows.items():
+        for problem in answer.problems:
+            places[problem].append(f"{name}, row {row}")
+    problems = [
+        replace(
+            problem,
+            origin=where[0] + (f" and {len(where) - 1} more" if len(where) > 1 else ""),
+            line=None,
+            key=problem.key or problem.origin,
+        )
+        for problem, where in places.items()
+    ]
+    if problems:
+        raise InputError(tuple(problems))
