@@ -174,6 +174,7 @@ def warnings(
         )
     found += _drives(scenario)
     found += _helpers(scenario)
+    found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
     unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.loads import TINY, alone, unit_loads
+from simulator.loads import TINY, alone, longest, unit_loads
 from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
@@ -82,10 +82,7 @@ def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
 
 
 def _longest(loads: Mapping[str, Real]) -> Real:
-    longest: Real = 0.0
-    for load in loads.values():
-        longest = np.maximum(longest, load)
-    return longest
+    return longest(loads.values())
 
 
 def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands]) -> Real:

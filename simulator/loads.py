@@ -6,8 +6,9 @@ of candidates alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -95,51 +96,83 @@ def pressures(
     def raise_to(resource: str, seconds: Real) -> None:
         found[resource] = max(found.get(resource, 0.0), float(seconds))
 
-    making = [stage for stage in stages if stage.actor in MAKERS]
-    groups = sorted({stage.group for stage in making})
-    shares = _shares(scenario, plant, making, groups)
-    others = [stage for stage in stages if stage.actor not in MAKERS]
-    for group in ("", *(g for g in groups if g)):
-        own = [stage for stage in making if stage.group == group]
-        rest = others if group == "" else []
-        share = shares.get(group, 0.0)
-        loads = unit_loads(plant, rest)
-        for unit, load in unit_loads(plant, own).items():
-            loads[unit] = loads.get(unit, 0.0) + share * load
-        for unit, load in loads.items():
-            raise_to(resource_name(plant, unit), load)
-        for cycle in _making_cycles(scenario, plant, own, group):
-            _charge(cycle, group, share, raise_to)
-    for cycle in _using_cycles(scenario, plant, stages):
-        _charge(cycle, "", 1.0, raise_to)
+    loads, cycles = _imposed(scenario, plant, stages)
+    for unit, load in loads:
+        raise_to(resource_name(plant, unit), load)
+    for group, cycle in cycles:
+        _charge(cycle, group, raise_to)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     per_step = scenario.job.train.accumulation
     return {resource: seconds * per_step for resource, seconds in ordered}
 
 
-def _charge(
-    cycle: dict[Resource, Real], group: str, share: float, raise_to: Callable[[str, Real], None]
-) -> None:
+def limiting_time(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Step time that the slowest of all resources imposes [s]: the longest of `pressures`.
+
+    Names nothing, and so works on batches of candidates.
+    """
+    loads, cycles = _imposed(scenario, plant, stages)
+    serial = (sum(cycle.values(), 0.0) for _, cycle in cycles)
+    slowest = longest((*(load for _, load in loads), *serial))
+    return slowest * scenario.job.train.accumulation
+
+
+Cycle: TypeAlias = tuple[str, dict[Resource, Real]]
+"""A group's name and what one of its serial actors spends on a batch, by resource [s]."""
+
+
+def _imposed(
+    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
+) -> tuple[list[tuple[str, Real]], list[Cycle]]:
+    """Time a batch takes on each unit, and of each serial actor, by the batches it makes [s]."""
+    making = [stage for stage in stages if stage.actor in MAKERS]
+    groups = sorted({stage.group for stage in making})
+    shares = _shares(scenario, plant, making, groups)
+    others = [stage for stage in stages if stage.actor not in MAKERS]
+    busy: list[tuple[str, Real]] = []
+    cycles: list[Cycle] = []
+    for group in ("", *(g for g in groups if g)):
+        own = [stage for stage in making if stage.group == group]
+        share = shares.get(group, 0.0)
+        loads = unit_loads(plant, others if group == "" else [])
+        for unit, load in unit_loads(plant, own).items():
+            loads[unit] = loads.get(unit, 0.0) + share * load
+        busy += loads.items()
+        made = _making_cycles(scenario, plant, own, group)
+        cycles += [(group, {r: share * time for r, time in cycle.items()}) for cycle in made]
+    cycles += [("", cycle) for cycle in _using_cycles(scenario, plant, stages)]
+    return busy, cycles
+
+
+def longest(times: Iterable[Real]) -> Real:
+    """The longest of several times, for each candidate [s]; 0 of none."""
+    found: Real = 0.0
+    for time in times:
+        found = np.maximum(found, time)
+    return found
+
+
+def _charge(cycle: dict[Resource, Real], group: str, raise_to: Callable[[str, Real], None]) -> None:
     """Blame an actor's whole time on what it spends most of it on."""
     whole = sum(float(part) for part in cycle.values())
-    longest = max(cycle, key=lambda resource: float(cycle[resource]), default=None)
+    most = max(cycle, key=lambda resource: float(cycle[resource]), default=None)
     for resource, part in cycle.items():
         name = f"{group}.{resource}" if group else str(resource)
-        raise_to(name, share * (whole if resource is longest else part))
+        raise_to(name, whole if resource is most else part)
 
 
 def _shares(
     scenario: Scenario, plant: Plant, making: Sequence[StageDemands], groups: Sequence[str]
-) -> dict[str, float]:
+) -> dict[str, Real]:
     """Share of the batches that each group makes when all work as fast as they can."""
-    speeds: dict[str, float] = {}
+    speeds: dict[str, Real] = {}
     for group in groups:
         own = [stage for stage in making if stage.group == group]
-        least = max((float(load) for load in unit_loads(plant, own).values()), default=0.0)
         cycles = _making_cycles(scenario, plant, own, group)
-        serial = max((float(sum(cycle.values())) for cycle in cycles), default=0.0)
-        speeds[group] = 1.0 / max(least, serial, TINY)
-    total = sum(speeds.values())
+        serial = (sum(cycle.values(), 0.0) for cycle in cycles)
+        least = longest((*unit_loads(plant, own).values(), *serial))
+        speeds[group] = 1.0 / np.maximum(least, TINY)
+    total = sum(speeds.values(), 0.0)
     return {group: speed / total for group, speed in speeds.items()}
 
 

@@ -14,10 +14,11 @@ from simulator.assumptions import assumptions, warnings
 from simulator.bill import bill, cpu_need
 from simulator.bounds import bounds
 from simulator.engine.run import Options, Question, solve
+from simulator.ensemble import intervals
 from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
-from simulator.results import Prediction, Timing
+from simulator.results import Prediction
 from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
@@ -69,6 +70,7 @@ def predict(
         scenario=scenario, plant=plant, demands=demands, lengths=length, extras=beside
     )
     timing = solve(question, options)
+    cost = bill(scenario, timing)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = _worst(host_ram(scenario), scenario), memory_fit(scenario)
     rests_on = assumptions(scenario)
@@ -81,14 +83,14 @@ def predict(
         memory=memory,
         host_ram=ram,
         cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
-        cost=bill(scenario, timing),
+        cost=cost,
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
         one_off=beside.parts,
         break_even_epochs=_break_even(question, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
-        interval=_interval(timing),
+        interval=intervals(question, timing, cost, seed=seed),
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
@@ -139,15 +141,3 @@ def streaming(scenario: Scenario) -> Scenario:
     )
     cluster = replace(scenario.cluster, groups=groups)
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
-
-
-P90 = 1.2816 / 1.96
-"""10% and 90% quantiles of a normal distribution over its 95% half-width."""
-
-
-def _interval(timing: Timing) -> dict[str, dict[str, float]]:
-    """How well a random run knows its mean step; nothing for a deterministic one."""
-    if timing.half_width <= 0.0:
-        return {}
-    mean, reach = timing.step_time.mean, P90 * timing.half_width
-    return {"step_time_s.mean": {"p10": mean - reach, "p50": mean, "p90": mean + reach}}

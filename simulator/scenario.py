@@ -8,6 +8,7 @@ from enum import StrEnum
 from simulator.calibration import IDENTITY, Calibration
 from simulator.hardware.cluster import Cluster, Group
 from simulator.provenance import Assumption
+from simulator.uncertainty import Doubt
 from simulator.units import Bytes, Seconds, UsdPerSecond
 from simulator.workload.dataset import Dataset
 from simulator.workload.loader import Loader, Preparation, Preprocessing, Remote
@@ -88,6 +89,7 @@ class Job:
 class Scenario:
     """Everything one prediction needs; `notes` are assumptions made while reading the file.
 
+    `doubts` say how well the rates behind the figures are known; without any nothing is in doubt.
     `at` names the group whose machines make batches in this view of the scenario; the trainers
     where it is empty.
     """
@@ -99,6 +101,7 @@ class Scenario:
     cost: CostPlan = CostPlan()
     calibration: Calibration = IDENTITY
     notes: tuple[Assumption, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     at: str = ""
 
     @property

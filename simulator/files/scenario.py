@@ -34,6 +34,7 @@ from simulator.files.models import build_model, load_model, model_names, read_mo
 from simulator.files.sections import ScenarioFile
 from simulator.files.software import efficiency, factors
 from simulator.files.spread import with_assumed_spread
+from simulator.files.uncertainty import with_doubts
 from simulator.precision import Precision
 from simulator.scenario import CostPlan, Job, Memory, Scenario
 from simulator.workload.models import Model
@@ -106,7 +107,8 @@ def load_scenario(
         ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
     given = draft.data.size_spread is not None or draft.input.cost_spread is not None
-    return with_assumed_spread(to_scenario(draft, _default_name(name_or_path)), given=given)
+    scenario = with_assumed_spread(to_scenario(draft, _default_name(name_or_path)), given=given)
+    return with_doubts(scenario, draft)
 
 
 def _default_name(name_or_path: str) -> str:

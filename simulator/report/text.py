@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
@@ -23,7 +23,7 @@ from simulator.report.layout import (
 )
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction, StepSplit, Timing
-from simulator.units import BYTE, SECOND, THOUSAND, USD, USD_PER_SECOND, show
+from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
 
 _FITS: Final = {
     Verdict.YES: "fits",
@@ -40,7 +40,7 @@ def as_text(prediction: Prediction) -> str:
     lines = [
         *_head(prediction),
         *wrapped(verdict(prediction), hang="", width=WIDTH),
-        *section(_step_title(prediction.timing), split_lines(prediction.timing)),
+        *section(_step_title(prediction), split_lines(prediction.timing)),
         *section("Run", run_lines(prediction)),
         *section("Resources, over steady-state steps", _resources(prediction.timing)),
         *section("vCPUs", _vcpus(prediction)),
@@ -85,15 +85,37 @@ def _head(prediction: Prediction) -> list[str]:
     return [*(line for text in texts for line in wrapped(text, width=WIDTH)), ""]
 
 
-def _step_title(timing: Timing) -> str:
-    step = timing.step_time
+def _step_title(prediction: Prediction) -> str:
+    timing, step = prediction.timing, prediction.timing.step_time
     spread = ", ".join(
         f"{name} {show(value, SECOND)}"
         for name, value in (("p50", step.p50), ("p95", step.p95), ("p99", step.p99))
     )
-    shown = timing.half_width > NEGLIGIBLE * step.mean
-    exact = f" +- {show(timing.half_width, SECOND)}" if shown else ""
-    return f"Step {show(step.mean, SECOND)}{exact} ({spread})"
+    known = band(prediction, "step_time_s.mean")
+    if not known and timing.half_width > NEGLIGIBLE * step.mean:
+        known = f" +- {show(timing.half_width, SECOND)}"
+    return f"Step {show(step.mean, SECOND)}{known} (over steps: {spread})"
+
+
+DIGITS: Final = 3
+"""Significant digits of the ends of an interval."""
+
+
+def band(prediction: Prediction, name: str) -> str:
+    """What to say after a metric: between which values it lies in four of five cases."""
+    quantiles = prediction.interval.get(name)
+    if quantiles is None:
+        return ""
+    low, high = (_end(quantiles[key], name) for key in ("p10", "p90"))
+    number, _, unit = low.partition(" ")
+    alike = unit and high.endswith(f" {unit}")
+    return f", 80%: {number if alike else low} to {high}"
+
+
+def _end(value: float, name: str) -> str:
+    """One end of a metric's interval, with no more digits than it deserves."""
+    unit = select(name)[0].unit
+    return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)
 
 
 def split_lines(timing: Timing) -> list[str]:
@@ -120,14 +142,15 @@ def _parts(split: StepSplit) -> list[tuple[str, float]]:
 def run_lines(prediction: Prediction) -> list[str]:
     """Throughput, and the times of the whole run."""
     timing = prediction.timing
-    bounds = prediction.bounds
+    bounds, known = prediction.bounds, partial(band, prediction)
     average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
+    steps, total = f"{prediction.steps_per_epoch:,} steps", f"{prediction.total_steps:,} steps"
     rows = [
-        ("throughput", f"{count(timing.throughput)} samples/s"),
-        ("first step", f"{show(timing.first_step, SECOND)} after the start"),
-        ("epoch", f"{show(timing.epoch_time, SECOND)} ({prediction.steps_per_epoch:,} steps)"),
+        ("throughput", f"{count(timing.throughput)} samples/s{known('throughput_samples_per_s')}"),
+        ("first step", f"{show(timing.first_step, SECOND)} after the start{known('first_step_s')}"),
+        ("epoch", f"{show(timing.epoch_time, SECOND)} ({steps}){known('epoch_time_s')}"),
         ("first epoch", f"{show(timing.first_epoch_time, SECOND)} (caches cold)"),
-        ("total", f"{show(timing.total_time, SECOND)} ({prediction.total_steps:,} steps)"),
+        ("total", f"{show(timing.total_time, SECOND)} ({total}){known('total_time_s')}"),
         ("bounds", f"{average} for total time / steps, in closed form"),
     ]
     rows += [(name, f"{show(time, SECOND)}, once") for name, time in prediction.one_off.items()]
@@ -137,7 +160,6 @@ def run_lines(prediction: Prediction) -> list[str]:
         room = show(prediction.page_cache_bytes, BYTE)
         answered = percent(prediction.cache_hit_ratio)
         rows.append(("page cache", f"answers {answered} of the reads, with room for {room}"))
-    rows += [(name, _band(name, band)) for name, band in prediction.interval.items()]
     return columns(rows, "<<")
 
 
@@ -145,11 +167,6 @@ def _break_even(epochs: float) -> str:
     if math.isinf(epochs):
         return "never: reading the data where it lies is as fast"
     return f"after {epochs:.3g} epochs copying the data first has paid for itself"
-
-
-def _band(name: str, band: Mapping[str, float]) -> str:
-    unit = select(name)[0].unit
-    return ", ".join(f"{key} {figure(value, unit)}" for key, value in band.items())
 
 
 def _resources(timing: Timing) -> list[str]:
@@ -214,7 +231,7 @@ def _device_memory(prediction: Prediction) -> list[str]:
 
 
 def _cost(prediction: Prediction) -> list[str]:
-    cost = prediction.cost
+    cost, known = prediction.cost, partial(band, prediction)
     priced = (
         ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
         ("step", None if cost.per_step is None else show(cost.per_step, USD)),
@@ -222,7 +239,10 @@ def _cost(prediction: Prediction) -> list[str]:
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
         ("to train", None if cost.to_train is None else show(cost.to_train, USD)),
     )
-    rows = [(name, value) for name, value in priced if value is not None]
+    uncertain = {"to train": known("cost.usd_to_train")}
+    rows = [
+        (name, f"{value}{uncertain.get(name, '')}") for name, value in priced if value is not None
+    ]
     if cost.per_second is None:
         rows.append(("price", f"no price for {_unpriced(prediction)}"))
     billed = cost.time_to_train + prediction.scenario.cost.provisioning

@@ -88,10 +88,19 @@ def test_hostile_names_cannot_steer_the_terminal(prediction: Prediction) -> None
 
 
 def test_an_interval_is_shown_with_its_unit(prediction: Prediction) -> None:
-    """Uncertainty stands beside the run's times."""
-    band = {"p10": 0.039, "p50": 0.040, "p90": 0.044}
-    text = as_text(replace(prediction, interval={"step_time_s.mean": band}))
-    assert "p10 39 ms, p50 40 ms, p90 44 ms" in text
+    """Uncertainty stands beside the figure it is about, the unit once where both ends share it."""
+    interval = {
+        "step_time_s.mean": {"p10": 0.039, "p50": 0.040, "p90": 0.044},
+        "total_time_s": {"p10": 3000.0, "p50": 3600.0, "p90": 9000.0},
+        "throughput_samples_per_s": {"p10": 23273.0, "p50": 25600.0, "p90": 26256.0},
+        "cost.usd_to_train": {"p10": 12.0, "p50": 14.0, "p90": 20.0},
+    }
+    lines = as_text(replace(prediction, interval=interval)).splitlines()
+    assert "Step 40 ms, 80%: 39 to 44 ms (over steps: p50 40 ms, p95 41 ms, p99 42 ms)" in lines
+    assert any(line.endswith(", 80%: 50 min to 2.5 h") for line in lines)
+    assert any(line.endswith(", 80%: 23,273 to 26,256 samples/s") for line in lines)
+    assert any(line.endswith(", 80%: $12 to $20") for line in lines)
+    assert "80%" not in as_text(prediction)
 
 
 def test_the_log_reports_every_n_steps(prediction: Prediction) -> None:

@@ -1,0 +1,111 @@
+"""What the shipped evidence covers: writes ``simulator/data/envelope.toml``.
+
+Run it after a measurement set or a model with step times has come or gone:
+
+    python benchmarks/uncertainty/envelope.py --write
+
+Without ``--write`` it prints the file. What lies outside is warned of, and known less well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from simulator.envelope import FRAMEWORK, GPU, LISTED, PRECISION, named, placed
+from simulator.errors import PlanError
+from simulator.files.measured import load_set
+from simulator.files.models import load_model, model_names
+from simulator.files.scenario import load_scenario
+from simulator.files.shipped_sets import set_names
+from simulator.uncertainty import Axis
+
+TARGET = Path(__file__).parents[2] / "simulator" / "data" / "envelope.toml"
+SHOWN = 6
+"""Digits of the end of a range."""
+
+
+class Covered:
+    """Names and values that occur in the evidence."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, set[str]] = defaultdict(set)
+        self.values: dict[Axis, list[float]] = defaultdict(list)
+
+    def add(self, names: dict[str, str], place: dict[Axis, float]) -> None:
+        """One measured run."""
+        for kind, name in names.items():
+            self.names[kind].add(name)
+        for axis, value in place.items():
+            self.values[axis].append(value)
+
+
+def step_times() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+    """Steps that were measured on a device, from the model library."""
+    for name in model_names():
+        model = load_model(name)
+        for times in model.step_times:
+            if times.gpu is None or times.precision is None:
+                continue
+            names = {GPU: times.gpu, PRECISION: str(times.precision), FRAMEWORK: times.framework}
+            for batch in times.batch_sizes:
+                yield names, {Axis.BATCH: batch, Axis.PARAMETERS: model.parameters}
+
+
+def rows() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+    """Runs of the shipped measurement sets that a prediction is compared with."""
+    for name in set_names():
+        for row in load_set(name).rows:
+            if row.excluded:
+                continue
+            try:
+                scenario = load_scenario(row.base, overrides=row.overrides)
+            except PlanError as error:
+                sys.stderr.write(f"{name}, row {row.id}: {error}\n")
+                continue
+            yield dict(named(scenario)), dict(placed(scenario))
+
+
+def text(covered: Covered) -> str:
+    """The file."""
+    source = f"step times of the model library, measurement sets: {', '.join(set_names())}"
+    lines = [
+        "# What measured runs cover. Made by benchmarks/uncertainty/envelope.py from the evidence",
+        "# that ships; don't edit.",
+        "schema = 1",
+        f'source = "{source}"',
+        f'date = "{datetime.now(tz=UTC):%Y-%m-%d}"',
+    ]
+    for kind in LISTED:
+        if covered.names[kind]:
+            names = ", ".join(f'"{name}"' for name in sorted(covered.names[kind]))
+            lines += ["", "[[listed]]", f'kind = "{kind}"', f"names = [{names}]"]
+    for axis in Axis:
+        found = covered.values[axis]
+        if found:
+            low, high = (f"{end:.{SHOWN}g}" for end in (min(found), max(found)))
+            lines += ["", "[[span]]", f'axis = "{axis}"', f"low = {low}", f"high = {high}"]
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Print the file, or write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write the file of the package")
+    write = parser.parse_args().write
+    covered = Covered()
+    for found in (step_times(), rows()):
+        for names, place in found:
+            covered.add(names, place)
+    if write:
+        TARGET.write_text(text(covered), encoding="utf-8")
+    else:
+        sys.stdout.write(text(covered))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""How well a prediction is known: the same job at many plausible rates, and where 80% of them lie.
+
+Every doubt of the scenario is a rate that may be faster or slower. At each of `POINTS` points of a
+quasi-random set all rates are drawn at once, and the closed form says how much longer or shorter
+the step gets there: the slowest of all resources, of all serial actors, and of what the simulation
+saw exposed on a rank's timeline; where the simulated step is longer than that, the shorter of
+making and using batches comes on top with the share that explains it. That ratio multiplies the
+simulated figure. So the simulation gives the level and the closed form the slopes: one simulation,
+not hundreds. A test compares it with simulating at other rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from simulator.bill import prepared_storage
+from simulator.engine.run import Question
+from simulator.loads import TINY, actor_times, limiting_time, longest, maker_count, unit_loads
+from simulator.plant import Plant
+from simulator.provenance import Source
+from simulator.quasi_random import normal_points
+from simulator.results import Cost, StepSplit, Timing
+from simulator.run_length import worker_start
+from simulator.stages.base import MAKERS, Actor, Demand, Path, Phase, Resource, StageDemands
+from simulator.uncertainty import Doubt, Rate, covariance
+from simulator.units import Real, Seconds
+
+BITS: Final = 8
+"""Logarithm of the number of points: the ends of an 80% interval are then known to about 1% of its
+width."""
+QUANTILES: Final = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+HALF_WIDTH: Final = 1.96
+"""Half-width of a 95% interval of a normal distribution over its standard deviation."""
+
+_SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
+
+BESIDE: Final = 0.005
+"""Share of a step beyond its slowest part from which on waiting for one another counts."""
+SUPPLY: Final = MAKERS | {Actor.RECEIVER}
+"""Who makes batches and hands them over."""
+
+Speeds: TypeAlias = Mapping[Rate, Real]
+"""How much faster each rate is than figured, at each point; above 1: faster."""
+
+FIGURED: Final[Speeds] = MappingProxyType({})
+"""All rates as figured."""
+
+_OF: Final = {
+    Resource.GPU: Rate.DEVICE,
+    Resource.CPU: Rate.WORKERS,
+    Resource.STORAGE: Rate.STORAGE,
+    Resource.NETWORK: Rate.NETWORK,
+    Resource.PCIE: Rate.PCIE,
+    Resource.NVLINK: Rate.NVLINK,
+    Resource.HOST_MEMORY: Rate.HOST_MEMORY,
+}
+_ACTORS: Final = {
+    Actor.RECEIVER: Rate.HANDOVER,
+    Actor.SENDER: Rate.HANDOVER,
+    Actor.COMPUTE_STREAM: Rate.DEVICE,
+}
+"""Whose work on the cores is not that of the workers."""
+_ONE_OFF: Final = {"placing the data": Rate.STORAGE, "preparing the data": Rate.WORKERS}
+"""Which rate sets the pace of what is done once; the rest goes with the step or is stated."""
+_STATED: Final = frozenset({"start-up", "shut-down"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """How many times as long as figured, at each point: a warm step, a cold one, the first one."""
+
+    step: Real
+    cold: Real
+    first: Real
+
+
+def intervals(
+    question: Question, timing: Timing, cost: Cost, *, seed: int
+) -> dict[str, dict[str, float]]:
+    """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
+
+    Parameters
+    ----------
+    question : Question
+        What was simulated; its scenario holds the doubts.
+    timing, cost : Timing, Cost
+        The prediction at the rates as figured.
+    seed : int
+        Of the points; the same seed gives the same quantiles.
+
+    Returns
+    -------
+    dict
+        Nothing where nothing is in doubt: no doubts, and a simulation without chance.
+    """
+    doubts = (*question.scenario.doubts, *_of_chance(timing))
+    if not any(doubt.log_sd > 0.0 for doubt in doubts):
+        return {}
+    speeds = draw(doubts, seed)
+    found = stretch(question, timing, speeds)
+    total = _total(question, timing, found, speeds)
+    figures: dict[str, Real | None] = {
+        "step_time_s.mean": timing.step_time.mean * found.step,
+        "first_step_s": timing.first_step * found.first,
+        "epoch_time_s": timing.epoch_time * found.step,
+        "total_time_s": total,
+        "throughput_samples_per_s": timing.throughput / found.step,
+        "accelerator_utilization": _utilization(timing, found.step, speeds),
+        **_costs(question, timing, cost, total, found),
+    }
+    return {
+        name: {key: float(np.quantile(at, q, method="hazen")) for key, q in QUANTILES.items()}
+        for name, at in figures.items()
+        if at is not None
+    }
+
+
+def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
+    """Speeds of all rates in doubt, at each point; lognormal, with 1 as their median."""
+    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
+    known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
+    values, vectors = np.linalg.eigh(covariance(known, rates))
+    root = vectors * np.sqrt(np.maximum(0.0, values)) @ vectors.T
+    places = [list(Rate).index(rate) for rate in rates]
+    drawn = normal_points(BITS, len(Rate), seed)[:, places] @ root
+    return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
+
+
+def _of_chance(timing: Timing) -> tuple[Doubt, ...]:
+    """Run-to-run randomness: how well a random simulation knows its mean step."""
+    mean = timing.step_time.mean
+    if timing.half_width <= 0.0 or mean <= 0.0:
+        return ()
+    deviation = timing.half_width / HALF_WIDTH / mean
+    return (Doubt(name="run to run", rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
+
+
+def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
+    """How many times as long as figured everything takes at other speeds.
+
+    Parameters
+    ----------
+    question, timing : Question, Timing
+        What was simulated, and what came out.
+    speeds : mapping of Rate to float or array
+        How much faster rates are than figured; those left out are as figured.
+    """
+    demands, lengths = question.demands, question.lengths
+    again = lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    mean = timing.step_time.mean
+    at_first = timing.first_epoch_time / lengths.steps if again else mean
+    cold = _limits(_Figured(question, timing.split, Phase.COLD), at_first, speeds)
+    last = _limits(_Figured(question, timing.split, Phase.WARM), mean, speeds) if again else cold
+    return Stretch(step=last.step, cold=cold.step, first=cold.first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    step: Real
+    first: Real
+
+
+def _limits(base: _Figured, mean: Seconds, speeds: Speeds) -> _Limits:
+    """How many times as long a step of an epoch takes, and the first step of all."""
+    drawn = base.at(speeds)
+    # What is exposed beside the slowest resource counts only if that does not explain it.
+    exposed = bool(base.working > base.slowest * (1.0 + BESIDE))
+    figured, longest = base.longest(exposed=exposed), drawn.longest(exposed=exposed)
+    step, beside = longest / figured, mean - figured
+    if beside > BESIDE * mean:
+        # Part of what the slowest hides in theory comes on top of it: one waits for the other.
+        share = np.minimum(1.0, beside / base.shorter)
+        step = (longest + share * drawn.shorter) / (figured + share * base.shorter)
+    whole = speeds.get(Rate.STEP, 1.0)
+    return _Limits(step=step / whole, first=drawn.first / base.first / whole)
+
+
+class _Figured:
+    """Closed-form times of a step [s], at the rates as figured or as drawn."""
+
+    def __init__(
+        self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds = FIGURED
+    ) -> None:
+        self._question, self._split, self._phase = question, split, phase
+        self._plant = faster_plant(question.plant, speeds)
+        self._stages = tuple(faster_stage(stage, speeds) for stage in question.demands[phase])
+        self._speeds = speeds
+
+    def at(self, speeds: Speeds) -> _Figured:
+        """The same at other rates."""
+        return _Figured(self._question, self._split, self._phase, speeds)
+
+    def longest(self, *, exposed: bool) -> Real:
+        """What the slowest of all imposes; with what is `exposed`, at least a rank's own work."""
+        slowest = np.maximum(TINY, self.slowest)
+        return np.maximum(slowest, self.working) if exposed else slowest
+
+    @cached_property
+    def slowest(self) -> Real:
+        """What the slowest resource or serial actor imposes."""
+        return limiting_time(self._question.scenario, self._plant, self._stages)
+
+    @cached_property
+    def working(self) -> Real:
+        """What a rank's timeline shows it doing in a step, waiting apart."""
+        split, own = self._split, self._question
+        parts = (
+            (split.compute + split.bubble, Actor.COMPUTE_STREAM),
+            (split.h2d, Actor.COPY_ENGINE),
+            (split.communication, Actor.COMMUNICATION_STREAM),
+        )
+        total = split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
+        for time, actor in parts:
+            figured = alone_time(own.plant, own.demands[self._phase], actor)
+            there = alone_time(self._plant, self._stages, actor)
+            total = total + time * np.maximum(TINY, there) / np.maximum(TINY, figured)
+        return total
+
+    @cached_property
+    def shorter(self) -> Real:
+        """The shorter of what making batches takes and what using them does."""
+        making = [stage for stage in self._stages if stage.actor in SUPPLY]
+        made = limiting_time(self._question.scenario, self._plant, making)
+        return np.maximum(TINY, np.minimum(made, self.working))
+
+    @cached_property
+    def first(self) -> Real:
+        """Until one batch has gone through everything."""
+        return _first_batch(self._question, self._plant, self._stages)
+
+
+def alone_time(plant: Plant, stages: Sequence[StageDemands], actor: Actor) -> Real:
+    """What an actor of a rank needs for a batch on idle machines [s]."""
+    return sum(actor_times(plant, stages, actor).values(), 0.0)
+
+
+def faster_plant(plant: Plant, speeds: Speeds) -> Plant:
+    """The plant with the capacity of each unit as drawn."""
+    units = {
+        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
+        if _OF[unit.resource] in speeds
+        else unit
+        for name, unit in plant.units.items()
+    }
+    return replace(plant, units=units)
+
+
+def faster_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
+    """The stage with what its demands take as drawn; bytes stay, units get faster."""
+    demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
+    return replace(stage, demands=demands)
+
+
+def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+    exchanges = actor is Actor.COMMUNICATION_STREAM
+    works = demand.path in {Path.CORES, Path.COMPUTE}
+    rate = _OF[demand.resource]
+    if exchanges:
+        rate = Rate.COLLECTIVES
+    elif demand.path is Path.CORES:
+        rate = _ACTORS.get(actor, Rate.WORKERS)
+    if rate not in speeds:
+        return demand
+    speed = speeds[rate]
+    less = demand.amount / speed if works or exchanges else demand.amount
+    ceiling = None if demand.ceiling is None else demand.ceiling * speed
+    return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
+
+
+def _first_batch(question: Question, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Time until one batch has gone through everything, all workers having begun at once [s]."""
+    scenario = question.scenario
+    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    made: Real = 0.0
+    for group in groups:
+        own = [stage for stage in stages if stage.actor in MAKERS and stage.group == group]
+        alone = sum(actor_times(plant, own, Actor.WORKER, group).values(), 0.0)
+        at_once = max(1, maker_count(scenario, plant, group))
+        crowded = longest(unit_loads(plant, own).values()) * at_once
+        made = np.maximum(made, np.maximum(alone, crowded))
+    then = (
+        alone_time(plant, stages, actor)
+        for actor in (Actor.SENDER, Actor.RECEIVER, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
+    )
+    return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
+
+
+def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
+    """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
+    parts = question.extras.parts
+    training = timing.total_time - sum(parts.values())
+    first = min(1.0, question.lengths.epochs) * timing.first_epoch_time
+    cold = min(training, first)
+    total: Real = cold * longer.cold + (training - cold) * longer.step
+    for name, time in parts.items():
+        pace = longer.step if name not in _ONE_OFF else 1.0 / speeds.get(_ONE_OFF[name], 1.0)
+        total = total + time * (1.0 if name in _STATED else pace)
+    return total
+
+
+def _utilization(timing: Timing, longer: Real, speeds: Speeds) -> Real | None:
+    busy = timing.accelerator_utilization
+    if busy is None:
+        return None
+    return np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer)
+
+
+def _costs(
+    question: Question, timing: Timing, cost: Cost, total: Real, longer: Stretch
+) -> dict[str, Real | None]:
+    """The bill at each point; prices are certain, times are not."""
+    scenario, step = question.scenario, longer.step
+    to_train = None
+    if cost.to_train is not None and cost.per_second is not None:
+        kept = prepared_storage(scenario, timing) / timing.total_time
+        to_train = cost.to_train + (total - timing.total_time) * (cost.per_second + kept)
+    return {
+        "cost.usd_per_step": None if cost.per_step is None else cost.per_step * step,
+        "cost.samples_per_usd": None
+        if cost.samples_per_usd is None
+        else cost.samples_per_usd / step,
+        "cost.usd_to_train": to_train,
+        "cost.time_to_train_s": total,
+    }

@@ -1,0 +1,354 @@
+"""How well the rates behind a scenario are known, by the evidence for each of its figures.
+
+Deviations lie in ``data/uncertainty.toml``, what measured runs cover in ``data/envelope.toml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+from pydantic import Field
+
+from simulator.calibration import Overlay
+from simulator.device_time import device_time
+from simulator.envelope import Envelope, Listed, Span, outside, placed
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.draft import Draft
+from simulator.files.model_sections import SourcedTable
+from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.hardware.link import Link
+from simulator.provenance import Source
+from simulator.scenario import Scenario
+from simulator.uncertainty import Axis, Doubt, Grade, Rate, Reach, stretched
+
+_DATA: Final = Path(__file__).resolve().parents[1] / "data"
+
+RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
+AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
+
+
+class DoubtTable(SourcedTable):
+    """How far a rate may be off, given what stands behind its figure."""
+
+    rate: RateField
+    """Which rate."""
+    grade: Annotated[Grade, Choice(Grade)]
+    """What stands behind the figure."""
+    log_sd: NumberOrZeroField
+    """Standard deviation of the rate's logarithm."""
+    per_doubling: dict[AxisField, NumberOrZeroField] = Field(default_factory=dict)
+    """What each doubling beyond what was measured adds, by axis."""
+
+
+class OutsideTable(SourcedTable):
+    """How much less is known of a rate outside of all that was measured."""
+
+    kind: TextField
+    """What is outside: one of the kinds or axes of the envelope."""
+    rate: RateField
+    """The rate that is known less well."""
+    log_sd: NumberOrZeroField
+    """Log deviation that is added: once for a kind, for each doubling along an axis."""
+
+
+class UncertaintyFile(FileModel):
+    """Deviations by evidence."""
+
+    doubt: list[DoubtTable]
+    """Inside of what was measured."""
+    outside: list[OutsideTable]
+    """Outside of it."""
+
+
+class ListedTable(FileModel):
+    """What of a kind was measured."""
+
+    kind: TextField
+    """Such as accelerator or precision."""
+    names: list[TextField]
+    """All that occur."""
+
+
+class SpanTable(FileModel):
+    """A range that was measured."""
+
+    axis: AxisField
+    """What ranges."""
+    low: NumberField
+    """Least measured value."""
+    high: NumberField
+    """Largest measured value."""
+
+
+class EnvelopeFile(FileModel):
+    """What all measured runs together cover."""
+
+    source: TextField
+    """The sets it was made from."""
+    date: TextField
+    """When."""
+    listed: list[ListedTable] = Field(default_factory=list)
+    """Things that occur or don't."""
+    span: list[SpanTable] = Field(default_factory=list)
+    """Ranges."""
+
+
+@cache
+def _deviations() -> UncertaintyFile:
+    return check(UncertaintyFile, read_document(_DATA / "uncertainty.toml"))
+
+
+@cache
+def shipped_envelope() -> Envelope:
+    """What the shipped measurement sets and step times cover."""
+    file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
+    tables = {table.kind: table for table in _deviations().outside}
+    made = Source(reference=file.source, date=file.date)
+    listed = tuple(
+        Listed(
+            kind=one.kind,
+            names=frozenset(one.names),
+            rate=tables[one.kind].rate,
+            log_sd=tables[one.kind].log_sd,
+            source=made,
+        )
+        for one in file.listed
+    )
+    spans = tuple(
+        Span(
+            reach=Reach(
+                axis=one.axis, low=one.low, high=one.high, per_doubling=tables[one.axis].log_sd
+            ),
+            rate=tables[one.axis].rate,
+            source=made,
+        )
+        for one in file.span
+    )
+    return Envelope(listed=listed, spans=spans)
+
+
+@cache
+def graded(rate: Rate, grade: Grade) -> DoubtTable:
+    """How far a rate may be off at a grade of evidence.
+
+    Raises
+    ------
+    KeyError
+        If there is no figure for it, which is a bug.
+    """
+    tables = {(table.rate, table.grade): table for table in _deviations().doubt}
+    return tables[rate, grade]
+
+
+def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
+    """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
+    doubts = [_doubt(rate, grade) for rate, grade in _grades(scenario, draft)]
+    doubts += outside(scenario, shipped_envelope())
+    overlay = scenario.calibration.overlay
+    if overlay is not None:
+        doubts = _calibrated_over(doubts, overlay, placed(scenario))
+    return replace(scenario, doubts=tuple(doubts))
+
+
+def _doubt(rate: Rate, grade: Grade) -> Doubt:
+    table = graded(rate, grade)
+    return Doubt(name=f"{rate}, {grade}", rate=rate, log_sd=table.log_sd, source=table.origin)
+
+
+def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
+    """What stands behind each rate that the scenario can depend on."""
+    yield Rate.STEP, Grade.COMPUTED
+    yield from ((rate, grade) for rate, find in _EVIDENCE if (grade := find(scenario, draft)))
+
+
+def _given(draft: Draft, *keys: str) -> bool:
+    """Whether the scenario's files or options say any of these keys."""
+    return any(draft.document.value(tuple(key.split("."))) is not None for key in keys)
+
+
+def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
+    time = device_time(scenario)
+    if time is None:
+        return None
+    if _given(draft, "model.step_times"):
+        return Grade.STATED
+    return Grade.MEASURED if time.measured else Grade.COMPUTED
+
+
+def _of_workers(scenario: Scenario, draft: Draft) -> Grade | None:
+    del draft
+    work = scenario.job.preprocessing
+    if work.per_sample == 0.0 and work.per_batch == 0.0:
+        return None
+    return Grade.STATED if work.coremark_per_vcpu is None else Grade.COMPUTED
+
+
+def _of_handover(scenario: Scenario, draft: Draft) -> Grade:
+    del scenario
+    stated = _given(draft, "input.receive_per_batch", "input.receive_per_sample")
+    return Grade.STATED if stated else Grade.ASSUMED
+
+
+def _of_storage(scenario: Scenario, draft: Draft) -> Grade:
+    if _given(draft, *_STORAGE_KEYS):
+        return Grade.STATED
+    measured = scenario.cluster.trainers.storage.achievable_read_bandwidth
+    return Grade.DATASHEET if measured is None else Grade.MEASURED
+
+
+_STORAGE_KEYS: Final = (
+    "hardware.storage_bandwidth",
+    "hardware.storage_operations",
+    "data.read_time",
+)
+
+
+def _of_network(scenario: Scenario, draft: Draft) -> Grade | None:
+    del draft
+    return None if scenario.cluster.trainers.host.network is None else Grade.DATASHEET
+
+
+def _of_pcie(scenario: Scenario, draft: Draft) -> Grade | None:
+    grade = _of_link(scenario.cluster.trainers.host.host_link)
+    return Grade.STATED if grade and _given(draft, "hardware.pcie_bandwidth") else grade
+
+
+def _of_nvlink(scenario: Scenario, draft: Draft) -> Grade | None:
+    del draft
+    return _of_link(scenario.cluster.trainers.host.peer_link)
+
+
+def _of_link(link: Link | None) -> Grade | None:
+    if link is None:
+        return None
+    return Grade.DATASHEET if link.achievable is None else Grade.MEASURED
+
+
+def _of_memory(scenario: Scenario, draft: Draft) -> Grade | None:
+    if scenario.cluster.trainers.host.memory_bandwidth is None:
+        return None
+    return Grade.STATED if _given(draft, "hardware.memory_bandwidth") else Grade.DATASHEET
+
+
+def _of_collectives(scenario: Scenario, draft: Draft) -> Grade | None:
+    del draft
+    return Grade.COMPUTED if scenario.ranks > 1 else None
+
+
+_EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Draft], Grade | None]], ...]] = (
+    (Rate.DEVICE, _of_device),
+    (Rate.WORKERS, _of_workers),
+    (Rate.HANDOVER, _of_handover),
+    (Rate.STORAGE, _of_storage),
+    (Rate.NETWORK, _of_network),
+    (Rate.PCIE, _of_pcie),
+    (Rate.NVLINK, _of_nvlink),
+    (Rate.HOST_MEMORY, _of_memory),
+    (Rate.COLLECTIVES, _of_collectives),
+)
+
+_KEYS: Final[tuple[tuple[str, Rate], ...]] = (
+    ("calibration.compute", Rate.DEVICE),
+    ("calibration.device_memory", Rate.DEVICE),
+    ("calibration.cpu", Rate.WORKERS),
+    ("calibration.storage", Rate.STORAGE),
+    ("calibration.network", Rate.NETWORK),
+    ("calibration.collective", Rate.COLLECTIVES),
+    ("hardware.storage", Rate.STORAGE),
+    ("hardware.pcie", Rate.PCIE),
+    ("hardware.memory_bandwidth", Rate.HOST_MEMORY),
+    ("hardware.", Rate.WORKERS),
+    ("data.", Rate.STORAGE),
+    ("input.receive", Rate.HANDOVER),
+    ("input.worker_start", Rate.HANDOVER),
+    ("input.device_time", Rate.DEVICE),
+    ("input.", Rate.WORKERS),
+    ("remote.send", Rate.HANDOVER),
+    ("remote.", Rate.WORKERS),
+    ("model.", Rate.DEVICE),
+)
+"""Which rate a fitted key is about; the first that the key begins with counts."""
+
+
+def rate_of(key: str) -> Rate:
+    """The rate that a numeric key of a scenario is about; the whole step where it is about none."""
+    return next((rate for begin, rate in _KEYS if key.startswith(begin)), Rate.STEP)
+
+
+def calibrated(
+    scenario: Scenario, keys: Sequence[str], anchors: Sequence[Mapping[Axis, float]]
+) -> Scenario:
+    """The scenario after `keys` were fitted to anchors: runs of the same system, as measured.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read, with the fitted values in place.
+    keys : sequence of str
+        What was fitted, such as ``hardware.storage_bandwidth``.
+    anchors : sequence of mapping of Axis to float
+        Where the anchors lie, as `envelope.placed` says; the doubt grows with the distance.
+
+    Returns
+    -------
+    Scenario
+        Its rates that were fitted are known as well as calibrated ones are.
+    """
+    place = placed(scenario)
+    fitted = dict.fromkeys(rate_of(key) for key in keys)
+    kept = [doubt for doubt in scenario.doubts if doubt.rate not in fitted]
+    new = [_near(rate, place, anchors) for rate in fitted]
+    return replace(scenario, doubts=(*kept, *new))
+
+
+def _near(
+    rate: Rate, place: Mapping[Axis, float], anchors: Sequence[Mapping[Axis, float]]
+) -> Doubt:
+    table = graded(rate, Grade.CALIBRATED)
+    reaches = tuple(
+        Reach(axis=axis, low=min(seen), high=max(seen), per_doubling=slope)
+        for axis, slope in table.per_doubling.items()
+        if (seen := [anchor.get(axis, 1.0) for anchor in anchors])
+    )
+    wide = stretched(table.log_sd, reaches, place)
+    return Doubt(name=f"{rate}, calibrated", rate=rate, log_sd=wide, source=table.origin)
+
+
+def _calibrated_over(
+    doubts: Sequence[Doubt], overlay: Overlay, place: Mapping[Axis, float]
+) -> list[Doubt]:
+    """The doubts with those about fitted rates replaced by what the fit says of its parameters.
+
+    What the fit covers needs no other evidence.
+    A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
+    """
+    known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
+    rates = {rate_of(parameter.key) for _, parameter in known}
+    kept = [doubt for doubt in doubts if doubt.rate not in rates]
+    fitted = []
+    for i, parameter in known:
+        rate, deviation = rate_of(parameter.key), parameter.log_sd or 0.0
+        shared = {
+            other.key: overlay.covariance[i][j] / (deviation * other.log_sd)
+            for j, other in known
+            if j != i and deviation > 0.0 and other.log_sd
+        }
+        wide = stretched(deviation, _reaches(overlay, rate), place)
+        fitted.append(
+            Doubt(name=parameter.key, rate=rate, log_sd=wide, source=overlay.source, shared=shared)
+        )
+    return kept + fitted
+
+
+def _reaches(overlay: Overlay, rate: Rate) -> tuple[Reach, ...]:
+    slopes = graded(rate, Grade.CALIBRATED).per_doubling
+    ranges = {Axis.RANKS: overlay.envelope.devices, Axis.BATCH: overlay.envelope.batch_size}
+    return tuple(
+        Reach(axis=axis, low=float(low), high=float(high), per_doubling=slopes[axis])
+        for axis, (low, high) in ranges.items()
+        if axis in slopes and low > 0
+    )

@@ -1,0 +1,171 @@
+"""Doubts of a scenario: graded by the evidence behind each figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulator.calibration import Envelope, Fitted, Overlay
+from simulator.files.overlay import overlay_text
+from simulator.files.scenario import load_scenario
+from simulator.files.uncertainty import calibrated, graded, rate_of, shipped_envelope
+from simulator.predict import predict
+from simulator.provenance import Source
+from simulator.scenario import Scenario
+from simulator.uncertainty import Axis, Doubt, Grade, Rate
+
+BASE = "resnet50-imagenet-p4d"
+USED = (
+    *((Rate.DEVICE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.COMPUTED)),
+    *((Rate.WORKERS, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.COMPUTED)),
+    *((Rate.HANDOVER, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.ASSUMED)),
+    *((Rate.STORAGE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED)),
+    *((Rate.PCIE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.DATASHEET)),
+    *((Rate.NVLINK, g) for g in (Grade.CALIBRATED, Grade.MEASURED, Grade.DATASHEET)),
+    *((Rate.HOST_MEMORY, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.DATASHEET)),
+    *((rate, Grade.CALIBRATED) for rate in (Rate.NETWORK, Rate.COLLECTIVES, Rate.STEP)),
+    (Rate.STORAGE, Grade.DATASHEET),
+    (Rate.NETWORK, Grade.DATASHEET),
+    (Rate.COLLECTIVES, Grade.COMPUTED),
+    (Rate.STEP, Grade.COMPUTED),
+)
+
+
+def about(scenario: Scenario, rate: Rate) -> list[Doubt]:
+    """The doubts of a scenario about one rate, inside of the evidence."""
+    return [doubt for doubt in scenario.doubts if doubt.rate is rate and not doubt.warning]
+
+
+@pytest.mark.parametrize(("rate", "grade"), USED, ids=str)
+def test_every_grade_in_use_has_a_deviation(rate: Rate, grade: Grade) -> None:
+    """No scenario can meet a grade without a figure; better evidence is never wider."""
+    assert 0.0 < graded(rate, grade).log_sd < 1.0
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ((Rate.DEVICE, Grade.STATED), (Rate.DEVICE, Grade.COMPUTED)),
+        ((Rate.WORKERS, Grade.STATED), (Rate.WORKERS, Grade.COMPUTED)),
+        ((Rate.STORAGE, Grade.CALIBRATED), (Rate.STORAGE, Grade.DATASHEET)),
+        ((Rate.HANDOVER, Grade.STATED), (Rate.HANDOVER, Grade.ASSUMED)),
+    ],
+)
+def test_better_evidence_is_narrower(better: tuple[Rate, Grade], worse: tuple[Rate, Grade]) -> None:
+    """What somebody measured is known better than what follows from a data sheet."""
+    assert graded(*better).log_sd < graded(*worse).log_sd
+
+
+@pytest.mark.parametrize(
+    ("rate", "override"),
+    [
+        (Rate.STORAGE, "hardware.storage_bandwidth=2 GB/s"),
+        (Rate.PCIE, "hardware.pcie_bandwidth=20 GB/s"),
+        (Rate.HOST_MEMORY, "hardware.memory_bandwidth=100 GB/s"),
+        (Rate.HANDOVER, "input.receive_per_batch=1 ms"),
+    ],
+)
+def test_a_stated_figure_is_graded_as_stated(rate: Rate, override: str) -> None:
+    """What the author says counts as measured there."""
+    (before,) = about(load_scenario(BASE), rate)
+    (after,) = about(load_scenario(BASE, overrides=[override]), rate)
+    assert before.name != f"{rate}, stated"
+    assert after.name == f"{rate}, stated"
+    assert after.log_sd == graded(rate, Grade.STATED).log_sd
+
+
+def test_step_times_of_ones_own_are_stated() -> None:
+    """A step that the author measured is known well, one that is computed is not."""
+    (computed,) = about(load_scenario("gpt2-tokens-h100"), Rate.DEVICE)
+    own = 'model.step_times=[{batch_size = 8, time = "100 ms"}]'
+    stated = about(load_scenario("gpt2-tokens-h100", overrides=[own]), Rate.DEVICE)
+    assert computed.name == "device, computed"
+    assert [doubt.name for doubt in stated] == ["device, stated"]
+
+
+def test_carried_over_cpu_times_are_computed() -> None:
+    """A CPU time from another machine is known less well than one measured here."""
+    own = [
+        "input.measured_on=instance/aws/p4d.24xlarge",
+        "hardware.machine=instance/aws/g5.48xlarge",
+    ]
+    (carried,) = about(load_scenario("cpu-starved-p4d", overrides=own), Rate.WORKERS)
+    assert carried.name == "workers, computed"
+
+
+def test_calibrated_rates_replace_what_was_known() -> None:
+    """After a fit to anchors the fitted rate has the calibrated grade, at no distance."""
+    base = load_scenario(BASE)
+    near = calibrated(base, ["input.collate"], [{Axis.WORKERS: base.job.loader.workers}])
+    (doubt,) = about(near, Rate.WORKERS)
+    assert doubt.log_sd == pytest.approx(graded(Rate.WORKERS, Grade.CALIBRATED).log_sd)
+    assert about(near, Rate.STORAGE) == about(base, Rate.STORAGE)
+
+
+def test_distance_from_the_anchors_widens() -> None:
+    """The further the anchors, the less is known."""
+    base = load_scenario(BASE)
+    widths = [
+        about(calibrated(base, ["input.decode"], [{Axis.WORKERS: at}]), Rate.WORKERS)[0].log_sd
+        for at in (12.0, 6.0, 3.0, 1.0)
+    ]
+    assert widths == sorted(widths)
+    assert widths[0] < widths[-1]
+
+
+@pytest.mark.parametrize(
+    ("key", "rate"),
+    [
+        ("hardware.storage_bandwidth", Rate.STORAGE),
+        ("data.read_time", Rate.STORAGE),
+        ("input.decode", Rate.WORKERS),
+        ("input.receive_per_sample", Rate.HANDOVER),
+        ("hardware.contention", Rate.WORKERS),
+        ("calibration.compute", Rate.DEVICE),
+        ("calibration.collective", Rate.COLLECTIVES),
+        ("train.start_up", Rate.STEP),
+    ],
+)
+def test_keys_are_about_rates(key: str, rate: Rate) -> None:
+    """A fitted key says which rate is now known from measurements."""
+    assert rate_of(key) is rate
+
+
+def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
+    """Deviations and correlations of a calibration take the place of the grades."""
+    fitted = tuple(
+        Fitted(key=key, value=value, log_sd=deviation)
+        for key, value, deviation in (
+            ("calibration.cpu", "1.1", 0.02),
+            ("calibration.storage", "0.9", 0.05),
+        )
+    )
+    overlay = Overlay(
+        parameters=fitted,
+        covariance=((0.0004, 0.0005), (0.0005, 0.0025)),
+        envelope=Envelope(rows=9, configurations=3, devices=(8, 8), batch_size=(256, 256)),
+        source=Source(reference="a test", date="2026-11-21"),
+    )
+    path = tmp_path / "mine.toml"
+    path.write_text(overlay_text(overlay, "0"), encoding="utf-8")
+    scenario = load_scenario(BASE, calibration=path)
+    (cpu,), (store,) = about(scenario, Rate.WORKERS), about(scenario, Rate.STORAGE)
+    assert [cpu.log_sd, store.log_sd] == pytest.approx([0.02, 0.05])
+    assert cpu.shared == {"calibration.storage": pytest.approx(0.5)}
+    assert "mine.toml" in cpu.source.reference
+
+
+def test_leaving_the_evidence_is_warned_of() -> None:
+    """What lies outside of the shipped evidence is among the prediction's warnings."""
+    far = load_scenario(BASE, overrides=["input.workers=4000"])
+    warnings = predict(far, max_steps=20).warnings
+    assert any(w.startswith("outside the evidence: workers 4,000") for w in warnings)
+
+
+def test_the_shipped_envelope_holds_something() -> None:
+    """It was made from rows: accelerators, and ranges with two ends."""
+    envelope = shipped_envelope()
+    assert {one.kind for one in envelope.listed} >= {"accelerator", "precision", "framework"}
+    assert all(one.names for one in envelope.listed)
+    assert all(span.reach.low < span.reach.high for span in envelope.spans)
