@@ -7,19 +7,26 @@ from pathlib import Path
 import click
 
 from simulator.cli.output import emit
-from simulator.cli.scenarios import read_scenario, scenario_arguments, seed_option
+from simulator.cli.scenarios import (
+    calibration_option,
+    read_scenario,
+    scenario_arguments,
+    seed_option,
+)
 
 
 @click.command()
 @scenario_arguments
 @click.argument("metric", required=False)
+@calibration_option
 @seed_option
-def explain(
+def explain(  # noqa: PLR0913 - one parameter an option
     *,
     scenario: str,
     metric: str | None,
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
+    calibration: Path | None,
     seed: int,
 ) -> None:
     """Explain a figure of SCENARIO: what each stage asks for, by which equation, from which source.
@@ -31,7 +38,7 @@ def explain(
 
     if metric is not None:
         select(metric)
-    job = read_scenario(scenario, overrides, profiles)
+    job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
     from simulator.report.explain import as_explanation
 

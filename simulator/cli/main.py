@@ -26,6 +26,8 @@ COMPLETION: Final = "_PLAN_COMPLETE"
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+    "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
+    "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
     "import": (
         "simulator.cli.import_",
         "Turn what other tools measured into profiles and workloads.",

@@ -51,7 +51,21 @@ seed_option = click.option(
 )
 
 
-def read_scenario(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Scenario:
+calibration_option = click.option(
+    "--calibration",
+    "calibration",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Apply what plan calibrate wrote; --set wins over it.",
+)
+
+
+def read_scenario(
+    name: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None = None,
+) -> Scenario:
     """Load what the arguments name; ``-`` is standard input.
 
     Raises
@@ -65,4 +79,6 @@ def read_scenario(name: str, overrides: tuple[str, ...], profiles: tuple[Path, .
         problem = Problem(origin="-", message="cannot be read: standard input is closed")
         raise InputError((problem,))
     stdin = sys.stdin.buffer if name == "-" else None
-    return load_scenario(name, overrides=overrides, stdin=stdin, profiles=profiles)
+    return load_scenario(
+        name, overrides=overrides, stdin=stdin, profiles=profiles, calibration=calibration
+    )

@@ -10,7 +10,12 @@ import click
 from simulator.cli.exits import Exit
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import read_scenario, scenario_arguments, seed_option
+from simulator.cli.scenarios import (
+    calibration_option,
+    read_scenario,
+    scenario_arguments,
+    seed_option,
+)
 
 if TYPE_CHECKING:
     from simulator.results import Prediction
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_arguments
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@calibration_option
 @seed_option
 @click.option(
     "--trace",
@@ -40,6 +46,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     scenario: str,
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
+    calibration: Path | None,
     as_json: bool,
     seed: int,
     trace: Path | None,
@@ -56,7 +63,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
-    job = read_scenario(scenario, overrides, profiles)
+    job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
 
     with progress_line("simulating") as progress:

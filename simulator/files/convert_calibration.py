@@ -127,7 +127,7 @@ def _group(group: Group, storage: Factor | None, network: Factor | None) -> Grou
     card = group.host.network
     if network is not None and card is not None:
         faster = _scaled(card, _NETWORK_RATES, network.value)
-        group = replace(group, host=replace(group.host, network=replace(card, **faster)))
+        group = replace(group, host=replace(group.host, network=replace(card, **faster)))  # type: ignore[arg-type] # floats by field name
     return group
 
 

@@ -130,7 +130,9 @@ def _read(path: Path) -> Opened:
 def _near(document: Document, folder: Path) -> Document:
     """The document with the overlay it names looked for in its own folder."""
     table = document.data.get("calibration")
-    name = table.get("overlay") if isinstance(table, dict) else None
+    if not isinstance(table, dict):
+        return document
+    name = table.get("overlay")
     if not isinstance(name, str) or not name.strip():
         return document
     placed = {**table, "overlay": str(folder / name)}

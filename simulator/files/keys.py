@@ -20,8 +20,8 @@ from simulator.files.document import field_at, model_at
 from simulator.files.quantity import Number, Quantity, nearest_hint
 from simulator.files.sections import ScenarioFile
 
-DIGITS: Final = 9
-"""Significant digits of a written value: far below any model's error, short enough to read."""
+DIGITS: Final = 6
+"""Significant digits of a written value: far below any error of the model, short enough to read."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -55,6 +55,12 @@ class Key:
     def plain(self, text: str) -> str | float:
         """The value as a TOML file holds it: a quantity as text, else a number."""
         return text if isinstance(self.kind, Quantity) else self.value(text)
+
+    def show(self, text: str) -> str:
+        """A value for people: four digits and the largest prefix that fits."""
+        if isinstance(self.kind, Number):
+            return f"{self.value(text):.4g}"
+        return units.show(self.value(text), self.kind.unit)
 
     def text(self, value: float, like: str) -> str:
         """`value` [SI] written as `like` is: the same unit, another number."""

@@ -163,6 +163,7 @@ def _covariance(document: Document, given: OverlayFile) -> list[Problem]:
         return [document.problem(("covariance",), "has the wrong shape", hint=hint)]
     sound = all(
         math.isfinite(table[i][j])
+        and table[i][i] >= 0.0
         and math.isclose(table[i][j], table[j][i], rel_tol=SYMMETRIC, abs_tol=SYMMETRIC**2)
         and table[i][j] ** 2 <= table[i][i] * table[j][j] * (1.0 + SYMMETRIC) + SYMMETRIC**4
         for i in range(size)

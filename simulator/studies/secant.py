@@ -1,4 +1,4 @@
-"""Few parameters to few observations in few evaluations: Broyden's steps between bounds.
+"""As many observations as parameters, or few more, in few evaluations: Broyden's steps.
 
 Every evaluation is a simulation. Near the solution log errors are almost straight lines of log
 parameters (a step limited by a store takes half as long at twice the rate), so secants converge
@@ -19,6 +19,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.studies.fitting import STEP
+
 Vector: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[Vector], Vector]
 
@@ -26,8 +28,6 @@ ENOUGH: Final = 0.002
 """Log error at which an observation counts as met."""
 NOISE: Final = 0.01
 """Log error of an observation that is nobody's parameter's fault; scales the prior."""
-STEP: Final = 0.1
-"""Finite difference in log parameter; wide, since a simulation is smooth only from afar."""
 FLAT: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
 STRIDE: Final = 3.0
@@ -77,10 +77,25 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
     return Point(x=x, errors=found, moved=moved) if better else stay
 
 
+def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> Vector:
+    """A point from which each parameter that can meet an error at all has an effect.
+
+    The start, but for parameters that do nothing there and something nearer to a bound.
+    """
+    x, _, _ = _Search(errors, start, low, high).slopes(start.copy(), errors(start))
+    return x
+
+
+def prior_weights(low: Vector, high: Vector) -> Vector:
+    """What a unit of log deviation from the start counts beside log errors, shape (n,)."""
+    weights: Vector = NOISE / np.maximum(0.25 * (high - low), STEP)
+    return weights
+
+
 class _Search:
     def __init__(self, errors: Function, start: Vector, low: Vector, high: Vector) -> None:
         self.errors, self.start, self.low, self.high = errors, start, low, high
-        self.prior = NOISE / np.maximum(0.25 * (high - low), STEP)
+        self.prior = prior_weights(low, high)
 
     def cost(self, x: Vector, found: Vector) -> float:
         """Sum of squares of errors and of what the prior minds."""
@@ -148,7 +163,8 @@ class _Search:
         target = np.concatenate([-found, self.prior * (self.start - x)])
         step = np.linalg.lstsq(table, target, rcond=None)[0]
         step = step * min(1.0, STRIDE / max(float(np.max(np.abs(step))), STRIDE))
-        return np.clip(x + step, self.low, self.high) - x
+        inside: Vector = np.clip(x + step, self.low, self.high) - x
+        return inside
 
 
 def _with(x: Vector, j: int, value: float) -> Vector:

@@ -1,0 +1,184 @@
+"""``plan calibrate``: fit named parameters to measured rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.progress import progress_line
+from simulator.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from simulator.measurement import MeasurementSet
+    from simulator.studies.calibrate import Calibrated
+
+
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def _pairs(name: str, text: str) -> Callable[[Command], Command]:
+    return click.option(
+        f"--{name}",
+        name,
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=text,
+    )
+
+
+@click.command()
+@click.argument("sets", nargs=-1, required=True, metavar="SET...")
+@click.option(
+    "--fit",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Key to fit, such as input.decode, or a factor of [calibration]; may be given again.",
+)
+@_pairs("start", "Where a parameter starts; else where the set, the factor or the scenario says.")
+@_pairs("low", "Its lower bound; else that of the set or the factor, or a tenth of the start.")
+@_pairs("high", "Its upper bound; else that of the set or the factor, or ten times the start.")
+@click.option("--all", "use_all", is_flag=True, help="Use rows held out for testing too.")
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Parts of the configurations for cross-validation.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write an overlay for --calibration; appears whole or not at all.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Rows to list as farthest off.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
+)
+@click.option(
+    "--profiles",
+    "profiles",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Look for hardware profiles here first; may be given again.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+def calibrate(  # noqa: PLR0913 - one parameter an option
+    *,
+    sets: tuple[str, ...],
+    names: tuple[str, ...],
+    start: tuple[str, ...],
+    low: tuple[str, ...],
+    high: tuple[str, ...],
+    use_all: bool,
+    folds: int,
+    output: Path | None,
+    force: bool,
+    worst: int,
+    jobs: int | None,
+    profiles: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Fit parameters to the rows of measurement SETs: TOML files or names of shipped ones.
+
+    Prints values with 80% intervals, what stands at a bound, what the rows cannot tell apart,
+    and the error as fitted and on configurations held out. Rows held out for testing are not
+    used. No profile is changed: what was fitted goes into an overlay.
+    """
+    from simulator.studies.parameters import parameters_of
+
+    if output is not None:
+        _check_new(output, force=force)
+    loaded = _sets(sets)
+    if not names:
+        raise click.UsageError(_advice())
+    fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
+    from simulator.studies.calibrate import calibrate as fitted
+    from simulator.studies.pool import cores
+
+    with progress_line("fitting") as progress:
+        found = fitted(
+            loaded,
+            fit,
+            use_all=use_all,
+            folds=folds,
+            profiles=profiles,
+            processes=jobs or cores(),
+            progress=progress,
+        )
+    if output is not None:
+        _write(found, output)
+    emit(_rendered(found, output, worst, as_json=as_json))
+
+
+def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
+    """All sets that are named, with the mistakes of all of them at once."""
+    from simulator.files.measured import load_set
+
+    found: list[MeasurementSet] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names):
+        try:
+            found.append(load_set(name))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(tuple(problems))
+    return found
+
+
+def _advice() -> str:
+    from simulator.calibration import FACTORS
+
+    factors = ", ".join(kind.name for kind in FACTORS)
+    return f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"
+
+
+def _check_new(output: Path, *, force: bool) -> None:
+    """Refuse what cannot or should not be written, before a long fit rather than after it."""
+    check_writable(output, "--output")
+    if output.is_file() and not force:
+        message, hint = "exists", "give --force to replace it"
+        raise InputError(
+            (Problem(origin="--output", message=message, found=str(output), hint=hint),)
+        )
+
+
+def _write(found: Calibrated, output: Path) -> None:
+    from datetime import UTC, datetime
+
+    from simulator.files.overlay import overlay_text
+    from simulator.studies.fitted_overlay import overlay_of
+    from simulator.version import __version__
+
+    overlay = overlay_of(found, datetime.now(tz=UTC).date().isoformat())
+    write_file(output, overlay_text(overlay, __version__), "--output")
+
+
+def _rendered(found: Calibrated, output: Path | None, worst: int, *, as_json: bool) -> str:
+    from simulator.report import calibration as report
+
+    written = None if output is None else str(output)
+    if as_json:
+        return report.as_json(found, written=written)
+    text = report.as_text(found, worst)
+    if written is None:
+        return text
+    return f"{text}\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
