@@ -9,7 +9,6 @@ import click
 from simulator.cli.import_output import (
     check_output,
     deliver,
-    file_argument,
     files_argument,
     output_option,
     profiles_option,
@@ -40,7 +39,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
 
 
 @click.command("nccl-tests")
-@file_argument
+@files_argument
 @output_option
 @profiles_option
 @click.option("--over", metavar="LINK", help="The link that was measured: keep its datasheet rate.")
@@ -52,7 +51,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
 @click.option("--operation", metavar="NAME", default="", help="The collective, such as all_reduce.")
 def nccl_tests(  # noqa: PLR0913 - one parameter an option
     *,
-    file: Path,
+    files: tuple[Path, ...],
     output: Path | None,
     profiles: tuple[Path, ...],
     over: str | None,
@@ -61,7 +60,8 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Read the text that nccl-tests prints into a link profile.
 
-    Latency and bandwidth are fitted to all message sizes; -o prints the table of sizes.
+    FILE is the output of one run, whole; several collectives make one profile. Latency and
+    bandwidth are fitted to all message sizes; with -o the table of sizes is printed.
     """
     check_output(output)
     from simulator.files.catalogue import Catalogue
@@ -71,7 +71,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     link = None if over is None else Catalogue.default(profiles).link(over)
     chosen = None if kind is None else LinkKind(kind)
     name = operation.removesuffix("_perf")
-    deliver(importer.read(file, kind=chosen, over=link, operation=name), output)
+    deliver(importer.read(files, kind=chosen, over=link, operation=name), output)
 
 
 @click.command("nvidia-smi")

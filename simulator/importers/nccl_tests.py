@@ -19,7 +19,7 @@ from simulator import units
 from simulator.errors import Problem
 from simulator.files.reading import fail
 from simulator.hardware.link import Link, LinkKind
-from simulator.importers.collectives import BUS_FACTOR, Collective, Point, link_profile
+from simulator.importers.collectives import BUS_FACTOR, MeasuredCollective, Point, link_profile
 from simulator.importers.reading import changed, read_text, refuse
 from simulator.importers.result import Fragment
 
@@ -66,32 +66,47 @@ class _Log:
 
 
 def read(
-    path: Path, *, kind: LinkKind | None = None, over: Link | None = None, operation: str = ""
+    paths: Sequence[Path],
+    *,
+    kind: LinkKind | None = None,
+    over: Link | None = None,
+    operation: str = "",
 ) -> Fragment:
-    """A link profile from what one run of nccl-tests printed.
+    """A link profile from what runs of nccl-tests printed, each in a file of its own.
 
     Parameters
     ----------
-    path : pathlib.Path
-        The text; lines of NCCL's own log and of launchers between are skipped.
+    paths : sequence of pathlib.Path
+        The texts; lines of NCCL's own log and of launchers between are skipped.
     kind : LinkKind, optional
         What was measured; NVLink by default, a network if the ranks lie on several hosts.
     over : Link, optional
         The link that was measured: its datasheet rate is kept, and its kind.
     operation : str
-        The collective, such as ``all_reduce``, where the text doesn't say it.
+        The collective, such as ``all_reduce``, where a text doesn't say it.
 
     Returns
     -------
     Fragment
-        A profile with the fitted bandwidth and latency; the table of sizes in its summary.
+        A profile with fitted bandwidth and latency and a curve for each collective; the tables
+        of sizes are in its summary.
 
     Raises
     ------
     InputError
         For text that is no output of nccl-tests, is cut off, holds negative or contradictory
-        figures, or wrong results.
+        figures or wrong results, and for two runs of the same.
     """
+    found: dict[str, MeasuredCollective] = {}
+    for path in paths:
+        each = _measured(path, operation)
+        if str(each) in found:
+            fail(str(path), f"is a second run of {each}", hint="give the one that counts")
+        found[str(each)] = each
+    return link_profile(list(found.values()), kind=kind, over=over)
+
+
+def _measured(path: Path, operation: str) -> MeasuredCollective:
     text = read_text(path, WANTED)
     log = _Log(origin=str(path), problems=[], stem=path.stem)
     for number, line in enumerate(text.split("\n"), start=1):
@@ -103,8 +118,7 @@ def read(
         message = "is cut off: it ends before the summary"
         log.problems.append(Problem(origin=log.origin, message=message, hint=hint))
     refuse(log.problems)
-    found = _collective(log, operation, changed(path), path.name)
-    return link_profile(found, kind=kind, over=over)
+    return _collective(log, operation, changed(path), path.name)
 
 
 def _take(log: _Log, number: int, line: str) -> None:
@@ -205,7 +219,7 @@ def _number(log: _Log, line: int, name: str, text: str) -> float | None:
     return value
 
 
-def _collective(log: _Log, operation: str, date: str, name: str) -> Collective:
+def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredCollective:
     """The run as a whole; refuses one whose collective or number of ranks nobody knows."""
     operation = operation or log.operation
     groups = {group for group, _ in log.ranks}
@@ -223,14 +237,13 @@ def _collective(log: _Log, operation: str, date: str, name: str) -> Collective:
         fail(log.origin, "doesn't say how many ranks there were, or there was one", hint=hint)
     program = f"nccl-tests {log.version}".rstrip()
     library = f", NCCL {log.library}" if log.library else ""
-    return Collective(
+    return MeasuredCollective(
         operation=operation,
         ranks=ranks,
         hosts=max(1, len(log.hosts)),
         points=tuple(sorted(log.points, key=lambda point: point.size)),
         source=f"{program}{library}: {name}",
         date=date,
-        origin=log.origin,
         devices=tuple(sorted(log.devices)),
         warnings=tuple(_warnings(log, operation, ranks, len(groups))),
     )
