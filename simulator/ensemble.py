@@ -102,23 +102,37 @@ def intervals(
     doubts = (*question.scenario.doubts, *_of_chance(timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
-    speeds = draw(doubts, seed)
+    drawn = figures(question, timing, cost, draw(doubts, seed))
+    return {
+        name: {key: float(np.quantile(at, q, method="hazen")) for key, q in QUANTILES.items()}
+        for name, at in drawn.items()
+    }
+
+
+def figures(question: Question, timing: Timing, cost: Cost, speeds: Speeds) -> dict[str, Real]:
+    """What metrics come to at other speeds, by name; those that don't apply are left out.
+
+    Parameters
+    ----------
+    question, timing, cost : Question, Timing, Cost
+        What was simulated, and what came out at the rates as figured.
+    speeds : mapping of Rate to float or array
+        How much faster rates are than figured; those left out are as figured.
+    """
     found = stretch(question, timing, speeds)
     total = _total(question, timing, found, speeds)
-    figures: dict[str, Real | None] = {
+    busy = _utilization(timing, found.step, speeds)
+    at: dict[str, Real | None] = {
         "step_time_s.mean": timing.step_time.mean * found.step,
         "first_step_s": timing.first_step * found.first,
         "epoch_time_s": timing.epoch_time * found.step,
         "total_time_s": total,
         "throughput_samples_per_s": timing.throughput / found.step,
-        "accelerator_utilization": _utilization(timing, found.step, speeds),
-        **_costs(question, timing, cost, total, found),
+        "accelerator_utilization": busy,
+        "cost.energy_j_per_step": _energy(timing, cost, busy, found.step),
+        **_costs(question, timing, cost, total, found.step),
     }
-    return {
-        name: {key: float(np.quantile(at, q, method="hazen")) for key, q in QUANTILES.items()}
-        for name, at in figures.items()
-        if at is not None
-    }
+    return {name: value for name, value in at.items() if value is not None}
 
 
 def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
@@ -311,20 +325,27 @@ def _utilization(timing: Timing, longer: Real, speeds: Speeds) -> Real | None:
     return np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer)
 
 
+def _energy(timing: Timing, cost: Cost, busy: Real | None, longer: Real) -> Real | None:
+    """Energy of a step goes with how long the devices are busy [J]."""
+    was = timing.accelerator_utilization
+    if cost.energy_per_step is None or busy is None or not was:
+        return None
+    return cost.energy_per_step * busy / was * longer
+
+
 def _costs(
-    question: Question, timing: Timing, cost: Cost, total: Real, longer: Stretch
+    question: Question, timing: Timing, cost: Cost, total: Real, longer: Real
 ) -> dict[str, Real | None]:
     """The bill at each point; prices are certain, times are not."""
-    scenario, step = question.scenario, longer.step
     to_train = None
     if cost.to_train is not None and cost.per_second is not None:
-        kept = prepared_storage(scenario, timing) / timing.total_time
+        kept = prepared_storage(question.scenario, timing) / timing.total_time
         to_train = cost.to_train + (total - timing.total_time) * (cost.per_second + kept)
     return {
-        "cost.usd_per_step": None if cost.per_step is None else cost.per_step * step,
+        "cost.usd_per_step": None if cost.per_step is None else cost.per_step * longer,
         "cost.samples_per_usd": None
         if cost.samples_per_usd is None
-        else cost.samples_per_usd / step,
+        else cost.samples_per_usd / longer,
         "cost.usd_to_train": to_train,
         "cost.time_to_train_s": total,
     }

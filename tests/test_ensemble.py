@@ -170,6 +170,17 @@ def test_speeds_have_the_stated_deviations() -> None:
         assert float(np.std(logs)) == pytest.approx(deviation, rel=0.01)
 
 
+def test_energy_goes_with_busy_time() -> None:
+    """While the workers are the limit the device's energy a step is certain, they are not."""
+    of_workers = predict(replace(cpu_bound(), doubts=(doubt(Rate.WORKERS),)))
+    of_device = predict(replace(cpu_bound(), doubts=(doubt(Rate.DEVICE),)))
+    joules = of_device.cost.energy_per_step or 0.0
+    name = "cost.energy_j_per_step"
+    assert list(of_workers.interval[name].values()) == pytest.approx([joules] * 3)
+    high = of_device.interval[name]["p90"]
+    assert high == pytest.approx(joules * math.exp(DEVIATION * ENDS["p90"]), rel=1e-3)
+
+
 def test_the_bill_is_as_uncertain_as_the_time() -> None:
     """Prices are certain: dollars follow seconds."""
     base = load_scenario("resnet50-imagenet-p4d")

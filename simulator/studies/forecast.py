@@ -13,17 +13,23 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from simulator.envelope import placed
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.scenario import load_scenario
+from simulator.files.uncertainty import calibrated
 from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.metrics import number_at
 from simulator.predict import predict
 from simulator.studies.calibrate import anchored
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.pool import Pool, Progress
+from simulator.uncertainty import Axis
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
 """A set's name, and the labels of one of its groups."""
+
+Place: TypeAlias = tuple[tuple[Axis, float], ...]
+"""Where a scenario lies along the axes of the evidence."""
 
 FIT_WEIGHT: Final = 10.0
 """Predictions of each anchor that fitting a constant to a group takes, for progress only."""
@@ -31,13 +37,18 @@ FIT_WEIGHT: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One scenario to predict, and which figures of it are wanted."""
+    """One scenario to predict, and which figures of it are wanted.
+
+    `fitted` are keys among the overrides that were fitted to runs at `anchors`.
+    """
 
     base: str
     overrides: tuple[str, ...]
     metrics: tuple[str, ...]
     slowest: bool = False
     profiles: tuple[Path, ...] = ()
+    fitted: tuple[str, ...] = ()
+    anchors: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +78,15 @@ class Fitting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """The overrides that make a group's anchors come out; `unfitted`: why there are none."""
+    """The overrides that make a group's anchors come out; `unfitted`: why there are none.
+
+    `anchors` says where those lie along the axes that evidence has.
+    """
 
     key: GroupKey
     overrides: tuple[str, ...] = ()
     unfitted: str = ""
+    anchors: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +117,7 @@ def forecast_all(
     wanted = sum(len(found.rows) for found in sets)
     share = sum(weights) / ((sum(weights) + wanted) or 1.0)
     groups = pool.map(fitted_group, fittings, _part(progress, 0.0, share), weights)
-    constants = {group.key: group.overrides for group in groups}
+    constants = {group.key: group for group in groups}
     asked = {
         (found.name, row.id): _case(found, row, constants, profiles)
         for found in sets
@@ -143,16 +158,19 @@ def _fittings(found: MeasurementSet, profiles: tuple[Path, ...]) -> Iterator[Fit
 def _case(
     found: MeasurementSet,
     row: Row,
-    constants: Mapping[GroupKey, tuple[str, ...]],
+    constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    fitted = constants.get((found.name, row.key(found.group_by)), ())
+    key = (found.name, row.key(found.group_by))
+    group = constants.get(key, Fitted(key=key))
     return Case(
         base=row.base,
-        overrides=(*row.overrides, *fitted),
+        overrides=(*row.overrides, *group.overrides),
         metrics=found.metrics,
         slowest=found.baseline is Baseline.SLOWEST_PART,
         profiles=profiles,
+        fitted=tuple(override.partition("=")[0] for override in group.overrides),
+        anchors=group.anchors,
     )
 
 
@@ -164,7 +182,14 @@ def fitted_group(task: Fitting) -> Fitted:
     if not predicted:
         return Fitted(key=task.key, unfitted=_refusal(task.anchors[0], task))
     constants = anchored(predicted, task.fit, task.metrics, predictor=partial(_predicted, task))
-    return Fitted(key=task.key, overrides=constants)
+    places = tuple(dict.fromkeys(_place(row, task.profiles) for row in predicted))
+    return Fitted(key=task.key, overrides=constants, anchors=places)
+
+
+def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
+    """Where a row's scenario lies along the axes of the evidence."""
+    scenario = load_scenario(row.base, overrides=row.overrides, profiles=profiles)
+    return tuple(placed(scenario).items())
 
 
 def _predicted(
@@ -201,6 +226,8 @@ def forecast(case: Case) -> Forecast:
     """Predict one case; what it lacks or asks too much is said in the forecast."""
     try:
         scenario = load_scenario(case.base, overrides=case.overrides, profiles=case.profiles)
+        if case.fitted:
+            scenario = calibrated(scenario, case.fitted, [dict(place) for place in case.anchors])
         prediction = predict(scenario)
     except InputError as error:
         return Forecast(problems=error.problems)
