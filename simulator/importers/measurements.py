@@ -1,0 +1,224 @@
+"""Tables of measurements as measurement sets: one converter a table, one door for all.
+
+The converters and what they have to keep: `importers.tables`.
+"""
+
+from __future__ import annotations
+
+import math
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from simulator.errors import InputError, Problem, UnknownName
+from simulator.files.document import check, read_document
+from simulator.files.measured import parse_set
+from simulator.files.measured_sections import SetFile
+from simulator.files.measured_write import set_csv, set_toml
+from simulator.files.quantity import nearest_hint
+from simulator.files.shipped_sets import set_folder
+from simulator.files.table import Line, Table, capped, read_table
+from simulator.importers import tables
+from simulator.importers.tables import Columns, TableRow
+from simulator.measurement import MeasurementSet, Split, SplitRule, held_out
+
+YES: Final = "yes"
+
+
+class Converter(Protocol):
+    """A module of `importers.tables`."""
+
+    COLUMNS: Columns
+    SHIPPED: str
+
+    def convert(self, rows: Sequence[TableRow]) -> list[dict[str, str]]:
+        """The rows as cells of a set's CSV file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A set ready to be written: both files as text, and what the set holds.
+
+    `declared`: the TOML file is there already and is kept.
+    """
+
+    toml_path: Path
+    csv_path: Path
+    toml: str
+    csv: str
+    found: MeasurementSet
+    declared: bool = False
+
+
+def table_names() -> tuple[str, ...]:
+    """Names of the tables that can be converted."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(tables.__path__)))
+
+
+def converter(name: str) -> Converter:
+    """The converter of a table.
+
+    Raises
+    ------
+    UnknownName
+        If there is none of that name.
+    """
+    names = table_names()
+    if name not in names:
+        msg = f"there is no table '{name}'; {nearest_hint(name, names)}"
+        raise UnknownName(msg)
+    return cast("Converter", import_module(f"simulator.importers.tables.{name}"))
+
+
+def import_table(name: str, path: Path, output: Path, *, by_configuration: bool) -> Imported:
+    """Convert a table's file to a measurement set.
+
+    Parameters
+    ----------
+    name : str
+        The table whose columns the file has.
+    path : pathlib.Path
+        The CSV file.
+    output : pathlib.Path
+        The set's TOML file; the CSV file lies beside it under the same name.
+    by_configuration : bool
+        Whether configurations are held out by their hash; else every row that is no anchor is.
+
+    Raises
+    ------
+    InputError
+        With all mistakes of the file at once.
+    UnknownName
+        If there is no such table.
+    """
+    module = converter(name)
+    table = read_table(path)
+    rows = list(_checked(table, module.COLUMNS))
+    declaration = set_folder() / f"{module.SHIPPED}.toml"
+    shipped = check(SetFile, read_document(declaration))
+    cells = _unique([dict(row) for row in module.convert(rows)])
+    if len(cells) != len(rows):
+        msg = f"the converter of {name} gave {len(cells)} rows for {len(rows)}"
+        raise RuntimeError(msg)
+    _split(cells, rows, shipped, by_configuration=by_configuration)
+    csv_path = output.with_suffix(".csv")
+    declared = output.resolve() == declaration.resolve()
+    file = shipped if declared else _renamed(shipped, output, path)
+    toml, text = set_toml(file), set_csv(cells, _needed(shipped))
+    found = _read_back(toml, text, output, table)
+    return Imported(
+        toml_path=output, csv_path=csv_path, toml=toml, csv=text, found=found, declared=declared
+    )
+
+
+def _checked(table: Table, columns: Columns) -> Iterator[TableRow]:
+    """The rows of a table whose columns and numbers are sound."""
+    problems = [
+        Problem(
+            origin=table.origin,
+            line=1,
+            key=column,
+            message="is missing",
+            hint=nearest_hint(column, [c for c in table.columns if c not in columns.required]),
+        )
+        for column in columns.required
+        if column not in table.columns
+    ]
+    if not problems:
+        problems += [p for line in table.lines for p in _cell_problems(table, line, columns)]
+    if problems:
+        raise InputError(capped(problems))
+    yield from (TableRow(line=line.number, cells=line.cells) for line in table.lines)
+
+
+def _cell_problems(table: Table, line: Line, columns: Columns) -> Iterator[Problem]:
+    for column in columns.filled:
+        if not line.cells[column]:
+            yield table.problem(line, column, "is empty")
+    for column in columns.numbers:
+        if not _is_number(line.cells.get(column, "")):
+            hint = "write a number with a point, or nothing"
+            yield table.problem(line, column, "is not a finite number", hint)
+    allowed = tuple(split.value for split in Split)
+    split = line.cells.get("split", "")
+    if split and split not in allowed:
+        yield table.problem(line, "split", "is not a valid choice", nearest_hint(split, allowed))
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        return not cell or math.isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def _unique(cells: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The rows with ids that repeat numbered: ``name``, ``name~2``."""
+    seen: Counter[str] = Counter()
+    for row in cells:
+        seen[row["id"]] += 1
+        if seen[row["id"]] > 1:
+            row["id"] = f"{row['id']}~{seen[row['id']]}"
+    return cells
+
+
+def _split(
+    cells: Sequence[dict[str, str]],
+    rows: Sequence[TableRow],
+    shipped: SetFile,
+    *,
+    by_configuration: bool,
+) -> None:
+    """Mark what may be fitted to: anchors; then what the table says; then what the hash says."""
+    family = shipped.family or shipped.name
+    for row, table_row in zip(cells, rows, strict=True):
+        full = {"family": family, **{c: cell for c, cell in row.items() if cell}}
+        key = tuple(full.get(column, "") for column in shipped.configuration)
+        fitted = by_configuration and not held_out(key)
+        given = table_row.text("split") or (Split.FIT if fitted else Split.TEST)
+        row["split"] = str(Split.FIT if row.get("anchor") == YES else given)
+
+
+def _renamed(shipped: SetFile, output: Path, path: Path) -> SetFile:
+    """What the shipped set declares, for rows of another file."""
+    changes = {
+        "name": output.stem,
+        "title": f"{shipped.title}, rows of {path.name}",
+        "data": output.with_suffix(".csv").name,
+        "split": SplitRule.GIVEN,
+    }
+    return shipped.model_copy(update=changes)
+
+
+def _needed(shipped: SetFile) -> tuple[str, ...]:
+    """Columns that the declaration speaks of."""
+    lists = (shipped.configuration, shipped.group_by, shipped.baseline_by)
+    named = [column for columns in lists for column in columns if column not in ("id", "family")]
+    measured = [f"measured.{metric}" for metric in shipped.metrics]
+    return (*named, *measured, "split", *(["anchor"] if shipped.fit else []))
+
+
+def _read_back(toml: str, text: str, output: Path, table: Table) -> MeasurementSet:
+    """The set as it will be read; mistakes in its rows are those of the table's rows."""
+    try:
+        return parse_set(toml, text, str(output), output.parent)
+    except InputError as error:
+        raise InputError(tuple(_at_home(p, table) for p in error.problems)) from None
+
+
+def _at_home(problem: Problem, table: Table) -> Problem:
+    """A problem with a row of the set, told of the row of the table it was made from."""
+    row = (problem.line or 0) - 2
+    if not problem.origin.endswith(".csv") or not 0 <= row < len(table.lines):
+        return problem
+    return replace(problem, origin=table.origin, line=table.lines[row].number)
+
+
+def never_read(columns: Columns, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns among `names` that hold what was measured, patterns matched."""
+    return tuple(n for n in names if any(fnmatchcase(n, p) for p in columns.measured))
