@@ -28,8 +28,8 @@ def as_text(calibrated: Calibrated, worst: int = WORST) -> str:
     """The report as plain text; `worst` rows farthest off are listed."""
     samples = calibrated.samples
     title = (
-        f"Calibration on {_count(len(samples.rows), 'row')} of "
-        f"{_count(len(samples.distinct), 'configuration')} in {', '.join(samples.sets)}"
+        f"Calibration on {_count(samples.envelope.rows, 'row')} of "
+        f"{_count(samples.envelope.configurations, 'configuration')} in {', '.join(samples.sets)}"
     )
     lines = [
         *wrapped(title, hang="", width=WIDTH),
@@ -75,8 +75,8 @@ def _notes(calibrated: Calibrated) -> list[str]:
         elif side is not None:
             why = f" ({one.parameter.why})" if one.parameter.why else ""
             texts.append(
-                f"{key} stands at its {side} bound{why}: the rows ask for more than it allows, "
-                "so something else is probably missing."
+                f"{key} stands at its {side} bound{why}: the rows pull it past "
+                "it, so something else is probably missing."
             )
     known = [one for one in calibrated.estimates if one.identified and not one.at_bound]
     if known and all(one.log_sd is None for one in known):
@@ -107,8 +107,9 @@ def _unknown(calibrated: Calibrated) -> list[str]:
         "a combination of them. Fix one, or add rows in which only one of them matters."
         for pair in known.alike
     ]
+    pairs = [{pair.first, pair.second} for pair in known.alike]
     for direction in known.faint:
-        if len(direction.weights) > 1:
+        if len(direction.weights) > 1 and set(direction.weights) not in pairs:
             terms = " ".join(f"{w:+.2f} {name}" for name, w in direction.weights.items())
             texts.append(f"{terms} (effect {direction.effect:.2g}): hardly changes any row.")
     return [line for text in texts for line in wrapped(text)]
