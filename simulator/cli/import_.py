@@ -9,8 +9,11 @@ import click
 from simulator.cli.late import LateGroup, Table
 
 FORMATS: Final[Table] = {
+    "measurements": ("simulator.cli.import_measurements", "Known tables: a measurement set."),
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
     "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
+    "hf-config": ("simulator.cli.import_workload", "Hugging Face config.json: a model section."),
+    "mlperf-training": ("simulator.cli.import_runs", "Training logs: a measurement set."),
     "utilization": ("simulator.cli.import_runs", "Logs of utilization, beside a prediction."),
     "nvidia-smi": ("simulator.cli.import_hardware", "topo -m and -q -x: a node profile."),
 }
