@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from simulator.cli.import_output import files_argument, profiles_option
-from simulator.cli.output import complain, emit
+from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
+    from simulator.importers.result import MeasuredRun
     from simulator.results import Prediction
 
 
@@ -65,3 +67,53 @@ def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]
     from simulator.predict import predict
 
     return predict(read_scenario(name, overrides, profiles))
+
+
+@click.command("mlperf-training")
+@files_argument
+@click.option("--base", metavar="SCENARIO", help="The scenario that describes the runs.")
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="SET",
+    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
+)
+def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
+    """Read time, batch and samples/s of MLPerf training runs.
+
+    FILE is the log of one run. With -o the runs become a measurement set whose rows are
+    predicted from the scenario --base, by plan validate.
+    """
+    if (base is None) != (output is None):
+        msg = "--base and -o belong together: a measurement set needs a scenario to predict"
+        raise click.UsageError(msg)
+    if output is not None:
+        if output.suffix != ".toml":
+            output = output.with_name(f"{output.name}.toml")
+        for path in (output, output.with_suffix(".csv")):
+            check_writable(path, "--output")
+    from simulator.importers import mlperf_training as importer
+
+    runs = [importer.read(path) for path in files]
+    for run in runs:
+        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
+    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
+    if base is not None and output is not None:
+        _write_set(runs, base, output)
+
+
+def _write_set(runs: list[MeasuredRun], base: str, output: Path) -> None:
+    """Write both files of the set, after reading back what they will hold."""
+    from simulator.files.measured import parse_set
+    from simulator.importers import mlperf_training as importer
+
+    folder = output.absolute().parent
+    if Path(base).is_file():
+        base = os.path.relpath(base, folder)
+    toml, rows = importer.set_files(runs, base, output.stem)
+    parse_set(toml, rows, str(output), folder)
+    write_file(output.with_suffix(".csv"), rows, "--output")
+    write_file(output, toml, "--output")
+    emit(f"wrote {output} and {output.with_suffix('.csv')}")
