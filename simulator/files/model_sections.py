@@ -137,6 +137,8 @@ class LlamaShape(AttentionShape):
     """Tokens it knows."""
     sequence: CountField
     """Tokens of a sample."""
+    tied: bool = False
+    """Whether the scores use the table of tokens."""
 
 
 class VitShape(AttentionShape):

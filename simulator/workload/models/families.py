@@ -97,9 +97,12 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
     ffn: int,
     vocabulary: int,
     sequence: int,
+    tied: bool = False,
     fused_attention: bool = True,
 ) -> Transformer:
     """A decoder with rotary positions, gated MLP, RMS norms, grouped keys and values [1]_.
+
+    A `tied` head uses the token table, as in the smaller models of a series.
 
     References
     ----------
@@ -115,7 +118,7 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
         ffn=ffn,
         sequence=sequence,
         embedding=Embedding(tokens=vocabulary),
-        head=Head(features=vocabulary, share=1.0),
+        head=Head(features=vocabulary, share=1.0, tied=tied),
         causal=True,
         gated=True,
         bias=False,

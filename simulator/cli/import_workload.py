@@ -1,0 +1,44 @@
+"""``plan import`` of workloads: what is trained, on what data, and how a step is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.import_output import check_output, deliver, file_argument, output_option
+from simulator.cli.output import complain, emit
+
+
+@click.command("hf-config")
+@file_argument
+@output_option
+@click.option(
+    "--sequence",
+    type=click.IntRange(min=1, max=10_000_000),
+    metavar="N",
+    help="Tokens of a sample; by default the longest the model takes, at most 4096.",
+)
+@click.option("--name", default="", metavar="NAME", help="What to call the model.")
+@click.option("--library", is_flag=True, help="Write a whole file of the model library.")
+def hf_config(
+    *, file: Path, output: Path | None, sequence: int | None, name: str, library: bool
+) -> int:
+    """Read a config.json of Hugging Face into the [model] section of a scenario.
+
+    Parameters, operations and cached bytes are counted. A model that no family of the library
+    expresses (mixtures of experts, latent attention, T5) is shown, and exit code 1 says that it
+    is not modelled yet.
+    """
+    check_output(output)
+    from simulator.importers import hf_config as importer
+
+    found = importer.read(file, sequence=sequence, name=name, library=library)
+    if found.fragment is None:
+        complain(*(f"warning: {warning}" for warning in found.warnings))
+        emit("\n".join(found.summary))
+        complain(f"not modelled yet: {found.lacking}; no section is written")
+        return Exit.DOES_NOT_FIT
+    deliver(found.fragment, output)
+    return Exit.FINE
