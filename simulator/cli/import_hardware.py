@@ -10,6 +10,7 @@ from simulator.cli.import_output import (
     check_output,
     deliver,
     files_argument,
+    named,
     output_option,
     profiles_option,
     quantity,
@@ -35,7 +36,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
     from simulator.hardware.storage import Scope
     from simulator.importers import fio as importer
 
-    deliver(importer.read(files, Scope(scope)), output)
+    deliver(importer.read(files, Scope(scope)), output, origin=named(files))
 
 
 @click.command("nccl-tests")
@@ -71,7 +72,8 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     link = None if over is None else Catalogue.default(profiles).link(over)
     chosen = None if kind is None else LinkKind(kind)
     name = operation.removesuffix("_perf")
-    deliver(importer.read(files, kind=chosen, over=link, operation=name), output)
+    found = importer.read(files, kind=chosen, over=link, operation=name)
+    deliver(found, output, origin=named(files))
 
 
 @click.command("nvidia-smi")
@@ -112,4 +114,5 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
         network=quantity(network, units.BYTE_PER_SECOND, "--network"),
         gpu=gpu,
     )
-    deliver(importer.read(files, Catalogue.default(profiles), given), output)
+    found = importer.read(files, Catalogue.default(profiles), given)
+    deliver(found, output, origin=named(files), profiles=profiles)

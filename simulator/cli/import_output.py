@@ -42,12 +42,22 @@ def check_output(output: Path | None) -> None:
         check_writable(output, "--output")
 
 
-def deliver(fragment: Fragment, output: Path | None) -> None:
+def deliver(
+    fragment: Fragment,
+    output: Path | None,
+    *,
+    origin: str = "the evidence",
+    profiles: tuple[Path, ...] = (),
+) -> None:
     """Print the TOML of a fragment, or write it and print what was taken.
 
-    The text is read back first, so that what is written is what `plan` reads.
+    It is read back first, so that nothing is written that `plan` refuses; problems then name
+    `origin`. Parts of a machine are looked up in `profiles` first.
     """
-    _check_reads(fragment, output)
+    from simulator.files.catalogue import Catalogue
+    from simulator.importers.verify import verify
+
+    verify(fragment, origin, Catalogue.default(profiles))
     complain(*(f"warning: {warning}" for warning in fragment.warnings))
     if output is None:
         emit(fragment.text.rstrip("\n"))
@@ -56,11 +66,9 @@ def deliver(fragment: Fragment, output: Path | None) -> None:
     emit("\n".join([*fragment.summary, *_use(fragment, output)]))
 
 
-def _check_reads(fragment: Fragment, output: Path | None) -> None:
-    """A bug of ours, or a figure that no profile may have: said before anything is written."""
-    from simulator.files.reading import parse_toml
-
-    parse_toml(fragment.text, str(output or "standard output"))
+def named(files: tuple[Path, ...]) -> str:
+    """Files as messages name them."""
+    return ", ".join(map(str, files))
 
 
 def _use(fragment: Fragment, output: Path) -> list[str]:

@@ -156,7 +156,7 @@ def _of_job(job: Entry, about: _File) -> Iterator[Run]:
         return
     failed = job.number_at("error", least=float("-inf"))
     if failed:
-        job.fault("failed", found=f"error {failed:g}", hint="run it again, or leave it out")
+        job.fault(f"failed with error {failed:g}", hint="run it again, or leave it out")
         return
     options = {**about.options, **_mapping(job.get("job options"))}
     for direction in ("read", "write", "mixed"):
