@@ -46,7 +46,7 @@ def bounds(
     one_by_one = first * serial_batch(plant, scenario, cold) + later * serial_batch(
         plant, scenario, warm
     )
-    starts = worker_start(scenario) * (1.0 + later)
+    starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     return Bounds(
         lower=(beside + batches * busiest) / steps + extras.per_step,
@@ -96,9 +96,9 @@ def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands
         site = plant.sites_of(stage.group)[0]
         taken: Real = 0.0
         for demand in stage.demands:
-            for rank in range(plant.ranks):
+            for rank, alike in plant.representatives:
                 once = alone(plant, demand, Place(rank=rank, site=site))
-                taken = taken + (once + again * demand.latency) * stage.times
+                taken = taken + alike * (once + again * demand.latency) * stage.times
         if stage.actor in MAKERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:

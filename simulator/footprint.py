@@ -264,7 +264,8 @@ def _system_bytes(scenario: Scenario) -> Bytes:
 
 
 def _process(scenario: Scenario) -> Default:
-    return CPU_PROCESS if scenario.cluster.trainers.host.gpu is None else GPU_PROCESS
+    gpu = scenario.cluster.trainers.host.gpu
+    return CPU_PROCESS if gpu is None or gpu.emulated else GPU_PROCESS
 
 
 def _application_bytes(scenario: Scenario) -> Bytes:

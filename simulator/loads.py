@@ -50,9 +50,9 @@ def _parts(plant: Plant, demand: Demand, site: int) -> Iterator[tuple[str, Real]
         pool = plant.sites[site].host.cpu
         yield plant.sites[site].prefix + CPU, plant.ranks * demand.amount / pool.capacity
     else:
-        for rank in range(plant.ranks):
+        for rank, alike in plant.representatives:
             for unit, use in plant.way(demand, Place(rank=rank, site=site)):
-                yield unit, demand.amount * use / plant.units[unit].capacity
+                yield unit, alike * (demand.amount * use / plant.units[unit].capacity)
 
 
 def alone(plant: Plant, demand: Demand, place: Place) -> Real:

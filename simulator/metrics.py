@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias
 
+from simulator import storage_benchmark
 from simulator.errors import UnknownName
 from simulator.results import Prediction, Usage
 from simulator.stages.base import Resource
@@ -224,7 +225,43 @@ _BOUND: Final = (
     _time("bound_s.upper", lambda p: p.bounds.upper, "Most total time / steps of the run."),
 )
 
-METRICS: Final[tuple[Metric, ...]] = (*_TIMES, *_SPLIT, *_USE, *_MEMORY, *_COST, *_BOUND)
+_BENCHMARK: Final = (
+    _ratio(
+        "mlperf_storage.accelerator_utilization",
+        storage_benchmark.utilization,
+        "Compute over an epoch without its first step, as the storage benchmark counts.",
+        "high",
+    ),
+    Metric(
+        name="mlperf_storage.throughput_v1_samples_per_s",
+        get=storage_benchmark.throughput_v1,
+        doc="Samples over the whole epoch, as version 1.0 of the storage benchmark counts.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+    Metric(
+        name="mlperf_storage.throughput_v2_samples_per_s",
+        get=storage_benchmark.throughput_v2,
+        doc="As version 2.0 counts: two steps' samples, one step's time left out.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+    _time(
+        "mlperf_storage.first_step_s",
+        storage_benchmark.first_step,
+        "Step 1 of an epoch on the average rank, without waiting for others.",
+    ),
+)
+
+METRICS: Final[tuple[Metric, ...]] = (
+    *_TIMES,
+    *_SPLIT,
+    *_USE,
+    *_MEMORY,
+    *_COST,
+    *_BOUND,
+    *_BENCHMARK,
+)
 """Every reported figure in the order of ``--json``."""
 
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}

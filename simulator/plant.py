@@ -85,6 +85,18 @@ class Plant:
         """The machine that trains."""
         return self.sites[0].host
 
+    @property
+    def ranks_alike(self) -> bool:
+        """Whether all units are shared by all ranks, so that no rank can differ from another."""
+        return not any(_of_one_rank(name) for name in self.units)
+
+    @property
+    def representatives(self) -> tuple[tuple[int, float], ...]:
+        """Ranks that differ in what they use, each with how many are like it."""
+        if self.ranks_alike:
+            return ((0, float(self.ranks)),)
+        return tuple((rank, 1.0) for rank in range(self.ranks))
+
     def sites_of(self, group: str) -> tuple[int, ...]:
         """Numbers of the sites of a group; of the trainers for the empty name."""
         name = group or self.sites[0].group.name
@@ -97,6 +109,11 @@ class Plant:
     def has(self, name: str) -> bool:
         """Whether there is such a unit."""
         return name in self.units
+
+
+def _of_one_rank(unit: str) -> bool:
+    """Whether a unit is an accelerator's own link."""
+    return unit.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
 
 
 def build(scenario: Scenario) -> Plant:

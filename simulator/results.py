@@ -98,7 +98,9 @@ class Timing:
     `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
     caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
     `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
-    machines that don't train. `step_times` are those of the simulated steps of the first epoch.
+    machines that don't train. `step_times` are those of the simulated steps of the first epoch,
+    `first_steps` what the average rank itself takes for the first step of the first and of a later
+    epoch, waiting for others left out.
     """
 
     step_time: Distribution
@@ -116,6 +118,7 @@ class Timing:
     half_width: Seconds = 0.0
     simulated_steps: int = 0
     step_times: tuple[Seconds, ...] = ()
+    first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
 
 

@@ -13,6 +13,7 @@ from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
 from simulator.stages.read import drives_of
+from simulator.stages.slowest import WAITING
 from simulator.units import Seconds
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import Preparation
@@ -88,7 +89,7 @@ def worker_start(scenario: Scenario) -> Seconds:
     return loader.worker_start * loader.crew.makers
 
 
-TRAINING_ONLY = frozenset({"backward", "all-reduce", "optimizer"})
+TRAINING_ONLY = frozenset({"backward", "all-reduce", WAITING, "optimizer"})
 """Stages that a forward-only pass leaves out."""
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+from statistics import NormalDist, fmean
+
 from simpy import Environment, Event
 
-from simulator.engine.sharing import checked
+from simulator.engine.sharing import Alarm, checked
 
 
 class Barrier:
@@ -16,6 +19,9 @@ class Barrier:
         The clock.
     parties : int
         How many have to come, at least one.
+    standing_for : int, optional
+        How many the parties stand for, drawn like them: it opens when the latest of so many is
+        expected, going by how far apart the parties came.
 
     Examples
     --------
@@ -26,23 +32,60 @@ class Barrier:
     (False, True, True, False)
     """
 
-    def __init__(self, env: Environment, parties: int) -> None:
+    def __init__(self, env: Environment, parties: int, standing_for: int = 0) -> None:
         self._env = env
         self._parties = int(checked("parties", parties))
-        self._there = 0
+        self._later = _later(self._parties, max(standing_for, self._parties))
+        self._came: list[float] = []
         self._open = Event(env)
 
     @property
     def waiting(self) -> int:
         """How many wait now."""
-        return self._there
+        return len(self._came)
 
     def wait(self) -> Event:
         """Return an event that fires when the last of the parties has come."""
         opens = self._open
-        self._there += 1
-        if self._there == self._parties:
-            self._there = 0
+        self._came.append(self._env.now)
+        if len(self._came) == self._parties:
+            others = self._later * (self._env.now - fmean(self._came))
+            self._came.clear()
             self._open = Event(self._env)
-            opens.succeed()
+            if others > 0.0:
+                Alarm(self._env, partial(_open, opens), others)
+            else:
+                opens.succeed()
         return opens
+
+
+def _open(barrier: Event, _: Event) -> None:
+    barrier.succeed()
+
+
+@cache
+def _later(parties: int, all_of_them: int) -> float:
+    """By how much the latest of all lags the latest party, over the latter's lag on the mean.
+
+    From the expected maxima of normal draws.
+    """
+    if parties in (1, all_of_them):
+        return 0.0
+    return expected_maximum(all_of_them) / expected_maximum(parties) - 1.0
+
+
+def expected_maximum(draws: int) -> float:
+    """Expected largest of so many standard normal draws, two or more.
+
+    References
+    ----------
+    .. [1] Chen, Tyler, "Accurate approximation to the extreme order statistics of Gaussian
+       samples", Commun. Stat. Simul. Comput. 28 (1999) 177-188,
+       https://doi.org/10.1080/03610919908813542
+
+    Examples
+    --------
+    >>> round(expected_maximum(8), 2), round(expected_maximum(1000), 2)
+    (1.43, 3.24)
+    """
+    return NormalDist().inv_cdf(0.5264 ** (1.0 / draws))

@@ -81,8 +81,8 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
     }
     found = _pools(share, plant)
     if plant.host.gpu is not None:
-        gpus = [share[f"gpu{rank}"] for rank in range(plant.ranks)]
-        found[str(Resource.GPU)] = _over(gpus)
+        gpus = [share[f"gpu{rank}"] for rank in range(plant.ranks) if f"gpu{rank}" in share]
+        found[str(Resource.GPU)] = _over(gpus * (plant.ranks // len(gpus)))
     things: dict[str, dict[str, float]] = {}
     for name in plant.units:
         group = things.setdefault(resource_name(plant, name), {})

@@ -14,6 +14,7 @@ import numpy as np
 from simpy import Environment
 
 from simulator.engine.barrier import Barrier
+from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task
 from simulator.engine.rank import Note, Rank, Rules, Work
@@ -26,6 +27,7 @@ from simulator.stages import makes_own_batches
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
 from simulator.stages.read import READING
+from simulator.stages.slowest import WAITING
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
 
@@ -47,20 +49,23 @@ def run_epoch(
     env = Environment()
     job = scenario.job
     samples: list[Sample] = []
-    machine = Machine(env, plant, on_change=partial(_sample, samples) if plan.trace else None)
+    folded = fold(scenario, plant)
+    watching = partial(_sample, samples) if plan.trace else None
+    machine = Machine(env, plant, folded, on_change=watching)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
     recorder = Recorder(env, machine, plan, supply, job)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
     others = plant.ring > 1 or scenario.cluster.trainers.count > 1
     meeting = others and job.mode is Mode.TRAIN
+    ring = folded.ranks // job.copies
     barriers = [
-        (Barrier(env, plant.ring), Barrier(env, plant.ring)) if meeting else None
+        (Barrier(env, ring, folded.standing_for), Barrier(env, ring)) if meeting else None
         for _ in range(job.copies)
     ]
-    generators = np.random.default_rng(seed).spawn(plant.ranks)
+    generators = np.random.default_rng(seed).spawn(folded.ranks)
     recorder.ranks = [
-        _make_rank(site, index, generators[index], barriers[index // plant.ring], recorder)
-        for index in range(plant.ranks)
+        _make_rank(site, index, generators[index], barriers[index // ring], recorder)
+        for index in range(folded.ranks)
     ]
     recorder.begin()
     for rank in recorder.ranks:
@@ -212,6 +217,7 @@ def _work(site: _Site, index: int) -> Work:
         backward=site.tasks_of("backward", index),
         update=site.tasks_of("optimizer", index),
         reduce=reduce,
+        wait=site.tasks_of(WAITING, index),
         result=site.tasks_of("result", index),
         bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),
     )

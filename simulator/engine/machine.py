@@ -11,6 +11,7 @@ from simpy import Environment, Event
 
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
+from simulator.engine.folding import Fold
 from simulator.engine.sharing import OnChange
 from simulator.engine.stream import Stream
 from simulator.plant import CPU, Place, Plant
@@ -21,11 +22,17 @@ Task: TypeAlias = Callable[[float], Event]
 
 
 class Machine:
-    """The shared units of all sites, a CPU pool for each, a compute stream for each rank."""
+    """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
-    def __init__(self, env: Environment, plant: Plant, on_change: OnChange | None = None) -> None:
+    Of the plant's ranks those of `fold` are there; what they ask of shared units counts for all.
+    """
+
+    def __init__(
+        self, env: Environment, plant: Plant, fold: Fold, on_change: OnChange | None = None
+    ) -> None:
         self.env = env
         self.plant = plant
+        self._weight = fold.weight
         self._network = FlowNetwork(
             env,
             {name: float(unit.capacity) for name, unit in plant.units.items()},
@@ -44,7 +51,7 @@ class Machine:
             for site in plant.sites
         ]
         self._compute = [
-            Stream(env, on_change=on_change, unit=f"gpu{rank}") for rank in range(plant.ranks)
+            Stream(env, on_change=on_change, unit=f"gpu{rank}") for rank in range(fold.ranks)
         ]
 
     def task(self, demand: Demand, place: Place) -> Task | None:
@@ -55,11 +62,14 @@ class Machine:
         if demand.path is Path.COMPUTE:
             return partial(_scaled, self._compute[place.rank].run, amount)
         if demand.path is Path.CORES:
-            return partial(_on_cores, self._pools[place.site], amount, demand.threads)
+            return self._on_cores(self._pools[place.site], amount, demand.threads)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         way = self.plant.way(demand, place)
-        route = tuple((name, float(use)) for name, use in way if float(use) > 0.0)
+        route = tuple((name, float(use) * self._weight) for name, use in way if float(use) > 0.0)
         return partial(self._carry, amount, route, ceiling, latency)
+
+    def _on_cores(self, pool: CpuPool, core_seconds: float, threads: float) -> Task:
+        return partial(_run, pool, core_seconds * self._weight, threads * self._weight)
 
     def _carry(
         self,
@@ -84,7 +94,7 @@ class Machine:
         return flows | pools | streams
 
 
-def _on_cores(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Event:
+def _run(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Event:
     return pool.run(core_seconds * scale, threads=threads)
 
 

@@ -30,6 +30,7 @@ class Work:
     backward: Sequence[Task]
     update: Sequence[Task]
     reduce: Sequence[Task]
+    wait: Sequence[Task]
     result: Sequence[Task]
     bucket_shares: Sequence[float]
 
@@ -241,6 +242,10 @@ class Rank:
         self.ledger.communication += exposed
         self.ledger.other += waited - exposed
         self.ledger.hidden_communication -= exposed
+        started = self._env.now
+        for task in self._work.wait:
+            yield task(1.0)
+        self.ledger.other += self._env.now - started
 
     def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
         before, after = barriers

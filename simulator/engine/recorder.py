@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 
 from simpy import Environment
 
@@ -74,6 +75,12 @@ class Epoch:
     def ends(self) -> tuple[Seconds, ...]:
         """When each step had ended on all ranks [s from the epoch's start]."""
         return tuple(snapshot.time for snapshot in self.snapshots[1:])
+
+    @property
+    def own_first_step(self) -> Seconds:
+        """What the average rank itself took for step 1, waiting for others left out [s]."""
+        own = [stall + h2d + compute for stall, h2d, compute, *_ in self.snapshots[1].ledgers]
+        return fmean(own)
 
     @property
     def steps(self) -> int:

@@ -64,7 +64,8 @@ def solve(question: Question, options: Options) -> Timing:
     again = lengths.epochs > 1.0 and question.demands[Phase.WARM] != question.demands[Phase.COLD]
     warm = _simulate(question, Phase.WARM, options) if again else cold
     first_epoch = compose.epoch_time(cold, lengths.steps)
-    epoch = _later_epoch(question, warm, start=0.0 if again else worker_start(question.scenario))
+    once = 0.0 if question.scenario.job.loader.crew.restarts else worker_start(question.scenario)
+    epoch = _later_epoch(question, warm, start=0.0 if again else once)
     step = compose.distribution(warm, extras.per_step)
     parts, communication = compose.split(warm, step.mean, extras.per_step)
     stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
@@ -78,6 +79,7 @@ def solve(question: Question, options: Options) -> Timing:
     return Timing(
         step_time=step,
         first_step=cold.ends[0],
+        first_steps=(cold.own_first_step, warm.own_first_step - (0.0 if again else once)),
         epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
         + extras.per_step * lengths.steps,
         first_epoch_time=first_epoch + extras.per_step * lengths.steps,
@@ -115,7 +117,7 @@ def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
     plan = Plan(
         batches=question.lengths.batches,
         last_share=question.lengths.last_share,
-        start_delay=worker_start(question.scenario) if starts else 0.0,
+        start_delay=loader.epoch_start + (worker_start(question.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         replay=options.replay,
         trace=options.trace,
@@ -131,4 +133,4 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
     if crew.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         return epoch.mean_step * (question.lengths.full_steps if whole else steps)
-    return compose.epoch_time(epoch, steps) - (0.0 if crew.restarts else start)
+    return compose.epoch_time(epoch, steps) - start

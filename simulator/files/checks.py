@@ -47,10 +47,33 @@ def find_problems(draft: Draft) -> tuple[Problem, ...]:
 
 def _gpus(draft: Draft) -> Problems:
     wanted, host = draft.hardware.gpus, draft.host
-    if host is not None and wanted is not None and wanted > host.gpu_count:
+    emulated = draft.hardware.emulated is not None
+    if host is not None and wanted is not None and wanted > host.gpu_count and not emulated:
         has = f"{host.name} has {host.gpu_count}"
         path = ("hardware", "gpus")
         yield draft.document.problem(path, "is more than the machine has", hint=has)
+
+
+def _emulated(draft: Draft) -> Problems:
+    if draft.hardware.emulated is None:
+        return
+    if draft.hardware.gpus is not None:
+        message = "is given beside hardware.emulated, which stands in place of accelerators"
+        yield draft.document.problem(("hardware", "gpus"), message, hint="leave one of them out")
+    if draft.model is None or not draft.model.step_times:
+        message = "needs to know how long a step takes"
+        yield draft.document.problem(
+            ("hardware", "emulated"), message, hint="give model.step_times"
+        )
+
+
+def _network(draft: Draft) -> Problems:
+    host = draft.host
+    if host is None or draft.hardware.network_bandwidth is None or host.network is not None:
+        return
+    message = "changes an attachment that the machine doesn't have"
+    path = ("hardware", "network_bandwidth")
+    yield draft.document.problem(path, message, hint="leave it out")
 
 
 def _store(draft: Draft) -> Problems:
@@ -234,6 +257,8 @@ def _global_batch(draft: Draft) -> Problems:
 
 def _precision(draft: Draft) -> Problems:
     precision, gpu, path = draft.train.precision, draft.gpu, ("train", "precision")
+    if gpu is not None and gpu.emulated:
+        return
     if precision is None:
         if gpu is not None or (draft.model is not None and not draft.learns_on_host):
             hint = "such as fp32, tf32, fp16 or bf16"
@@ -339,6 +364,8 @@ _RANKS: Final = f"{_GPUS} hardware.count train.copies"
 _FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_gpus, "hardware.gpus"),
+    (_emulated, "hardware.emulated hardware.gpus model.step_times"),
+    (_network, "hardware.network_bandwidth"),
     (_store, "hardware.storage"),
     (_link, "hardware.pcie_bandwidth"),
     (_cores, "hardware.cores hardware.vcpus"),

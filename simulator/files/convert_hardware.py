@@ -7,7 +7,7 @@ from dataclasses import replace
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.hardware.cluster import Group, Role
-from simulator.hardware.host import CpuPool, Host
+from simulator.hardware.host import CpuPool, Host, Network
 from simulator.hardware.link import Link
 from simulator.hardware.storage import Storage
 from simulator.plant import drives_used
@@ -79,9 +79,11 @@ def _host(draft: Draft) -> Host:
         ram=host.ram if hardware.ram is None else hardware.ram,
         memory_bandwidth=host.memory_bandwidth if bandwidth is None else bandwidth,
         host_link=_host_link(draft),
+        peer_link=None if draft.hardware.emulated else host.peer_link,
+        network=_network(draft),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
         gpu=draft.gpu,
-        gpu_count=host.gpu_count if draft.gpus else 0,
+        gpu_count=max(host.gpu_count, draft.gpus) if draft.gpus else 0,
         sources={**host.sources, **said},
     )
 
@@ -111,23 +113,33 @@ def _host_link(draft: Draft) -> Link | None:
     )
 
 
+def _network(draft: Draft) -> Network | None:
+    network, rate = draft.machine.network, draft.hardware.network_bandwidth
+    if network is None or rate is None:
+        return network
+    return replace(network, bandwidth=rate)
+
+
 def _storage(draft: Draft, group: Group) -> Storage:
     hardware, store = draft.hardware, group.storage
     # The file means the store as a whole; a machine's own drives are described one by one.
     drives = drives_used(group)
     bandwidth, operations = hardware.storage_bandwidth, hardware.storage_operations
     latency, was = hardware.storage_latency, store.achievable_read_bandwidth
+    single = hardware.storage_request_rate
     said = said_in(
         draft.document,
         "hardware",
         achievable_read_bandwidth="storage_bandwidth",
         read_latency="storage_latency",
         read_operations="storage_operations",
+        request_rate="storage_request_rate",
     )
     return replace(
         store,
         achievable_read_bandwidth=was if bandwidth is None else bandwidth / drives,
         read_operations=store.read_operations if operations is None else operations / drives,
         read_latency=store.read_latency if latency is None else latency,
+        request_rate=store.request_rate if single is None else single,
         sources={**store.sources, **said},
     )

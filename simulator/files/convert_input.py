@@ -84,6 +84,7 @@ def loader_of(draft: Draft, model: Model | None) -> Loader:
         receive_per_batch=per_batch,
         receive_per_sample=per_sample,
         worker_start=worker_start,
+        epoch_start=given.epoch_start,
         worker_memory=worker_memory,
         stragglers=tuple(
             Straggler(factor=slow.factor, worker=slow.worker, every=slow.every, rank=slow.rank)
@@ -95,6 +96,7 @@ def loader_of(draft: Draft, model: Model | None) -> Loader:
             receive_per_batch="receive_per_batch",
             receive_per_sample="receive_per_sample",
             worker_start="worker_start",
+            epoch_start="epoch_start",
             worker_memory="worker_memory",
         )
         | {default.field: default.source for default in applied},

@@ -72,6 +72,7 @@ def train_of(draft: Draft) -> Train:
         mixed=bool(given.mixed_precision),
         recompute=given.recompute,
         sync_every_step=given.sync_every_step,
+        straggling=float(given.straggling),
         overlap_communication=given.overlap_communication,
         bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
         evaluation=None
@@ -133,7 +134,7 @@ def _missing_figures(section: ModelSection) -> Iterator[Assumption]:
 def precision_notes(draft: Draft) -> Iterator[Assumption]:
     """What a device does with a precision that it lacks."""
     gpu, precision = draft.gpu, draft.train.precision
-    if gpu is None or precision is None or precision in gpu.peak:
+    if gpu is None or gpu.emulated or precision is None or precision in gpu.peak:
         return
     stand_in = gpu.fallback[precision]
     yield Assumption(

@@ -30,7 +30,7 @@ from simulator.files.sections import (
     SoftwareSection,
     TrainSection,
 )
-from simulator.hardware.gpu import Gpu
+from simulator.hardware.gpu import EMULATED, Gpu
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Storage
 from simulator.workload.models import Model
@@ -119,6 +119,8 @@ class Draft:
         """Accelerators used on each machine; none where the machine is not known."""
         if self.host is None:
             return 0
+        if self.hardware.emulated is not None:
+            return self.hardware.emulated
         if self.hardware.gpus is not None:
             return self.hardware.gpus
         is_for_host = self.train.mode is Mode.PREPARE or self.learns_on_host
@@ -144,6 +146,8 @@ class Draft:
     @property
     def gpu(self) -> Gpu | None:
         """The accelerator used, None where none is or the machine is not known."""
+        if self.hardware.emulated is not None:
+            return EMULATED
         return self.host.gpu if self.host is not None and self.gpus else None
 
 

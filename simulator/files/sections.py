@@ -56,6 +56,9 @@ class HardwareSection(FileModel):
     """How many equal machines."""
     gpus: CountOrZeroField | None = None
     """Accelerators used on each machine; all of them by default."""
+    emulated: CountField | None = None
+    """In place of its accelerators, so many processes on each machine that only wait for
+    model.step_times, as storage benchmarks do; nothing is copied to them."""
     storage: TextField | None = None
     """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
     cache: TextField | None = None
@@ -78,6 +81,10 @@ class HardwareSection(FileModel):
     """What if this time passed before the first byte of a read."""
     storage_operations: RateField | None = None
     """What if the store answered this many small random reads."""
+    storage_request_rate: ByteRateField | None = None
+    """What if one reader of the store could go no faster than this."""
+    network_bandwidth: ByteRateField | None = None
+    """What if each machine's network attachment carried this rate, one way."""
     pcie_bandwidth: ByteRateField | None = None
     """What if each accelerator's link to the host carried this rate, one way, as achieved."""
 
@@ -162,6 +169,8 @@ class InputSection(FileModel):
     """CPU time of the thread that takes a finished batch, for each sample in it."""
     worker_start: TimeOrZeroField | None = None
     """Time to start one worker; workers are started one after another."""
+    epoch_start: TimeOrZeroField = 0.0
+    """Time at the start of each epoch before its first batch is asked for, to set up its order."""
     worker_memory: ByteOrZeroField | None = None
     """Memory that one worker has to itself, beside its batches."""
     straggler: list[StragglerTable] = Field(default_factory=list)
@@ -267,6 +276,9 @@ class TrainSection(FileModel):
     """Which activations are computed again in the backward pass."""
     sync_every_step: bool = False
     """Whether the program waits for the device after each step, to read the loss."""
+    straggling: NumberOrZeroField = 0.0
+    """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
+    so it costs the more the more ranks there are."""
     overlap_communication: bool = True
     """Whether gradients are exchanged while the backward pass goes on."""
     bucket_size: ByteField | None = None

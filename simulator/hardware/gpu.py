@@ -29,7 +29,8 @@ class Gpu:
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
     real matrix product. A precision in `fallback` runs at the rate of the one it maps to.
     `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
-    `inference_only`: the maker doesn't offer training on it.
+    `inference_only`: the maker doesn't offer training on it. `emulated`: there is none, a program
+    waits as long as one would compute.
     """
 
     name: str
@@ -47,5 +48,21 @@ class Gpu:
     power: Watts | None = None
     unified_memory: bool = False
     inference_only: bool = False
+    emulated: bool = False
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+EMULATED = Gpu(
+    name="emulated accelerator",
+    maker="",
+    architecture="",
+    stack=Stack.CUDA,
+    memory=0.0,
+    memory_bandwidth=0.0,
+    peak={},
+    unified_memory=True,
+    emulated=True,
+    note="a program that waits for the time of a step; nothing is copied to it",
+)
+"""What stands in an accelerator's place where its work is only waited for."""

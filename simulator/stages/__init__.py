@@ -22,6 +22,7 @@ from simulator.stages.read import Read
 from simulator.stages.receive import Receive
 from simulator.stages.result import Result
 from simulator.stages.send import Send
+from simulator.stages.slowest import Slowest
 from simulator.stages.write import Write
 from simulator.workload.train import Mode
 
@@ -36,6 +37,7 @@ USING: tuple[Stage, ...] = (
     Forward(),
     Backward(),
     AllReduce(),
+    Slowest(),
     Update(),
     Result(),
 )

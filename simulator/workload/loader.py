@@ -178,6 +178,8 @@ class Loader:
     (PyTorch) or batches ahead (tf.data, DALI). `receive_per_batch` and `receive_per_sample` are
     CPU times of the one thread that takes finished batches (the pin thread where `pin_memory`,
     else the main thread). `worker_start` passes for each worker in turn when they are started.
+    `epoch_start` passes at the start of each epoch before its first batch is asked for; a loader
+    of threads that has one begins each epoch anew.
     `overlap_copies`: the copy to the device runs beside compute (needs pinned memory). Batches
     lie in the memory of `socket` (None: of the socket each device hangs on).
     """
@@ -195,6 +197,7 @@ class Loader:
     receive_per_batch: Seconds = 0.0
     receive_per_sample: Seconds = 0.0
     worker_start: Seconds = 0.0
+    epoch_start: Seconds = 0.0
     worker_memory: Bytes = 0.0
     stragglers: tuple[Straggler, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
@@ -228,7 +231,7 @@ class Loader:
             credits=max(1, self.prefetch) + 1,
             assignment=Assignment.ROUND_ROBIN,
             in_order=True,
-            crosses_epochs=True,
+            crosses_epochs=self.epoch_start == 0.0,
             restarts=False,
             reads_ahead=True,
         )

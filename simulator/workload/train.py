@@ -59,7 +59,8 @@ class Train:
     `epochs` may be a fraction. `sync_every_step`: the program waits for the device at the end
     of each step (it reads the loss), so the next batch is asked for only then.
     `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
-    a gradient bucket whose all-reduce may start while the backward pass goes on.
+    a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is the
+    mean of the random delay of a rank's step as a share of its compute time.
     """
 
     batch_size: float
@@ -70,6 +71,7 @@ class Train:
     mixed: bool = False
     recompute: Recompute = Recompute.NONE
     sync_every_step: bool = False
+    straggling: float = 0.0
     overlap_communication: bool = True
     bucket_bytes: float = 0.0
     evaluation: Evaluation | None = None

@@ -19,7 +19,8 @@ KEYS = """
     schema version scenario seed step_time_s first_step_s epoch_time_s total_time_s
     break_even_epochs throughput_samples_per_s step_split_s communication_s accelerator_utilization
     utilization bottleneck next_bottleneck vcpus_needed_per_gpu vcpus_short
-    host_ram_bytes gpu_memory_bytes fits cost bound_s interval assumptions warnings
+    host_ram_bytes gpu_memory_bytes fits cost bound_s mlperf_storage interval assumptions
+    warnings
 """
 INNER = {
     "step_time_s": "mean p50 p95 p99",
@@ -30,6 +31,8 @@ INNER = {
     "fits": "gpu host",
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
     "bound_s": "lower upper",
+    "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "
+    "throughput_v2_samples_per_s first_step_s",
 }
 ENVELOPE = {"schema", "version", "scenario", "seed", "interval", "assumptions", "warnings"}
 
