@@ -59,11 +59,9 @@ class _Epoch:
 
 
 def _mean(prediction: Prediction, figure: Callable[[_Epoch], float]) -> float | None:
-    """A figure's mean over the epochs; None where no accelerators are emulated, or too few steps."""
-    gpu, epochs = (
-        prediction.scenario.cluster.trainers.host.gpu,
-        prediction.scenario.job.train.epochs,
-    )
+    """A figure's mean over the epochs; None where nothing is emulated, or with too few steps."""
+    scenario = prediction.scenario
+    gpu, epochs = scenario.cluster.trainers.host.gpu, scenario.job.train.epochs
     if gpu is None or not gpu.emulated or prediction.steps_per_epoch < _LEAST_STEPS:
         return None
     first = figure(_Epoch(prediction, first=True))

@@ -59,8 +59,8 @@ class Train:
     `epochs` may be a fraction. `sync_every_step`: the program waits for the device at the end
     of each step (it reads the loss), so the next batch is asked for only then.
     `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
-    a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is the
-    mean of the random delay of a rank's step as a share of its compute time.
+    a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is
+    the mean of the random delay of a rank's step as a share of its compute time.
     """
 
     batch_size: float
