@@ -32,8 +32,12 @@ FLAT: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
 STRIDE: Final = 3.0
 """Longest step in log parameter: a factor of 20."""
+LITTLE: Final = 0.005
+"""Gain of a step, as a share of the cost, that is not worth another one."""
 MOST_STEPS: Final = 8
 HALVINGS: Final = 2
+BOTH_ONE: Final = 2
+"""One parameter and one observation: the secant is all there is to know of the slope."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,25 +141,37 @@ class _Search:
         return float(x[j]), np.zeros(len(found))
 
     def descend(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector]:
-        """Broyden's steps, halved where they don't help, until met or no better."""
+        """Broyden's steps until met or no better; slopes are taken anew where they don't help."""
+        is_fresh = True
         for _ in range(MOST_STEPS):
+            before = self.cost(x, found)
+            there, errors, slopes = self._downhill(x, found, slopes)
+            gained = before - self.cost(there, errors)
+            x, found = there, errors
             if np.max(np.abs(found)) <= ENOUGH:
                 break
-            step = self._step(x, found, slopes)
-            before = self.cost(x, found)
-            for _ in range(HALVINGS + 1):
-                if np.max(np.abs(step)) < ENOUGH:
-                    return x, found
-                errors = self.errors(x + step)
-                miss = errors - found - slopes @ step
-                slopes = slopes + np.outer(miss, step) / (step @ step)
-                if self.cost(x + step, errors) < before:
-                    break
-                step = step / 2.0
-            else:
-                return x, found
-            x, found = x + step, errors
+            if gained > LITTLE * before:
+                is_fresh = False
+                continue
+            if is_fresh or found.size + x.size <= BOTH_ONE:
+                break
+            slopes = np.column_stack([self._slope(x, found, j) for j in range(len(x))])
+            is_fresh = True
         return x, found
+
+    def _downhill(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector]:
+        """One step, halved where it doesn't help: where it ends, or where it began if none does."""
+        step, before = self._step(x, found, slopes), self.cost(x, found)
+        for _ in range(HALVINGS + 1):
+            if np.max(np.abs(step)) < ENOUGH:
+                break
+            errors = self.errors(x + step)
+            miss = errors - found - slopes @ step
+            slopes = slopes + np.outer(miss, step) / (step @ step)
+            if self.cost(x + step, errors) < before:
+                return x + step, errors, slopes
+            step = step / 2.0
+        return x, found, slopes
 
     def _step(self, x: Vector, found: Vector, slopes: Vector) -> Vector:
         """The step to the least cost of the straight-line model, cut to stride and bounds."""
