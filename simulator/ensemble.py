@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -47,9 +46,6 @@ SUPPLY: Final = MAKERS | {Actor.RECEIVER}
 
 Speeds: TypeAlias = Mapping[Rate, Real]
 """How much faster each rate is than figured, at each point; above 1: faster."""
-
-FIGURED: Final[Speeds] = MappingProxyType({})
-"""All rates as figured."""
 
 _OF: Final = {
     Resource.GPU: Rate.DEVICE,
@@ -169,51 +165,46 @@ def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
     again = lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
     mean = timing.step_time.mean
     at_first = timing.first_epoch_time / lengths.steps if again else mean
-    cold = _limits(_Figured(question, timing.split, Phase.COLD), at_first, speeds)
-    last = _limits(_Figured(question, timing.split, Phase.WARM), mean, speeds) if again else cold
-    return Stretch(step=last.step, cold=cold.step, first=cold.first)
+    known = {rate: np.concatenate(([1.0], np.atleast_1d(speed))) for rate, speed in speeds.items()}
+    begun = _Times(question, timing.split, Phase.COLD, known)
+    cold = _longer(begun, at_first)
+    warm = _longer(_Times(question, timing.split, Phase.WARM, known), mean) if again else cold
+    whole = speeds.get(Rate.STEP, 1.0)
+    return Stretch(step=warm / whole, cold=cold / whole, first=_ratio(begun.first) / whole)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Limits:
-    step: Real
-    first: Real
-
-
-def _limits(base: _Figured, mean: Seconds, speeds: Speeds) -> _Limits:
-    """How many times as long a step of an epoch takes, and the first step of all."""
-    drawn = base.at(speeds)
-    # What is exposed beside the slowest resource counts only if that does not explain it.
-    exposed = bool(base.working > base.slowest * (1.0 + BESIDE))
-    figured, longest = base.longest(exposed=exposed), drawn.longest(exposed=exposed)
-    step, beside = longest / figured, mean - figured
+def _longer(times: _Times, mean: Seconds) -> Real:
+    """How many times as long a step takes at each point; `mean` is the simulated one [s]."""
+    longest = np.maximum(TINY, times.slowest)
+    if _figured(times.working) > _figured(longest) * (1.0 + BESIDE):
+        # What is exposed beside the slowest resource counts only if that does not explain it.
+        longest = np.maximum(longest, times.working)
+    beside = mean - _figured(longest)
     if beside > BESIDE * mean:
         # Part of what the slowest hides in theory comes on top of it: one waits for the other.
-        share = np.minimum(1.0, beside / base.shorter)
-        step = (longest + share * drawn.shorter) / (figured + share * base.shorter)
-    whole = speeds.get(Rate.STEP, 1.0)
-    return _Limits(step=step / whole, first=drawn.first / base.first / whole)
+        longest = longest + min(1.0, beside / _figured(times.shorter)) * times.shorter
+    return _ratio(longest)
 
 
-class _Figured:
-    """Closed-form times of a step [s], at the rates as figured or as drawn."""
+def _figured(times: Real) -> Seconds:
+    """Of times at the rates as figured and as drawn, the one as figured [s]."""
+    return float(np.atleast_1d(times)[0])
 
-    def __init__(
-        self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds = FIGURED
-    ) -> None:
-        self._question, self._split, self._phase = question, split, phase
+
+def _ratio(times: Real) -> Real:
+    """Times as drawn over the time as figured; 1 where no rate matters."""
+    every = np.atleast_1d(times)
+    longer: Real = every[1:] / every[0] if len(every) > 1 else 1.0
+    return longer
+
+
+class _Times:
+    """Closed-form times of a step [s]: first at the rates as figured, then as drawn."""
+
+    def __init__(self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds) -> None:
+        self._question, self._split, self._speeds = question, split, speeds
         self._plant = faster_plant(question.plant, speeds)
         self._stages = tuple(faster_stage(stage, speeds) for stage in question.demands[phase])
-        self._speeds = speeds
-
-    def at(self, speeds: Speeds) -> _Figured:
-        """The same at other rates."""
-        return _Figured(self._question, self._split, self._phase, speeds)
-
-    def longest(self, *, exposed: bool) -> Real:
-        """What the slowest of all imposes; with what is `exposed`, at least a rank's own work."""
-        slowest = np.maximum(TINY, self.slowest)
-        return np.maximum(slowest, self.working) if exposed else slowest
 
     @cached_property
     def slowest(self) -> Real:
@@ -223,7 +214,7 @@ class _Figured:
     @cached_property
     def working(self) -> Real:
         """What a rank's timeline shows it doing in a step, waiting apart."""
-        split, own = self._split, self._question
+        split = self._split
         parts = (
             (split.compute + split.bubble, Actor.COMPUTE_STREAM),
             (split.h2d, Actor.COPY_ENGINE),
@@ -231,9 +222,8 @@ class _Figured:
         )
         total = split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
         for time, actor in parts:
-            figured = alone_time(own.plant, own.demands[self._phase], actor)
-            there = alone_time(self._plant, self._stages, actor)
-            total = total + time * np.maximum(TINY, there) / np.maximum(TINY, figured)
+            alone = np.maximum(TINY, alone_time(self._plant, self._stages, actor))
+            total = total + time * alone / _figured(alone)
         return total
 
     @cached_property

@@ -220,7 +220,7 @@ def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
             if rate != Rate.STEP
         }
         there = solve(at_speeds(asked, speeds), Options())
-        closed = timing.step_time.mean * float(stretch(asked, timing, speeds).step)
+        closed = timing.step_time.mean * float(np.squeeze(stretch(asked, timing, speeds).step))
         assert abs(math.log(closed / there.step_time.mean)) < tolerance
 
 

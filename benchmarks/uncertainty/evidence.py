@@ -1,0 +1,231 @@
+"""What the evidence says about how far rates may be off: errors of rows, and spreads of ratios."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from simulator.bill import bill
+from simulator.device_time import device_time
+from simulator.engine.run import Options, Question, solve
+from simulator.ensemble import HALF_WIDTH, figures
+from simulator.envelope import placed
+from simulator.equations.uncertainty import doublings_outside
+from simulator.errors import NotModelled
+from simulator.files.catalogue import Catalogue
+from simulator.files.measured import load_set
+from simulator.files.models import load_model, model_names
+from simulator.files.scenario import load_scenario
+from simulator.files.software import efficiency
+from simulator.files.uncertainty import calibrated, rate_of
+from simulator.hardware.cluster import Cluster
+from simulator.measurement import MeasurementSet, Row, Split
+from simulator.plant import build
+from simulator.run_length import extras, lengths
+from simulator.scenario import Scenario
+from simulator.stages import demand_table
+from simulator.stages.base import Phase
+from simulator.studies.forecast import Fitting, fitted_group
+from simulator.studies.pool import cores, pool
+from simulator.uncertainty import Axis, Grade, Rate
+from simulator.workload.software import Software
+
+STEP = 0.1
+"""Change of a log rate over which the effect on a figure is taken."""
+Place = Mapping[Axis, float]
+Term = tuple[Rate, Grade]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One measured figure: the error of its prediction, and how each doubt moves it.
+
+    `error` is log(measured / predicted). `effects` are changes of the log figure per log rate, by
+    rate and grade; `distances` the doublings between anchors and row by axis, for calibrated
+    rates. `chance` is what the simulation's own randomness adds, `given` what doubts add that are
+    not fitted here.
+    """
+
+    set: str
+    id: str
+    family: str
+    split: Split
+    metric: str
+    error: float
+    effects: Mapping[Term, float]
+    distances: Mapping[tuple[Rate, Axis], float]
+    chance: float
+    given: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A row, and the anchors that constants are fitted to before it is predicted."""
+
+    set: MeasurementSet
+    row: Row
+    anchors: tuple[Row, ...]
+
+
+def samples(names: Sequence[str]) -> list[Sample]:
+    """All judged figures of the rows of some sets.
+
+    An anchor is predicted from the anchors of other configurations of its group, as any other row
+    of the group would be; one without such others says nothing and is left out.
+    """
+    asked = [one for name in names for one in _asked(load_set(name))]
+    tasks = {(task := _task(one)).key: task for one in asked if one.anchors and one.set.fit}
+    with pool(cores()) as workers:
+        groups = {group.key: group for group in workers.map(fitted_group, list(tasks.values()))}
+    found = []
+    for one in asked:
+        group = groups.get(_task(one).key)
+        found += _of_row(one, () if group is None else group.overrides)
+    return found
+
+
+def _asked(found: MeasurementSet) -> Iterator[Asked]:
+    rows = [row for row in found.rows if not row.excluded]
+    for row in rows:
+        group = [r for r in rows if r.anchor and r.key(found.group_by) == row.key(found.group_by)]
+        if not found.fit:
+            group = []
+        others = tuple(
+            r for r in group if r.key(found.configuration) != row.key(found.configuration)
+        )
+        if row.anchor and found.fit and not others:
+            continue
+        yield Asked(set=found, row=row, anchors=others if row.anchor else tuple(group))
+
+
+def _task(one: Asked) -> Fitting:
+    key = (one.set.name, tuple(anchor.id for anchor in one.anchors))
+    return Fitting(key=key, anchors=one.anchors, fit=one.set.fit, metrics=one.set.metrics)
+
+
+def _of_row(one: Asked, fitted: Sequence[str]) -> Iterator[Sample]:
+    row = one.row
+    anchors = [placed(load_scenario(a.base, overrides=a.overrides)) for a in one.anchors]
+    scenario = load_scenario(row.base, overrides=(*row.overrides, *fitted))
+    keys = [override.partition("=")[0] for override in fitted]
+    if keys:
+        scenario = calibrated(scenario, keys, anchors)
+    try:
+        effects, at, chance = _effects(scenario)
+    except NotModelled:
+        return
+    grades = _grades(scenario)
+    rates = dict.fromkeys(rate_of(key) for key in keys)
+    place = placed(scenario)
+    distances = {(rate, axis): _distance(axis, place, anchors) for rate in rates for axis in place}
+    for metric in one.set.metrics:
+        measured = row.measured.get(metric, 0.0)
+        if metric not in at or measured <= 0.0 or at[metric] <= 0.0:
+            continue
+        own = effects[metric]
+        extra = [d.log_sd * own.get(d.rate, 0.0) for d in scenario.doubts if d.warning]
+        yield Sample(
+            set=one.set.name,
+            id=row.id,
+            family=row.family,
+            split=row.split,
+            metric=metric,
+            error=math.log(measured / at[metric]),
+            effects={term: own.get(term[0], 0.0) for term in grades},
+            distances={k: v * own.get(k[0], 0.0) for k, v in distances.items() if v > 0.0},
+            chance=chance,
+            given=math.hypot(*extra),
+        )
+
+
+def _grades(scenario: Scenario) -> list[Term]:
+    """Rate and grade of each doubt inside of the evidence, read from its name."""
+    names = [doubt.name.partition(", ") for doubt in scenario.doubts if not doubt.warning]
+    return [(Rate(rate), Grade(grade)) for rate, _, grade in names]
+
+
+def _distance(axis: Axis, place: Place, anchors: Sequence[Place]) -> float:
+    seen = [anchor.get(axis, 1.0) for anchor in anchors]
+    if not seen:
+        return 0.0
+    return float(doublings_outside(place[axis], min(seen), max(seen)))
+
+
+def _effects(scenario: Scenario) -> tuple[dict[str, dict[Rate, float]], dict[str, float], float]:
+    """Change of each log figure per log rate, the figures, and their chance."""
+    plant = build(scenario)
+    demands = {phase: demand_table(scenario, phase) for phase in Phase}
+    question = Question(
+        scenario=scenario,
+        plant=plant,
+        demands=demands,
+        lengths=lengths(scenario),
+        extras=extras(scenario, plant, demands[Phase.WARM]),
+    )
+    timing = solve(question, Options())
+    cost = bill(scenario, timing)
+    figured = figures(question, timing, cost, {}).items()
+    at = {name: float(np.squeeze(value)) for name, value in figured}
+    effects: dict[str, dict[Rate, float]] = {name: {} for name in at}
+    for rate in Rate:
+        ends = np.exp(np.array([-STEP, STEP]))
+        there = figures(question, timing, cost, {rate: ends})
+        for name, value in there.items():
+            low, high = np.broadcast_to(np.asarray(value), 2)
+            if low > 0.0 and high > 0.0:
+                effects[name][rate] = abs(math.log(high / low)) / (2.0 * STEP)
+    mean = timing.step_time.mean
+    return effects, at, timing.half_width / HALF_WIDTH / mean if mean else 0.0
+
+
+@cache
+def roofline_errors() -> dict[str, list[float]]:
+    """log(measured / computed) of every step time of the model library, by model."""
+    catalogue, base = Catalogue.default(), load_scenario("resnet50-imagenet-p4d")
+    group = base.cluster.groups[0]
+    found: dict[str, list[float]] = {}
+    for name in model_names():
+        model = load_model(name)
+        for times in model.step_times:
+            if times.gpu is None or times.precision is None:
+                continue
+            gpu = catalogue.gpu(times.gpu)
+            shares = efficiency(gpu, times.framework, times.precision)
+            host = replace(group.host, gpu=gpu)
+            for batch, seconds in zip(times.batch_sizes, times.seconds, strict=True):
+                job = replace(
+                    base.job,
+                    model=replace(model, step_times=()),
+                    step_times=None,
+                    train=replace(base.job.train, batch_size=batch, precision=times.precision),
+                    software=Software(framework=times.framework, efficiency=shares),
+                )
+                cluster = Cluster(groups=(replace(group, host=host),))
+                time = device_time(replace(base, jobs=(job,), cluster=cluster))
+                if time is not None:
+                    found.setdefault(name, []).append(math.log(seconds / float(time.total)))
+    return found
+
+
+def achieved_over_stated() -> dict[str, list[float]]:
+    """log(achieved / data sheet) of every profile that has both rates, by kind."""
+    catalogue = Catalogue.default()
+    found: dict[str, list[float]] = {}
+    for name in catalogue.names("gpu"):
+        gpu = catalogue.gpu(name)
+        ratios = [rate / gpu.peak[precision] for precision, rate in gpu.achievable.items()]
+        found.setdefault("gpu", []).extend(math.log(ratio) for ratio in ratios)
+    for name in catalogue.names("link"):
+        link = catalogue.link(name)
+        if link.achievable is not None:
+            found.setdefault(link.kind, []).append(math.log(link.achievable / link.peak))
+    for name in catalogue.names("storage"):
+        store = catalogue.storage(name)
+        achieved = store.achievable_read_bandwidth
+        if achieved is not None and "read_bandwidth" in store.sources:
+            found.setdefault("storage", []).append(math.log(achieved / store.read_bandwidth))
+    return found
