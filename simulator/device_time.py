@@ -6,7 +6,9 @@ device and precision, and a roofline over the model's operators at the device's 
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -61,6 +63,21 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     DeviceTime or None
         Times in seconds for the job's batch size.
     """
+    known = next((found for asked, found in tuple(_RECENT) if asked is scenario), None)
+    if known is not None:
+        return known
+    found = _computed(scenario)
+    if found is not None:
+        _RECENT.append((scenario, found))
+    return found
+
+
+_RECENT: Final[deque[tuple[Scenario, DeviceTime]]] = deque(maxlen=8)
+"""The last scenarios asked for: many stages ask for the same one, and counting a model's operators
+takes a while. Scenarios never change, so the same object has the same time."""
+
+
+def _computed(scenario: Scenario) -> DeviceTime | None:
     job = scenario.job
     gpu = scenario.cluster.trainers.host.gpu
     measured = job.step_times or _library_times(job, gpu)

@@ -6,9 +6,11 @@ reports every mistake in one `InputError`.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args, get_origin
@@ -104,7 +106,28 @@ def read_document(path: Path) -> Document:
         If it is missing, a folder, empty, binary, too big, in another encoding than UTF-8, or
         not valid TOML.
     """
+    stamp = _stamp(path)
+    if stamp is None:
+        return parse_document(read_bytes(path), str(path))
+    return _kept(path, stamp)
+
+
+@lru_cache(maxsize=512)
+def _kept(path: Path, stamp: tuple[int, ...]) -> Document:
+    """The document of a file, parsed once as long as the file stays as it is."""
+    del stamp
     return parse_document(read_bytes(path), str(path))
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written; None for what is no regular file."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def parse_document(text: bytes, origin: str) -> Document:

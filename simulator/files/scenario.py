@@ -61,13 +61,14 @@ class ModelLibrary:
         return build_model(document, ("model",))
 
 
-def load_scenario(
+def load_scenario(  # noqa: PLR0913 - where each part may come from
     name_or_path: str,
     *,
     overrides: Sequence[str] = (),
     stdin: TextIO | BinaryIO | None = None,
     profiles: Sequence[Path] = (),
     calibration: Path | None = None,
+    catalogue: Catalogue | None = None,
 ) -> Scenario:
     """Read a scenario with everything it builds on.
 
@@ -84,6 +85,8 @@ def load_scenario(
     calibration : pathlib.Path, optional
         An overlay of fitted parameters, in place of the one the scenario names; `overrides` win
         over it.
+    catalogue : Catalogue, optional
+        Hardware profiles read before, for those who load many scenarios; in place of `profiles`.
 
     Returns
     -------
@@ -101,7 +104,7 @@ def load_scenario(
         name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile, overlay=calibration
     )
     draft, within = read_sections(document)
-    draft, looking = look_up(draft, Catalogue.default(profiles), ModelLibrary())
+    draft, looking = look_up(draft, catalogue or Catalogue.default(profiles), ModelLibrary())
     problems = (*gathering, *within, *looking, *find_problems(draft))
     if problems:
         ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))

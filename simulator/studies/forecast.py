@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from simulator.envelope import placed
 from simulator.errors import InputError, NotModelled, PlanError, Problem
+from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.files.uncertainty import calibrated
 from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
@@ -111,7 +112,9 @@ def forecast_all(
     InputError
         With all mistakes in the scenarios of rows at once.
     """
-    forecast.cache_clear()  # files may have changed since
+    # Files may have changed since.
+    forecast.cache_clear()
+    known_profiles.cache_clear()
     fittings = [f for found in sets for f in _fittings(found, profiles)]
     weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
     wanted = sum(len(found.rows) for found in sets)
@@ -225,7 +228,8 @@ def _refusal(row: Row, task: Fitting) -> str:
 def forecast(case: Case) -> Forecast:
     """Predict one case; what it lacks or asks too much is said in the forecast."""
     try:
-        scenario = load_scenario(case.base, overrides=case.overrides, profiles=case.profiles)
+        catalogue = known_profiles(case.profiles)
+        scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
         if case.fitted:
             scenario = calibrated(scenario, case.fitted, [dict(place) for place in case.anchors])
         prediction = predict(scenario)
@@ -245,6 +249,12 @@ def forecast(case: Case) -> Forecast:
         },
         facts=facts_of(scenario, prediction if case.slowest else None),
     )
+
+
+@cache
+def known_profiles(profiles: tuple[Path, ...]) -> Catalogue:
+    """The catalogue of this process: each profile is read once for all rows."""
+    return Catalogue.default(profiles)
 
 
 def _raise_problems(rows: Mapping[tuple[str, str], Forecast]) -> None:

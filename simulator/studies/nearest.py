@@ -18,6 +18,7 @@ from simulator.files.scenario import load_scenario
 from simulator.measurement import MeasurementSet, Row
 from simulator.scenario import Scenario
 from simulator.studies.facts import Facts, facts_of
+from simulator.studies.forecast import known_profiles
 from simulator.studies.pool import Pool, Progress, cores, pool
 from simulator.studies.scores import Score, score
 from simulator.studies.validate import Judged, validate
@@ -130,7 +131,8 @@ def _all_facts(
 
 def _facts(ask: _Ask) -> Facts | None:
     try:
-        return facts_of(load_scenario(ask.base, overrides=ask.overrides, profiles=ask.profiles))
+        catalogue = known_profiles(ask.profiles)
+        return facts_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
     except PlanError:
         return None
 
@@ -176,7 +178,8 @@ def distance(one: Facts, other: Facts) -> float:
 
     Examples
     --------
-    >>> from simulator.studies.facts import Facts
+    >>> from simulator.studies.forecast import known_profiles
+    from simulator.studies.facts import Facts
     >>> rest = {"devices": 1, "samples": 1.0, "operations": None, "peak": None, "words": {}}
     >>> distance(*(Facts(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
     2.0

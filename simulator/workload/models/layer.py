@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from simulator.precision import Precision
@@ -93,6 +94,11 @@ def merge(layers: Iterable[Layer]) -> tuple[Layer, ...]:
     The layers of one name must have one shape (or move memory only), so that the larger of compute
     and memory time of the sum is the sum of the larger ones.
     """
+    return _merged(tuple(layers))
+
+
+@lru_cache(maxsize=64)
+def _merged(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     groups: dict[str, list[Layer]] = {}
     for layer in layers:
         groups.setdefault(layer.name, []).append(layer)
