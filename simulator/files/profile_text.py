@@ -43,7 +43,9 @@ def quantity(value: float, unit: Unit) -> str:
     >>> quantity(5e10, units.BYTE_PER_SECOND)
     '"50 GB/s"'
     """
-    return quote(units.show(value, unit, _DIGITS))
+    shown = units.show(value, unit, _DIGITS)
+    # Beyond all prefixes people get digits in groups, which do not read back.
+    return quote(f"{value:.{_DIGITS}g} {unit.symbol}" if "," in shown else shown)
 
 
 def quote(text: str) -> str:

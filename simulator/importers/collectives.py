@@ -47,6 +47,8 @@ _FEWEST: Final = 3
 _MOST_REGIMES: Final = 3
 _MOST_BREAKS: Final = 40
 """Sizes between which regimes may change, of those measured."""
+_GOOD: Final = 0.01
+"""Mean relative error that needs no further regime: measured times vary by more."""
 _BETTER: Final = 0.67
 """What a further regime has to leave of the error to be worth it."""
 
@@ -113,6 +115,8 @@ def regimes(found: MeasuredCollective) -> tuple[Regime, ...]:
     best: tuple[Regime, ...] = (_fitted(moved, times),)
     least = np.inf
     for count in range(_MOST_REGIMES):
+        if least <= _GOOD:
+            break
         for inner in combinations(breaks, count):
             edges = (0, *inner, len(times))
             spans = list(pairwise(edges))

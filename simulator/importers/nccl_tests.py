@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -35,6 +35,8 @@ _VERSION: Final = re.compile(r"nccl-tests version (\S+)")
 _LIBRARY: Final = re.compile(r"NCCL version (\S+)|nccl-library=(\d+)")
 _ITERATIONS: Final = re.compile(r"agg iters:\s*(\d+)")
 _NAMED: Final = re.compile(r"\b([a-z_]+?)_perf\b")
+_FIGURES: Final = ("time", "algbw", "busbw")
+_UNITS: Final = frozenset({"(B)", "(elements)", "(us)", "(GB/s)"})
 _END: Final = "# Avg bus bandwidth"
 _CLOSE: Final = 0.02
 """How far a printed ratio may be off the exact one."""
@@ -156,7 +158,7 @@ def _take_comment(log: _Log, number: int, line: str) -> None:
         if log.header:
             log.fault(number, "begins a second run; give each run a file of its own")
         log.header = words
-    elif "(B)" in words and ("(us)" not in words or "(GB/s)" not in words):
+    elif "(B)" in words and not {"(us)", "(GB/s)"} <= set(words) <= _UNITS:
         log.fault(number, "has units that are not us and GB/s", found=" ".join(words))
     elif line.startswith(_END):
         log.ended = True
@@ -175,24 +177,29 @@ def _take_row(log: _Log, number: int, words: Sequence[str]) -> None:
     size = float(words[log.header.index("size")])
     if not halves or size == 0.0:
         return
-    # Gradients are reduced in place, which is the second half; some collectives have none.
-    half = halves[-1]
     wrong = [each["#wrong"] for each in halves if each.get("#wrong", "0") not in ("0", "N/A")]
     if wrong:
         log.fault(number, "has wrong results", found=wrong[0])
-    figures = [_number(log, number, name, half[name]) for name in ("time", "algbw", "busbw")]
-    time, rate, bus = figures
+    found = [_half(log, number, size, half) for half in halves]
+    # Gradients are reduced in place, which is the second half; some collectives have none.
+    if found[-1] is not None:
+        log.points.append(found[-1])
+
+
+def _half(log: _Log, number: int, size: float, half: Mapping[str, str]) -> Point | None:
+    """One half of a row; None, with a problem, if it cannot be."""
+    time, rate, bus = (_number(log, number, name, half[name]) for name in _FIGURES)
     if time is None or rate is None or bus is None:
-        return
+        return None
     if time == 0.0:
         log.fault(number, "has a time of zero")
-        return
+        return None
     time *= _MICROSECOND
     moved = size / time / _GIGABYTE
     if rate > 1.0 and abs(rate / moved - 1.0) > _AGREE:
         message = f"has algbw = {rate:g} GB/s, but size over time is {moved:.4g} GB/s"
         log.fault(number, message)
-    log.points.append(Point(size=size, time=time, bus=bus * _GIGABYTE, ratio=_ratio(rate, bus)))
+    return Point(size=size, time=time, bus=bus * _GIGABYTE, ratio=_ratio(rate, bus))
 
 
 def _ratio(rate: float, bus: float) -> float | None:

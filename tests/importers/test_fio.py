@@ -218,7 +218,9 @@ def test_other_files(tmp_path: Path, problems: Refused, content: str, message: s
     assert message in problems(read, [path])[0]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(share=st.floats(0.0, 0.999))
 def test_cut_off_anywhere(tmp_path: Path, share: float) -> None:
     """A file cut at any byte is refused with one message, never half read."""
@@ -247,7 +249,9 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(job=TREES)
 def test_any_job_is_read_or_refused(tmp_path: Path, job: object) -> None:
     """Whatever stands where a job should, there is a profile or there are messages."""

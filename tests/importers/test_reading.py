@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.refusals import refusal
 
@@ -110,6 +110,7 @@ def test_broken_json(problems: Refused, text: str, message: str) -> None:
     assert message in problems(parse_json, text, "f.json")[0]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
@@ -120,6 +121,7 @@ def test_any_bytes_are_read_or_refused(
     assert len(refusal(read_json, path, "JSON")) <= 1
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_gzip_with_a_wrong_byte(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, data: st.DataObject
