@@ -15,9 +15,10 @@ from typing import Final, get_args
 from pydantic_core import PydanticCustomError
 
 from simulator import units
+from simulator.calibration import FACTORS
 from simulator.errors import InputError, Problem
 from simulator.files.document import field_at, model_at
-from simulator.files.quantity import Number, Quantity, nearest_hint
+from simulator.files.quantity import Number, Quantity, nearest
 from simulator.files.sections import ScenarioFile
 
 DIGITS: Final = 6
@@ -88,15 +89,26 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
     path = tuple(name.split("."))
     info = field_at(ScenarioFile, path)
     if info is None:
-        close = nearest_hint(name, tuple(numeric_keys()))
-        message = "is no key of a scenario"
-        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=close),))
+        message, hint = "is no key of a scenario", _meant(name)
+        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
     kind = _kind((*info.metadata, *get_args(info.annotation)))
     if kind is None or (isinstance(kind, Number) and kind.whole):
         message = "is no key with a continuous value"
         hint = "quantities and plain numbers can be fitted, counts, names and switches cannot"
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
     return Key(name, kind)
+
+
+def _meant(name: str) -> str:
+    """Advice on a key that does not exist: one like it as a whole, or like it in its last part."""
+    keys = tuple(numeric_keys())
+    lasts = {key.rpartition(".")[2]: key for key in keys}
+    own = name.rpartition(".")[2]
+    close = lasts.get(own) or nearest(name, keys) or lasts.get(nearest(own, tuple(lasts)) or "")
+    if close:
+        return f"did you mean '{close}'?"
+    factors = ", ".join(f"calibration.{kind.name}" for kind in FACTORS)
+    return f"keys are those of plan schema, and factors: {factors}"
 
 
 def numeric_keys() -> Iterator[str]:

@@ -71,7 +71,10 @@ def test_a_value_for_people() -> None:
         ("input.pin_memory", "counts, names and switches cannot"),
         ("model.name", "counts, names and switches cannot"),
         ("hardware", "counts, names and switches cannot"),
+        ("decoding", "did you mean 'input.decode'"),
+        ("hardware.decode", "did you mean 'input.decode'"),
         ("", "is no key"),
+        ("qqqqqqqq", "keys are those of plan schema, and factors: calibration.compute"),
         ("nothing.at.all", "is no key"),
     ],
 )

@@ -60,6 +60,29 @@ def test_two_parameters_to_two_observations() -> None:
     assert errors.calls <= 5
 
 
+def test_parameters_that_only_count_together_stay_near_their_start() -> None:
+    """Of all points on the ridge the one that deviates least is taken."""
+    found = solve(
+        Counted([[1.0, 1.0], [0.9, 0.9], [0.2, 0.2]], [1.0, 1.0], floor=-9.0),
+        np.zeros(2),
+        np.full(2, -5.0),
+        np.full(2, 5.0),
+    )
+    assert found.x == pytest.approx([1.0, 1.0], abs=0.02)
+
+
+def test_slopes_are_taken_anew_where_kinks_mislead() -> None:
+    """Twelve rows, two resources: from far away both are found, though each hides the other."""
+    sizes = np.linspace(-2.0, 2.0, 12)
+
+    def times(x: Vector) -> Vector:
+        return np.asarray(np.maximum(sizes - x[0], -sizes - x[1]))
+
+    truth = np.array([1.0, -1.5])
+    found = solve(lambda x: times(x) - times(truth), np.zeros(2), np.full(2, -5.0), np.full(2, 5.0))
+    assert found.x == pytest.approx(truth, abs=0.01)
+
+
 def test_the_solution_stays_between_the_bounds() -> None:
     """What would need more than the bound allows stops there."""
     errors = Counted([[-1.0]], [9.0], floor=-19.0)
