@@ -120,11 +120,22 @@ def _level_row(family: Family, tolerance: Tolerance, level: str) -> Iterator[tup
         name,
         family.metric,
         level.replace("largest", "max"),
-        "no rows" if reached is None else f"{reached:.2%}",
-        "" if allowed is None else f"{allowed:.2%}",
-        "" if target is None else f"{target:.2%}",
+        "no rows" if reached is None else exact(reached),
+        "" if allowed is None else exact(allowed),
+        "" if target is None else exact(target),
         "over" if over else "",
     )
+
+
+def exact(value: float) -> str:
+    """A tolerance as per cent, to three digits.
+
+    Examples
+    --------
+    >>> exact(0.05), exact(0.000374), exact(0.0)
+    ('5%', '0.0374%', '0%')
+    """
+    return f"{100.0 * value:.3g}%"
 
 
 TOLERANCE_HEAD: Final = ("family", "metric", "error", "reached", "allowed", "target", "")

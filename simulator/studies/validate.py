@@ -224,11 +224,11 @@ def _families(
         for split in (Split.TEST, Split.FIT):
             out = [one for one in left if (one.family, one.split) == (name, split)]
             own = [one for one in judged if (one.family, one.split) == (name, split)]
-            for metric in found.metrics if own or out else ():
+            metrics = [m for m in found.metrics if any(one.metric == m for one in own)]
+            for metric in metrics or (found.metrics[:1] if out else ()):
                 rows = [one for one in own if one.metric == metric]
-                if rows or metric == found.metrics[0]:
-                    family = _family(found, name, split, metric, rows)
-                    yield _finished(family, rows, len(out), widths[metric])
+                family = _family(found, name, split, metric, rows)
+                yield _finished(family, rows, len(out), widths[metric])
 
 
 def _totals(
@@ -291,7 +291,7 @@ def _over(family: Family) -> Iterator[str]:
         for level in LEVELS:
             allowed, reached = getattr(tolerance, level), getattr(family.score, level)
             if allowed is not None and reached > allowed:
-                yield f"{level} error {reached:.2%}, tolerance {allowed:.2%}"
+                yield f"{level} error {100.0 * reached:.3g}%, tolerance {100.0 * allowed:.3g}%"
 
 
 def _doubts(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
