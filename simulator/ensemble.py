@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.bill import prepared_storage
 from simulator.engine.run import Question
 from simulator.loads import TINY, actor_times, limiting_time, longest, maker_count, unit_loads
+from simulator.metrics import METRICS
 from simulator.plant import Plant
 from simulator.provenance import Source
 from simulator.quasi_random import normal_points
-from simulator.results import Cost, StepSplit, Timing
+from simulator.results import Cost, Prediction, StepSplit, Timing
 from simulator.run_length import worker_start
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.uncertainty import Doubt, Rate, covariance
@@ -44,6 +46,7 @@ BESIDE: Final = 0.005
 SUPPLY: Final = MAKERS | {Actor.RECEIVER}
 """Who makes batches and hands them over."""
 
+Vector: TypeAlias = NDArray[np.float64]
 Speeds: TypeAlias = Mapping[Rate, Real]
 """How much faster each rate is than figured, at each point; above 1: faster."""
 
@@ -71,64 +74,97 @@ _STATED: Final = frozenset({"start-up", "shut-down"})
 class Stretch:
     """How many times as long as figured, at each point: a warm step, a cold one, the first one."""
 
-    step: Real
-    cold: Real
-    first: Real
+    step: Vector
+    cold: Vector
+    first: Vector
 
 
-def intervals(
-    question: Question, timing: Timing, cost: Cost, *, seed: int
-) -> dict[str, dict[str, float]]:
+def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str, float]]:
     """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
 
     Parameters
     ----------
     question : Question
         What was simulated; its scenario holds the doubts.
-    timing, cost : Timing, Cost
-        The prediction at the rates as figured.
-    seed : int
-        Of the points; the same seed gives the same quantiles.
+    prediction : Prediction
+        What came out at the rates as figured; its seed is that of the points.
 
     Returns
     -------
     dict
         Nothing where nothing is in doubt: no doubts, and a simulation without chance.
     """
-    doubts = (*question.scenario.doubts, *_of_chance(timing))
+    doubts = (*question.scenario.doubts, *_of_chance(prediction.timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
-    drawn = figures(question, timing, cost, draw(doubts, seed))
+    drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
     return {
         name: {key: float(np.quantile(at, q, method="hazen")) for key, q in QUANTILES.items()}
         for name, at in drawn.items()
     }
 
 
-def figures(question: Question, timing: Timing, cost: Cost, speeds: Speeds) -> dict[str, Real]:
-    """What metrics come to at other speeds, by name; those that don't apply are left out.
+def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[str, Vector]:
+    """What metrics come to at other speeds, point by point; only those that change.
 
     Parameters
     ----------
-    question, timing, cost : Question, Timing, Cost
+    question, prediction : Question, Prediction
         What was simulated, and what came out at the rates as figured.
-    speeds : mapping of Rate to float or array
+    speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
     """
-    found = stretch(question, timing, speeds)
-    total = _total(question, timing, found, speeds)
-    busy = _utilization(timing, found.step, speeds)
-    at: dict[str, Real | None] = {
-        "step_time_s.mean": timing.step_time.mean * found.step,
-        "first_step_s": timing.first_step * found.first,
-        "epoch_time_s": timing.epoch_time * found.step,
-        "total_time_s": total,
-        "throughput_samples_per_s": timing.throughput / found.step,
-        "accelerator_utilization": busy,
-        "cost.energy_j_per_step": _energy(timing, cost, busy, found.step),
-        **_costs(question, timing, cost, total, found.step),
-    }
-    return {name: value for name, value in at.items() if value is not None}
+    longer = stretch(question, prediction.timing, speeds)
+    timing = _drawn_timing(question, prediction.timing, longer, speeds)
+    cost = _drawn_cost(prediction, timing, longer.step)
+    # Arrays in place of numbers: every metric is computed as always, for all points at once.
+    drawn = replace(prediction, timing=timing, cost=cost)
+    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
+    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:
+    """The timing with an array, one number a point, for every time that changes."""
+    busy = timing.accelerator_utilization
+    if busy is not None:
+        busy = _number(np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer.step))
+    first, later = (_number(time * longer.first) for time in timing.first_steps)
+    return replace(
+        timing,
+        step_time=replace(timing.step_time, mean=_number(timing.step_time.mean * longer.step)),
+        first_step=_number(timing.first_step * longer.first),
+        first_steps=(first, later),
+        epoch_time=_number(timing.epoch_time * longer.step),
+        first_epoch_time=_number(timing.first_epoch_time * longer.cold),
+        total_time=_number(_total(question, timing, longer, speeds)),
+        throughput=_number(timing.throughput / longer.step),
+        accelerator_utilization=busy,
+    )
+
+
+def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
+    """The bill at each point; prices are certain, times are not."""
+    cost, figured = prediction.cost, prediction.timing
+    busy, was = timing.accelerator_utilization, figured.accelerator_utilization
+    to_train, energy = cost.to_train, cost.energy_per_step
+    if to_train is not None and cost.per_second is not None:
+        kept = prepared_storage(prediction.scenario, figured) / figured.total_time
+        to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
+    if energy is not None and busy is not None and was:
+        energy = _number(energy * busy / was * longer)
+    return replace(
+        cost,
+        per_step=None if cost.per_step is None else _number(cost.per_step * longer),
+        samples_per_usd=_number(cost.samples_per_usd / longer) if cost.samples_per_usd else None,
+        to_train=to_train,
+        time_to_train=timing.total_time,
+        energy_per_step=energy,
+    )
+
+
+def _number(points: Real) -> float:
+    """Numbers of all points, where a result has room for one."""
+    return cast("float", points)
 
 
 def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
@@ -165,16 +201,23 @@ def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
     again = lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
     mean = timing.step_time.mean
     at_first = timing.first_epoch_time / lengths.steps if again else mean
-    known = {rate: np.concatenate(([1.0], np.atleast_1d(speed))) for rate, speed in speeds.items()}
+    points = max((np.size(speed) for speed in speeds.values()), default=1)
+    known = {
+        rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
+        for rate, speed in speeds.items()
+    }
     begun = _Times(question, timing.split, Phase.COLD, known)
-    cold = _longer(begun, at_first)
-    warm = _longer(_Times(question, timing.split, Phase.WARM, known), mean) if again else cold
+    cold = _ratio(_step(begun, at_first), points)
+    warm = cold
+    if again:
+        later = _Times(question, timing.split, Phase.WARM, known)
+        warm = _ratio(_step(later, mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
-    return Stretch(step=warm / whole, cold=cold / whole, first=_ratio(begun.first) / whole)
+    return Stretch(step=warm / whole, cold=cold / whole, first=_ratio(begun.first, points) / whole)
 
 
-def _longer(times: _Times, mean: Seconds) -> Real:
-    """How many times as long a step takes at each point; `mean` is the simulated one [s]."""
+def _step(times: _Times, mean: Seconds) -> Real:
+    """A step in closed form at each point, up to a factor; `mean` is the simulated one [s]."""
     longest = np.maximum(TINY, times.slowest)
     if _figured(times.working) > _figured(longest) * (1.0 + BESIDE):
         # What is exposed beside the slowest resource counts only if that does not explain it.
@@ -183,7 +226,7 @@ def _longer(times: _Times, mean: Seconds) -> Real:
     if beside > BESIDE * mean:
         # Part of what the slowest hides in theory comes on top of it: one waits for the other.
         longest = longest + min(1.0, beside / _figured(times.shorter)) * times.shorter
-    return _ratio(longest)
+    return longest
 
 
 def _figured(times: Real) -> Seconds:
@@ -191,10 +234,10 @@ def _figured(times: Real) -> Seconds:
     return float(np.atleast_1d(times)[0])
 
 
-def _ratio(times: Real) -> Real:
-    """Times as drawn over the time as figured; 1 where no rate matters."""
-    every = np.atleast_1d(times)
-    longer: Real = every[1:] / every[0] if len(every) > 1 else 1.0
+def _ratio(times: Real, points: int) -> Vector:
+    """Times as drawn over the time as figured, point by point."""
+    every = np.broadcast_to(times, points + 1)
+    longer: Vector = every[1:] / every[0]
     return longer
 
 
@@ -306,36 +349,3 @@ def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) 
         pace = longer.step if name not in _ONE_OFF else 1.0 / speeds.get(_ONE_OFF[name], 1.0)
         total = total + time * (1.0 if name in _STATED else pace)
     return total
-
-
-def _utilization(timing: Timing, longer: Real, speeds: Speeds) -> Real | None:
-    busy = timing.accelerator_utilization
-    if busy is None:
-        return None
-    return np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer)
-
-
-def _energy(timing: Timing, cost: Cost, busy: Real | None, longer: Real) -> Real | None:
-    """Energy of a step goes with how long the devices are busy [J]."""
-    was = timing.accelerator_utilization
-    if cost.energy_per_step is None or busy is None or not was:
-        return None
-    return cost.energy_per_step * busy / was * longer
-
-
-def _costs(
-    question: Question, timing: Timing, cost: Cost, total: Real, longer: Real
-) -> dict[str, Real | None]:
-    """The bill at each point; prices are certain, times are not."""
-    to_train = None
-    if cost.to_train is not None and cost.per_second is not None:
-        kept = prepared_storage(question.scenario, timing) / timing.total_time
-        to_train = cost.to_train + (total - timing.total_time) * (cost.per_second + kept)
-    return {
-        "cost.usd_per_step": None if cost.per_step is None else cost.per_step * longer,
-        "cost.samples_per_usd": None
-        if cost.samples_per_usd is None
-        else cost.samples_per_usd / longer,
-        "cost.usd_to_train": to_train,
-        "cost.time_to_train_s": total,
-    }

@@ -70,11 +70,10 @@ def predict(
         scenario=scenario, plant=plant, demands=demands, lengths=length, extras=beside
     )
     timing = solve(question, options)
-    cost = bill(scenario, timing)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = _worst(host_ram(scenario), scenario), memory_fit(scenario)
     rests_on = assumptions(scenario)
-    return Prediction(
+    prediction = Prediction(
         scenario=scenario,
         seed=seed,
         timing=timing,
@@ -83,17 +82,17 @@ def predict(
         memory=memory,
         host_ram=ram,
         cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
-        cost=cost,
+        cost=bill(scenario, timing),
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
         one_off=beside.parts,
         break_even_epochs=_break_even(question, options),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
-        interval=intervals(question, timing, cost, seed=seed),
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
+    return replace(prediction, interval=intervals(question, prediction))
 
 
 def _worst(ram: HostRam, scenario: Scenario) -> HostRam:

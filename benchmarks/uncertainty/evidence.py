@@ -9,9 +9,8 @@ from functools import cache
 
 import numpy as np
 
-from simulator.bill import bill
 from simulator.device_time import device_time
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Question
 from simulator.ensemble import HALF_WIDTH, figures
 from simulator.envelope import placed
 from simulator.equations.uncertainty import doublings_outside
@@ -25,6 +24,7 @@ from simulator.files.uncertainty import calibrated, rate_of
 from simulator.hardware.cluster import Cluster
 from simulator.measurement import MeasurementSet, Row, Split
 from simulator.plant import build
+from simulator.predict import predict
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
@@ -166,16 +166,15 @@ def _effects(scenario: Scenario) -> tuple[dict[str, dict[Rate, float]], dict[str
         lengths=lengths(scenario),
         extras=extras(scenario, plant, demands[Phase.WARM]),
     )
-    timing = solve(question, Options())
-    cost = bill(scenario, timing)
-    figured = figures(question, timing, cost, {}).items()
-    at = {name: float(np.squeeze(value)) for name, value in figured}
+    prediction = predict(scenario)
+    timing = prediction.timing
+    at = {name: float(value[0]) for name, value in figures(question, prediction, {}).items()}
     effects: dict[str, dict[Rate, float]] = {name: {} for name in at}
     for rate in Rate:
         ends = np.exp(np.array([-STEP, STEP]))
-        there = figures(question, timing, cost, {rate: ends})
+        there = figures(question, prediction, {rate: ends})
         for name, value in there.items():
-            low, high = np.broadcast_to(np.asarray(value), 2)
+            low, high = value
             if low > 0.0 and high > 0.0:
                 effects[name][rate] = abs(math.log(high / low)) / (2.0 * STEP)
     mean = timing.step_time.mean

@@ -172,7 +172,9 @@ def _given(draft: Draft, *keys: str) -> bool:
 
 def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
     time = device_time(scenario)
-    if time is None:
+    gpu = scenario.cluster.trainers.host.gpu
+    if time is None or (gpu is not None and gpu.emulated):
+        # A program that waits does so for as long as it is told.
         return None
     if _given(draft, "model.step_times"):
         return Grade.STATED
@@ -208,8 +210,9 @@ _STORAGE_KEYS: Final = (
 
 
 def _of_network(scenario: Scenario, draft: Draft) -> Grade | None:
-    del draft
-    return None if scenario.cluster.trainers.host.network is None else Grade.DATASHEET
+    if scenario.cluster.trainers.host.network is None:
+        return None
+    return Grade.STATED if _given(draft, "hardware.network_bandwidth") else Grade.DATASHEET
 
 
 def _of_pcie(scenario: Scenario, draft: Draft) -> Grade | None:
@@ -259,6 +262,7 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.network", Rate.NETWORK),
     ("calibration.collective", Rate.COLLECTIVES),
     ("hardware.storage", Rate.STORAGE),
+    ("hardware.network", Rate.NETWORK),
     ("hardware.pcie", Rate.PCIE),
     ("hardware.memory_bandwidth", Rate.HOST_MEMORY),
     ("hardware.", Rate.WORKERS),

@@ -26,6 +26,7 @@ USED = (
     *((Rate.HOST_MEMORY, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.DATASHEET)),
     *((rate, Grade.CALIBRATED) for rate in (Rate.NETWORK, Rate.COLLECTIVES, Rate.STEP)),
     (Rate.STORAGE, Grade.DATASHEET),
+    (Rate.NETWORK, Grade.STATED),
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
@@ -61,6 +62,8 @@ def test_better_evidence_is_narrower(better: tuple[Rate, Grade], worse: tuple[Ra
     ("rate", "override"),
     [
         (Rate.STORAGE, "hardware.storage_bandwidth=2 GB/s"),
+        (Rate.STORAGE, "data.read_time=1 ms"),
+        (Rate.NETWORK, "hardware.network_bandwidth=10 GB/s"),
         (Rate.PCIE, "hardware.pcie_bandwidth=20 GB/s"),
         (Rate.HOST_MEMORY, "hardware.memory_bandwidth=100 GB/s"),
         (Rate.HANDOVER, "input.receive_per_batch=1 ms"),
@@ -82,6 +85,13 @@ def test_step_times_of_ones_own_are_stated() -> None:
     stated = about(load_scenario("gpt2-tokens-h100", overrides=[own]), Rate.DEVICE)
     assert computed.name == "device, computed"
     assert [doubt.name for doubt in stated] == ["device, stated"]
+
+
+def test_an_emulated_accelerator_is_not_in_doubt() -> None:
+    """What only waits for a stated time waits that long."""
+    own = ["input.pin_memory=false", 'model.step_times=[{batch_size = 256, time = "100 ms"}]']
+    assert about(load_scenario(BASE, overrides=own), Rate.DEVICE) != []
+    assert about(load_scenario(BASE, overrides=[*own, "hardware.emulated=8"]), Rate.DEVICE) == []
 
 
 def test_carried_over_cpu_times_are_computed() -> None:
