@@ -79,6 +79,14 @@ FACTORS: Final = (
         high=4.0,
         why="a twentieth for a badly placed ring; above 1 for reduction in the switches",
     ),
+    FactorKind(
+        name="straggling",
+        meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
+        home="stages.slowest: the delay that train.straggling states",
+        low=0.3,
+        high=3.0,
+        why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
+    ),
 )
 """Every factor of the section [calibration]."""
 

@@ -28,3 +28,5 @@ class CalibrationSection(FileModel):
     """Network cards."""
     collective: SpeedField = 1.0
     """Exchange between the devices of a job."""
+    straggling: SpeedField = 1.0
+    """Ranks that are late by chance; above 1: less late."""

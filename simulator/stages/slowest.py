@@ -31,7 +31,8 @@ class Slowest:
         train, time = scenario.job.train, device_time(scenario)
         if train.straggling == 0.0 or time is None or scenario.job.mode is not Mode.TRAIN:
             return ()
-        delay = train.straggling * time.total * train.accumulation
+        share = train.straggling / scenario.calibration.value("straggling")
+        delay = share * time.total * train.accumulation
         return (
             Demand(
                 resource=Resource.NETWORK,
@@ -40,7 +41,7 @@ class Slowest:
                 latency=wait_for_slowest(delay, scenario.ranks),
                 equation="stragglers.wait_for_slowest",
                 inputs={
-                    "straggling": train.straggling,
+                    "straggling": share,
                     "compute of a step [s]": time.total * train.accumulation,
                     "ranks": scenario.ranks,
                 },

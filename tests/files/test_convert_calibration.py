@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from simulator.files.scenario import load_scenario
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Path, Phase
+from simulator.stages.slowest import Slowest
 
 BASE = "resnet50-imagenet-p4d"
 TWO_MACHINES = ("hardware.count=2",)
@@ -54,6 +56,15 @@ def card(scenario: Scenario) -> float:
     return 1.0 / network.bandwidth
 
 
+def lateness(scenario: Scenario) -> float:
+    """Time at the barrier of ranks that are late by chance, over that of their compute."""
+    train = replace(scenario.job.train, straggling=0.05)
+    late = replace(scenario, jobs=(replace(scenario.job, train=train),))
+    (wait,), time = Slowest().demands(late, Phase.COLD), device_time(late)
+    assert time is not None
+    return float(wait.latency / time.total)
+
+
 EFFECTS = {
     "compute": compute_only,
     "device_memory": memory_only,
@@ -61,6 +72,7 @@ EFFECTS = {
     "storage": store,
     "network": card,
     "collective": amounts(Path.DEVICE_TO_DEVICE, Path.MACHINE_TO_MACHINE),
+    "straggling": lateness,
 }
 
 
