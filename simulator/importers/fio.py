@@ -33,7 +33,7 @@ _KIB: Final = units.parse("1 KiB", units.BYTE)
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _MICROSECOND: Final = units.parse("1 us", units.SECOND)
 _NANOSECOND: Final = units.parse("1 ns", units.SECOND)
-_VERSION: Final = re.compile(r"fio-(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
 _BYTES_SINCE: Final = (2, 21)
 _ONE_AT_A_TIME: Final = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 """I/O engines that keep one request open whatever `iodepth` says; fio's default is one of them."""

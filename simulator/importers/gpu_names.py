@@ -10,6 +10,7 @@ from simulator.hardware.gpu import Gpu
 from simulator.units import Bytes
 
 _MEMORY: Final = re.compile(r"\d+(gb|g)")
+_DIGITS: Final = "0123456789"
 _FORM: Final = re.compile(r"sxm\d*|pcie|nvl")
 _WORDS: Final = ("nvidia", "tesla", "geforce", "quadro", "gpu", "graphics", "blackwell")
 _SAY_NOTHING: Final = frozenset(
@@ -51,20 +52,25 @@ def matching(product: str, memory: Bytes | None, known: Sequence[Gpu]) -> list[G
 
 def _is_named(words: set[str], gpu: Gpu) -> bool:
     parts = set(gpu.name.rpartition("/")[2].split("-"))
-    forms = {_form(word) for word in parts if _FORM.fullmatch(word)}
-    family = {word for word in parts if not _FORM.fullmatch(word) and not _MEMORY.fullmatch(word)}
-    said = {_form(word) for word in words if _FORM.fullmatch(word)}
-    rest = {
-        word
-        for word in words - family - _SAY_NOTHING
-        if not _FORM.fullmatch(word) and not _MEMORY.fullmatch(word)
-    }
-    right_form = forms == said if said and forms else not forms & {"pcie", "nvl"}
-    return family <= words and not rest and right_form
+    forms, said = _forms(parts), _forms(words)
+    family = {word for word in parts - forms if not _MEMORY.fullmatch(word)}
+    rest = words - family - _SAY_NOTHING - said
+    if not family <= words or any(not _MEMORY.fullmatch(word) for word in rest):
+        return False
+    if not said or not forms:
+        return not forms & {"pcie", "nvl"}
+    return all(any(_is_form(word, form) for form in forms) for word in said)
 
 
-def _form(word: str) -> str:
-    return word.rstrip("0123456789")
+def _forms(words: set[str]) -> set[str]:
+    """Words that say how a device is plugged in."""
+    return {word for word in words if _FORM.fullmatch(word)}
+
+
+def _is_form(word: str, form: str) -> bool:
+    """Whether two forms are one; without a generation it is any."""
+    kinds = {word.rstrip(_DIGITS), form.rstrip(_DIGITS)}
+    return word == form or (len(kinds) == 1 and bool(kinds & {word, form}))
 
 
 def _fits(memory: Bytes | None, gpu: Gpu) -> bool:

@@ -33,7 +33,7 @@ _RANK: Final = re.compile(
 _STARTING: Final = re.compile(r"#\s*Collective test starting:\s*(\w+)")
 _VERSION: Final = re.compile(r"nccl-tests version (\S+)")
 _LIBRARY: Final = re.compile(r"NCCL version (\S+)|nccl-library=(\d+)")
-_ITERATIONS: Final = re.compile(r"agg iters:\s*(\d+)")
+_ITERATIONS: Final = re.compile(r"agg iters:\s*(\d{1,9})")
 _NAMED: Final = re.compile(r"\b([a-z_]+?)_perf\b")
 _FIGURES: Final = ("time", "algbw", "busbw")
 _UNITS: Final = frozenset({"(B)", "(elements)", "(us)", "(GB/s)"})
@@ -127,7 +127,7 @@ def _take(log: _Log, number: int, line: str) -> None:
     """Take one line of the text, whatever it is."""
     if line.startswith("#"):
         _take_comment(log, number, line)
-    elif log.header and re.match(r"\d+\s+\d+\s+[a-z]\w*\s", line):
+    elif log.header and re.match(r"\d{1,18}\s+\d+\s+[a-z]\w*\s", line):
         _take_row(log, number, line.split())
     elif log.header and not log.ended and re.match(r"\d+(\s+\d+)*$", line):
         log.fault(number, "is cut off within a row", found=repr(line))

@@ -18,9 +18,9 @@ from simulator.importers.reading import refuse
 
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _HEADER: Final = re.compile(r"^\s*GPU0\b")
-_CELL: Final = re.compile(r"X|NV\d+|PIX|PXB|PHB|NODE|SYS|SOC")
+_CELL: Final = re.compile(r"X|NV\d{1,4}|PIX|PXB|PHB|NODE|SYS|SOC")
 _GPU: Final = re.compile(r"GPU\d+")
-_BONDED: Final = re.compile(r"NV(\d+)")
+_BONDED: Final = re.compile(r"NV(\d{1,4})")
 _CPUS: Final = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _MOST_CPUS: Final = 65536
 
