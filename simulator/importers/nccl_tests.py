@@ -116,9 +116,12 @@ def _measured(path: Path, operation: str) -> MeasuredCollective:
     if not log.header:
         fail(log.origin, "has no table of sizes and times", hint=f"it should be {WANTED}")
     if not log.ended:
+        # What is wrong with the last line is that it is cut off.
+        last = text.rstrip().count("\n") + 1
+        log.problems = [problem for problem in log.problems if problem.line != last]
         hint = "the last line of a whole run is '# Avg bus bandwidth'"
         message = "is cut off: it ends before the summary"
-        log.problems.append(Problem(origin=log.origin, message=message, hint=hint))
+        log.problems.append(Problem(origin=log.origin, line=last, message=message, hint=hint))
     refuse(log.problems)
     return _collective(log, operation, changed(path), path.name)
 
@@ -129,8 +132,6 @@ def _take(log: _Log, number: int, line: str) -> None:
         _take_comment(log, number, line)
     elif log.header and re.match(r"\d{1,18}\s+\d+\s+[a-z]\w*\s", line):
         _take_row(log, number, line.split())
-    elif log.header and not log.ended and re.match(r"\d+(\s+\d+)*$", line):
-        log.fault(number, "is cut off within a row", found=repr(line))
     else:
         _take_names(log, line)
 

@@ -69,7 +69,8 @@ def parse(text: str, origin: str) -> Utilization:
     names = tuple(match[1] if match else "" for match in header)
     columns = _Columns(names, _known(names))
     if not columns.known:
-        hint = _HINT if any(names) else f"record without noheader; {_HINT}"
+        named = any(name[:1].isalpha() for name in names)
+        hint = _HINT if named else f"record without noheader; {_HINT}"
         samples.fault("has no column that says how busy a GPU is", line=1, hint=hint)
     for i, quantity in columns.known.items():
         match, wanted = header[i], _UNIT_OF.get(quantity, "%")

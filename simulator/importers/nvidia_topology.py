@@ -93,6 +93,9 @@ def parse(text: str, origin: str) -> Topology:
             numa[name] = int(node[0])
     missing = [name for name in names if (name, names[0]) not in between]
     if missing:
+        # What is wrong with the last line is that it is cut off.
+        last = _ESCAPE.sub("", text).rstrip().count("\n") + 1
+        problems = [problem for problem in problems if problem.line != last]
         message = f"is cut off: the matrix has no row for {', '.join(missing)}"
         problems.append(Problem(origin=origin, message=message))
     refuse(problems)

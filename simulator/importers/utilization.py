@@ -47,9 +47,12 @@ def read(
     found = [_of_file(path, gpus, vcpus) for path in paths]
     if not whole:
         found = [_trimmed(each) for each in found]
+    series = tuple(s for each in found for s in each.series if np.isfinite(s.values).any())
+    if not series:
+        fail(", ".join(map(str, paths)), "holds missing samples only")
     steps = [each.interval for each in found if each.interval is not None]
     return Utilization(
-        series=tuple(series for each in found for series in each.series),
+        series=series,
         interval=steps[0] if steps else None,
         warnings=tuple(dict.fromkeys(warning for each in found for warning in each.warnings)),
     )
