@@ -41,12 +41,17 @@ OUTSIDE = 0.2
 PRIOR = 0.003
 """What a deviation that is e times as far as before costs beside the mean score."""
 MATTERS = 0.05
-"""Mean share of a row's variance from which on the rows say something about a deviation."""
+"""Change of a figure over that of the rate from which on the figure says something about it."""
+ENOUGH = 20
+"""Figures below which a deviation stays as it is."""
 LEAST, MOST = 0.001, 1.5
 
 
 class Model:
-    """Log deviations of all samples as a function of the fitted deviations."""
+    """Log deviations of all samples as a function of the fitted deviations.
+
+    Those that fewer than `ENOUGH` samples depend on are held where they are.
+    """
 
     def __init__(self, found: Sequence[Sample]) -> None:
         terms = dict.fromkeys((rate, grade) for s in found for rate, grade in s.effects)
@@ -57,6 +62,12 @@ class Model:
         )
         self.fixed = np.array([math.hypot(s.chance, s.given) for s in found])
         self.errors = np.array([s.error for s in found])
+        self.rows = np.sum(self.slopes > MATTERS, axis=0)
+
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Which deviations the samples can say something about."""
+        return self.rows >= ENOUGH
 
     def deviations(self, fitted: Vector) -> Vector:
         """Log deviation of every sample."""
@@ -90,16 +101,22 @@ def before(name: Name) -> float:
 def fit(model: Model, weight: Vector) -> tuple[Vector, Vector]:
     """Deviations with the best score, and how much of the samples' variance each explains."""
     start = np.log(np.clip([before(n) for n in model.names], LEAST, MOST))
+    free = model.free
+
+    def whole(x: Vector) -> Vector:
+        every = start.copy()
+        every[free] = x
+        return np.exp(every)
 
     def cost(x: Vector) -> float:
-        prior = PRIOR * float(np.mean((x - start) ** 2))
-        return float(weight @ model.scores(np.exp(x))) + prior
+        prior = PRIOR * float(np.mean((x - start[free]) ** 2))
+        return float(weight @ model.scores(whole(x))) + prior
 
-    best = start
+    best = start[free]
+    bounds = [(math.log(LEAST), math.log(MOST))] * len(best)
     for method in ("Powell", "Nelder-Mead", "Powell"):
-        bounds = [(math.log(LEAST), math.log(MOST))] * len(start)
         best = minimize(cost, best, method=method, bounds=bounds, options={"maxiter": 4000}).x
-    fitted = np.exp(best)
+    fitted = whole(best)
     parts = (model.slopes * fitted) ** 2
     share = parts / np.maximum(1e-12, model.deviations(fitted)[:, None] ** 2)
     return fitted, weight @ share
@@ -188,16 +205,14 @@ def main() -> None:
     fitted, shares = fit(model, weight)
     stated = spreads()
     values: dict[Name, float] = {name: sd for name, (sd, _) in stated.items()}
-    for name, value, share in zip(model.names, fitted, shares, strict=True):
-        rows = int(np.sum(model.slopes[:, model.names.index(name)] > MATTERS))
-        known = share > MATTERS / len(model.names) and rows > 0
-        note = "" if known else "  (says nothing)"
+    for i, name in enumerate(model.names):
+        note = "" if model.free[i] else "  (held)"
         sys.stdout.write(
-            f"{name[0]:12} {name[1]:28} {before(name):.3f} -> {value:.3f}  "
-            f"{share:5.1%} of the variance, {rows} rows{note}\n"
+            f"{name[0]:12} {name[1]:28} {before(name):.3f} -> {fitted[i]:.3f}  "
+            f"{shares[i]:5.1%} of the variance, {model.rows[i]} figures{note}\n"
         )
-        if known:
-            values[name] = float(value)
+        if model.free[i]:
+            values[name] = float(fitted[i])
     for split in Split:
         sys.stdout.write(
             "\n".join(coverage(found, dict(zip(model.names, fitted, strict=True)), split)) + "\n"
