@@ -132,10 +132,10 @@ def exact(value: float) -> str:
 
     Examples
     --------
-    >>> exact(0.05), exact(0.000374), exact(0.0)
+    >>> exact(0.05), exact(0.000374), exact(1e-15)
     ('5%', '0.0374%', '0%')
     """
-    return f"{100.0 * value:.3g}%"
+    return f"{100.0 * round(value, 9):.3g}%"
 
 
 TOLERANCE_HEAD: Final = ("family", "metric", "error", "reached", "allowed", "target", "")
