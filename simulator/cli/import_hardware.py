@@ -84,7 +84,9 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
 @click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Physical cores.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Hardware threads.")
 @click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
-@click.option("--gpu", metavar="NAME", default="", help="Profile of the GPUs, such as gpu/l4.")
+@click.option(
+    "--gpu", metavar="NAME", default="", help="Profile of the GPUs, by its name in the catalogue."
+)
 def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     *,
     files: tuple[Path, ...],

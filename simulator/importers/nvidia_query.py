@@ -24,7 +24,7 @@ _MISSING: Final = ("", "N/A", "[N/A]", "Requested functionality has been depreca
 _REFUSALS: Final = ("[Not Supported]", "Not Supported", "Unknown Error", "[Unknown Error]")
 _WIDEST: Final = 32
 _NEWEST: Final = 8
-_MOST_GPUS: Final = 1024
+_MOST_GPUS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ MOST_PROBLEMS: Final = 20
 """How many problems of one file are told."""
 
 _GZIP: Final = b"\x1f\x8b"
-_CHUNK: Final = int(units.parse("1 MiB", units.BYTE))
 _WIDE: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _PART_OF_A_WORD: Final = re.compile(r"[\w.+-]*")
 
@@ -68,20 +67,18 @@ def read_bytes(path: Path, most: int = LARGEST) -> bytes:
 
 
 def _unpacked(content: bytes, origin: str, most: int) -> bytes:
-    """The content of a gzip file, all its members; no more than `most` bytes and a chunk."""
-    found = bytearray()
-    try:
-        while content.startswith(_GZIP):
-            unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-            while not unpack.eof and len(found) <= most:
-                found += unpack.decompress(content, _CHUNK)
-                content = unpack.unconsumed_tail
-                if not content and not unpack.eof:
-                    fail(origin, "is cut off: the gzip stream has no end")
-            content = unpack.unused_data
-    except zlib.error as error:
-        fail(origin, f"is damaged: not a gzip stream ({error})")
-    return bytes(found)
+    """The content of a gzip file, all its members; little more than `most` bytes."""
+    found = b""
+    while content.startswith(_GZIP) and len(found) <= most:
+        unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        try:
+            found += unpack.decompress(content, most + 1)
+        except zlib.error as error:
+            fail(origin, f"is damaged: not a gzip stream ({error})")
+        if not unpack.eof and len(found) <= most:
+            fail(origin, "is cut off: the gzip stream has no end")
+        content = unpack.unused_data
+    return found
 
 
 def _fail_size(origin: str, most: int, size: str | None = None) -> None:
