@@ -80,12 +80,18 @@ takes a while. Scenarios never change, so the same object has the same time."""
 def _computed(scenario: Scenario) -> DeviceTime | None:
     job = scenario.job
     gpu = scenario.cluster.trainers.host.gpu
-    measured = job.step_times or _library_times(job, gpu)
+    measured = measured_times(scenario)
     if measured is not None:
         return _from_measurement(job, measured)
     if gpu is None or job.model is None:
         return None
     return _from_roofline(scenario, job, job.model, gpu)
+
+
+def measured_times(scenario: Scenario) -> StepTimes | None:
+    """Step times measured on the scenario's device: the user's own, else the library's."""
+    job = scenario.job
+    return job.step_times or _library_times(job, scenario.cluster.trainers.host.gpu)
 
 
 def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:

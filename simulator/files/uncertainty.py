@@ -5,6 +5,7 @@ Deviations lie in ``data/uncertainty.toml``, what measured runs cover in ``data/
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,7 +15,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import Field
 
 from simulator.calibration import Overlay
-from simulator.device_time import device_time
+from simulator.device_time import device_time, measured_times
 from simulator.envelope import Envelope, Listed, Span, outside, placed
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.draft import Draft
@@ -146,7 +147,7 @@ def graded(rate: Rate, grade: Grade) -> DoubtTable:
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
-    doubts = [_doubt(rate, grade) for rate, grade in _grades(scenario, draft)]
+    doubts = [_doubt(rate, grade, scenario) for rate, grade in _grades(scenario, draft)]
     doubts += outside(scenario, shipped_envelope())
     overlay = scenario.calibration.overlay
     if overlay is not None:
@@ -154,9 +155,23 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     return replace(scenario, doubts=tuple(doubts))
 
 
-def _doubt(rate: Rate, grade: Grade) -> Doubt:
-    table = graded(rate, grade)
-    return Doubt(name=f"{rate}, {grade}", rate=rate, log_sd=table.log_sd, source=table.origin)
+def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
+    table, wide = graded(rate, grade), 0.0
+    if rate is Rate.DEVICE:
+        slope = table.per_doubling.get(Axis.BATCH, 0.0)
+        wide = _beyond_measured_batches(scenario, slope)
+    deviation = math.hypot(table.log_sd, wide)
+    return Doubt(name=f"{rate}, {grade}", rate=rate, log_sd=deviation, source=table.origin)
+
+
+def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
+    """What a batch size outside of the measured step times adds."""
+    times = measured_times(scenario)
+    if times is None:
+        return 0.0
+    sizes = times.batch_sizes
+    reach = Reach(axis=Axis.BATCH, low=min(sizes), high=max(sizes), per_doubling=slope)
+    return stretched(0.0, (reach,), {Axis.BATCH: float(scenario.job.train.batch_size)})
 
 
 def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:

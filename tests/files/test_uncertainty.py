@@ -87,6 +87,20 @@ def test_step_times_of_ones_own_are_stated() -> None:
     assert [doubt.name for doubt in stated] == ["device, stated"]
 
 
+def test_a_batch_far_from_the_measured_ones_widens() -> None:
+    """A step time scaled to four times the batch is known less well than the measured one."""
+    own = 'model.step_times=[{batch_size = 64, time = "100 ms"}]'
+    widths = [
+        about(load_scenario(BASE, overrides=[own, f"train.batch_size={size}"]), Rate.DEVICE)[0]
+        for size in (64, 128, 256)
+    ]
+    slope = graded(Rate.DEVICE, Grade.STATED).per_doubling[Axis.BATCH]
+    at, near, far = (doubt.log_sd for doubt in widths)
+    assert at == graded(Rate.DEVICE, Grade.STATED).log_sd
+    assert at < near < far
+    assert far**2 - at**2 == pytest.approx((2 * slope) ** 2)
+
+
 def test_an_emulated_accelerator_is_not_in_doubt() -> None:
     """What only waits for a stated time waits that long."""
     own = ["input.pin_memory=false", 'model.step_times=[{batch_size = 256, time = "100 ms"}]']
