@@ -30,6 +30,8 @@ _UNITS: Final = {"%": PERCENT, "MiB": MEBIBYTE, "W": 1.0}
 _UNIT_OF: Final = {Quantity.DEVICE_MEMORY: "MiB", Quantity.POWER: "W"}
 _HEADING: Final = re.compile(r"\s*([a-z_.0-9]+)\s*(?:\[(.+)\])?\s*")
 _VALUE: Final = re.compile(r"(-?[\d.]+(?:[eE][+-]?\d+)?)\s*(\S*)")
+_ENOUGH: Final = 100
+"""Samples of a device that tell the time between them."""
 _HINT: Final = "record with nvidia-smi --query-gpu=timestamp,index,utilization.gpu --format=csv"
 
 
@@ -127,10 +129,10 @@ def _take(
             factor = _UNITS[unit]
             row[quantity] = samples.checked(quantity, match[1], factor, line=number, name=name)
     samples.add(device, row)
-    stamp = columns.place("timestamp")
-    seconds = None if stamp is None else _seconds(cells[stamp])
+    stamp, seen = columns.place("timestamp"), times.setdefault(device, [])
+    seconds = None if stamp is None or len(seen) >= _ENOUGH else _seconds(cells[stamp])
     if seconds is not None:
-        times.setdefault(device, []).append(seconds)
+        seen.append(seconds)
 
 
 def _seconds(stamp: str) -> float | None:
