@@ -9,7 +9,7 @@ from typing import Any, Final
 from simulator.files.keys import numeric_key
 from simulator.metrics import measurable
 from simulator.report.figures import figure
-from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.layout import INDENT, WIDTH, columns, percent, printable, section, wrapped
 from simulator.studies.calibrate import Calibrated, Estimate, Residual
 from simulator.studies.fitted_overlay import errors_of
 from simulator.version import __version__
@@ -148,7 +148,13 @@ def _range(calibrated: Calibrated) -> list[str]:
         ("batch size of a device", _span(reach.batch_size)),
         ("predictions made", f"{calibrated.predictions:,}"),
     ]
-    return columns(rows, "<<")
+    names = columns([(name,) for name, _ in rows], "<")
+    wide = max(map(len, names)) + len(INDENT)
+    return [
+        line
+        for name, (_, text) in zip(names, rows, strict=True)
+        for line in wrapped(f"{name:{wide}}{text}", hang=" " * wide)
+    ]
 
 
 def _span(ends: tuple[int, int]) -> str:

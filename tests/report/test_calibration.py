@@ -98,6 +98,15 @@ def test_everything_doubtful_is_said(calibrated: Calibrated) -> None:
     assert "nothing is left to test on" in text
 
 
+def test_long_lists_are_wrapped(calibrated: Calibrated) -> None:
+    """Many machines take several lines, none of them too long."""
+    machines = tuple(f"instance/somewhere/number-{i}.24xlarge" for i in range(9))
+    reach = replace(calibrated.samples.envelope, machines=machines)
+    text = as_text(replace(calibrated, samples=replace(calibrated.samples, envelope=reach)))
+    assert all(machine in text for machine in machines)
+    assert max(map(len, text.splitlines())) <= 100
+
+
 def test_only_the_rows_asked_for_are_listed(calibrated: Calibrated) -> None:
     """None at all, or the worst one."""
     assert "Farthest off" not in as_text(calibrated, worst=0)

@@ -243,5 +243,7 @@ def test_a_metric_that_does_not_apply_is_refused() -> None:
         del row, overrides
         return dict.fromkeys(metrics, None)
 
-    with pytest.raises(InputError, match=r"row w1-b32: measured\.step_time_s\.mean: does not apply"):
+    with pytest.raises(
+        InputError, match=r"row w1-b32: measured\.step_time_s\.mean: does not apply"
+    ):
         anchored([row], [CPU], [STEP], predictor=without)
