@@ -12,6 +12,7 @@ FORMATS: Final[Table] = {
     "measurements": ("simulator.cli.import_measurements", "Known tables: a measurement set."),
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
     "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
+    "dlio": ("simulator.cli.import_workload", "DLIO, MLPerf Storage workload: a scenario."),
     "hf-config": ("simulator.cli.import_workload", "Hugging Face config.json: a model section."),
     "mlperf-training": ("simulator.cli.import_runs", "Training logs: a measurement set."),
     "utilization": ("simulator.cli.import_runs", "Logs of utilization, beside a prediction."),

@@ -42,3 +42,36 @@ def hf_config(
         return Exit.DOES_NOT_FIT
     deliver(found.fragment, output)
     return Exit.FINE
+
+
+@click.command()
+@file_argument
+@output_option
+@click.option("--machine", default="", metavar="NAME", help="Profile of the machine it runs on.")
+@click.option("--storage", default="", metavar="NAME", help="Profile of the store it reads from.")
+@click.option(
+    "--accelerators", type=click.IntRange(min=1), metavar="N", help="Emulated on each machine."
+)
+@click.option("--hosts", type=click.IntRange(min=1), default=1, metavar="N", help="Equal machines.")
+def dlio(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: Path,
+    output: Path | None,
+    machine: str,
+    storage: str,
+    accelerators: int | None,
+    hosts: int,
+) -> None:
+    """Read a workload of DLIO or MLPerf Storage into a scenario.
+
+    FILE is a workload in YAML, or the config.yaml that a run leaves behind. Which machine runs
+    it is not in there: --machine makes the scenario whole.
+    """
+    if not machine and (storage or accelerators or hosts > 1):
+        msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
+        raise click.UsageError(msg)
+    check_output(output)
+    from simulator.importers import dlio as importer
+
+    place = importer.Place(machine=machine, storage=storage, accelerators=accelerators, hosts=hosts)
+    deliver(importer.read(file, place), output)

@@ -24,7 +24,8 @@ from simulator.importers.hf_count import (
     parameters,
     parts,
 )
-from simulator.importers.hf_shape import KNOWN, Config, Shape, shape_of
+from simulator.importers.hf_defaults import KNOWN
+from simulator.importers.hf_shape import Config, Shape, shape_of
 from simulator.importers.reading import changed, read_json, refuse
 from simulator.importers.result import Fragment, Kind
 

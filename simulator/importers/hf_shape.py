@@ -1,7 +1,6 @@
 """What a Hugging Face ``config.json`` says of a transformer's shape, defaults filled in.
 
-A configuration file leaves out what is the default of its ``model_type``. Names and defaults are
-those of transformers 4.57.6 (2026-01), ``models/*/configuration_*.py``.
+A configuration file leaves out what is the default of its ``model_type``: `hf_defaults`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.importers.entries import Entry
+from simulator.importers.hf_defaults import DEFAULTS, OTHER_NAMES, TIED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,116 +76,6 @@ class Shape:
     latent: Latent | None = None
 
 
-_LLAMA: Final = {
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "intermediate_size": 11008,
-    "vocab_size": 32000,
-    "max_position_embeddings": 2048,
-}
-_MISTRAL: Final = {
-    **_LLAMA,
-    "num_key_value_heads": 8,
-    "intermediate_size": 14336,
-    "max_position_embeddings": 131072,
-}
-_QWEN: Final = {
-    **_LLAMA,
-    "num_key_value_heads": 32,
-    "intermediate_size": 22016,
-    "vocab_size": 151936,
-    "max_position_embeddings": 32768,
-}
-_QWEN_MOE: Final = {
-    **_QWEN,
-    "num_hidden_layers": 24,
-    "hidden_size": 2048,
-    "num_attention_heads": 16,
-    "num_key_value_heads": 16,
-    "intermediate_size": 5632,
-    "decoder_sparse_step": 1,
-    "num_experts": 60,
-    "num_experts_per_tok": 4,
-    "moe_intermediate_size": 1408,
-    "shared_expert_intermediate_size": 5632,
-}
-_DEFAULTS: Final[Mapping[str, Mapping[str, int]]] = {
-    "llama": _LLAMA,
-    "mistral": _MISTRAL,
-    "mixtral": {**_MISTRAL, "num_local_experts": 8, "num_experts_per_tok": 2},
-    "qwen2": _QWEN,
-    "qwen2_moe": _QWEN_MOE,
-    "qwen3": {**_QWEN, "head_dim": 128},
-    "qwen3_moe": {
-        **_QWEN_MOE,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 4,
-        "intermediate_size": 6144,
-        "num_experts": 128,
-        "num_experts_per_tok": 8,
-        "moe_intermediate_size": 768,
-        "shared_expert_intermediate_size": 0,
-    },
-    "deepseek_v3": {
-        "num_hidden_layers": 61,
-        "hidden_size": 7168,
-        "num_attention_heads": 128,
-        "num_key_value_heads": 128,
-        "intermediate_size": 18432,
-        "vocab_size": 129280,
-        "max_position_embeddings": 4096,
-        "q_lora_rank": 1536,
-        "kv_lora_rank": 512,
-        "qk_nope_head_dim": 128,
-        "qk_rope_head_dim": 64,
-        "v_head_dim": 128,
-        "first_k_dense_replace": 3,
-        "n_routed_experts": 256,
-        "n_shared_experts": 1,
-        "num_experts_per_tok": 8,
-        "moe_intermediate_size": 2048,
-    },
-    "gpt2": {
-        "n_layer": 12,
-        "n_embd": 768,
-        "n_head": 12,
-        "vocab_size": 50257,
-        "n_positions": 1024,
-    },
-    "gpt_neox": {
-        "num_hidden_layers": 44,
-        "hidden_size": 6144,
-        "num_attention_heads": 64,
-        "intermediate_size": 24576,
-        "vocab_size": 50432,
-        "max_position_embeddings": 2048,
-    },
-    "bert": {
-        "num_hidden_layers": 12,
-        "hidden_size": 768,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-        "vocab_size": 30522,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-    },
-    "t5": {
-        "num_layers": 6,
-        "d_model": 512,
-        "num_heads": 8,
-        "d_kv": 64,
-        "d_ff": 2048,
-        "vocab_size": 32128,
-        "relative_attention_num_buckets": 32,
-        "n_positions": 512,
-    },
-}
-_TIED: Final = frozenset({"gpt2", "bert", "t5"})
-_OTHER_NAMES: Final = {"num_experts": ("num_local_experts",), "n_positions": ("n_ctx",)}
-"""Keys that later or earlier versions write under another name."""
-KNOWN: Final = tuple(_DEFAULTS)
-"""The ``model_type`` values that are read."""
 _LARGEST: Final = 1e9
 _MOST_LAYERS: Final = 10_000.0
 
@@ -209,10 +99,10 @@ class Config:
 
         A problem is noted, and 1 returned, for what is no such number or has no default.
         """
-        names = (key, *_OTHER_NAMES.get(key, ()))
+        names = (key, *OTHER_NAMES.get(key, ()))
         found = next((e for e in map(self.entry.get, names) if e is not None), None)
         if found is None:
-            default = _DEFAULTS[self.kind].get(key, other)
+            default = DEFAULTS[self.kind].get(key, other)
             if default is None:
                 self.entry.fault(f"has no '{key}'")
             return 1 if default is None else default
@@ -252,7 +142,7 @@ def shape_of(config: Config) -> Shape:
 
 def ties(config: Config) -> bool:
     """Whether input and output share one table of tokens."""
-    return config.flag("tie_word_embeddings", default=config.kind in _TIED)
+    return config.flag("tie_word_embeddings", default=config.kind in TIED)
 
 
 def _decoder(config: Config) -> Shape:
@@ -284,7 +174,7 @@ def _decoder(config: Config) -> Shape:
 
 
 def _head_width(config: Config, hidden: int, heads: int) -> int:
-    fixed = config.given("head_dim") or "head_dim" in _DEFAULTS[config.kind]
+    fixed = config.given("head_dim") or "head_dim" in DEFAULTS[config.kind]
     return config.count("head_dim") if fixed else config.split(hidden, heads)
 
 
