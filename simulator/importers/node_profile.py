@@ -94,7 +94,7 @@ def node_profile(seen: Seen, catalogue: Catalogue, given: Given) -> Fragment:
         "",
         table("cpu", _cpu(writer, given, threads)),
         "",
-        table("gpu", _gpu(writer, catalogue)),
+        table("gpu", _gpu(writer, catalogue, given)),
     ]
     if given.network is not None:
         parts += ["", table("network", _network(writer, given.network))]
@@ -167,10 +167,13 @@ def _sockets(topology: Topology | None) -> list[int]:
     return []
 
 
-def _gpu(writer: _Writer, catalogue: Catalogue) -> list[Line]:
+def _gpu(writer: _Writer, catalogue: Catalogue, given: Given) -> list[Line]:
     seen = writer.seen
     name = seen.gpu.name.partition("/")[2]
-    lines = [writer.saw("model", quote(name), seen.product), writer.saw("count", seen.count)]
+    model = writer.told("model", quote(name))
+    if not given.gpu:
+        model = writer.saw("model", quote(name), seen.product)
+    lines = [model, writer.saw("count", seen.count)]
     link = _host_link(seen, catalogue)
     if link:
         lines.append(writer.saw("host_link", quote(link), "max_link_gen x link width"))
