@@ -86,7 +86,7 @@ def validated(
 ) -> Validated:
     """A validation of the set with what is predicted given."""
     found = one or steps()
-    known = forecasts or {row: forecast(row) for row in PREDICTED}
+    known = {row: forecast(row) for row in PREDICTED} if forecasts is None else forecasts
     answer = Forecasts(
         rows={(found.name, row): value for row, value in known.items()},
         groups=(

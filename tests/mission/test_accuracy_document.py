@@ -1,0 +1,43 @@
+"""docs/accuracy.md has a table for every set that ships, as ``plan validate --markdown`` writes it.
+
+Its figures are those of the last run; whether they still hold is what the tolerances are for.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from simulator.files.measured import load_set
+from simulator.files.shipped_sets import set_names
+from simulator.report.evidence import HEAD
+
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+@pytest.fixture
+def sections(root: Path) -> dict[str, str]:
+    """The text of the document by set."""
+    text = (root / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    parts = SECTION.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_shipped_set_has_its_section(sections: dict[str, str]) -> None:
+    """No set is missing and none is left over."""
+    assert tuple(sections) == set_names()
+
+
+@pytest.mark.parametrize("name", set_names())
+def test_a_section_has_every_metric_and_family(sections: dict[str, str], name: str) -> None:
+    """A table a metric with the agreed columns, a line for each family, and tolerances."""
+    found, text = load_set(name), sections[name].replace("\\", "")
+    assert text.count(f"| {' | '.join(HEAD)} |") == len(found.metrics)
+    for metric in found.metrics:
+        assert f"`{metric}`" in text
+    for family in {row.family for row in found.rows}:
+        assert re.search(rf"^\| {re.escape(family[:20])}", text, re.MULTILINE), family
+    assert ("| family | metric | error |" in text) == bool(found.tolerances)
+    assert f"{len(found.rows):,} rows" in text
