@@ -1,4 +1,4 @@
-"""One run of one loader in a process of its own; prints one JSON object."""
+"""One run of one loader in a process of its own: a job as JSON in, figures as JSON out."""
 
 from __future__ import annotations
 
@@ -7,170 +7,166 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import images
 import psutil
 import torch
-from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import DataLoader, Sampler
 
-import images
-
+Job = dict[str, float]
 KIB = 1024
-SPARE = 4  # batches past the first round of prefetching that aren't timed
+SPARE = 4
+"""Batches after the first round of prefetched ones that are not timed either."""
 MEMORY_SAMPLES = 3
+FIELDS = ("Pss", "Rss", "Pss_Anon", "Pss_File", "Pss_Shmem")
 
 
 def memory() -> dict[str, float]:
-    """PSS and RSS [B] of this process and all its children, by kind of page."""
+    """Memory of this process and its children together, and the files in /dev/shm [B].
+
+    A batch that no process has mapped (it waits in the queue) is in no PSS, but in /dev/shm.
+    """
     main = psutil.Process()
-    tree = [main, *main.children(recursive=True)]
-    total: dict[str, float] = {}
-    for process in tree:
+    total = dict.fromkeys(FIELDS, 0.0)
+    for process in (main, *main.children(recursive=True)):
         text = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
         for line in text.splitlines()[1:]:
-            name, value = line.split()[0].rstrip(":"), int(line.split()[1]) * KIB
-            total[name] = total.get(name, 0) + value
-            if name == "Pss" and process.pid == main.pid:
-                total["main_Pss"] = value
-    shm = os.statvfs("/dev/shm")
-    total["Shm_Files"] = (shm.f_blocks - shm.f_bfree) * shm.f_frsize
-    keys = ("Pss", "Shm_Files", "Rss", "Pss_Anon", "Pss_File", "Pss_Shmem", "main_Pss")
-    return {key.lower(): total[key] for key in keys}
+            name, value = line.split()[:2]
+            if name.rstrip(":") in total:
+                total[name.rstrip(":")] += int(value) * KIB
+            if name == "Pss:" and process.pid == main.pid:
+                total["main_Pss"] = int(value) * KIB
+    shared = os.statvfs("/dev/shm")  # noqa: S108 - where torch puts batches
+    total["shm_files"] = (shared.f_blocks - shared.f_bfree) * shared.f_frsize
+    return {f"{name.lower()}_bytes": value for name, value in total.items()}
 
 
-def children_cpu_s() -> float:
-    """CPU seconds used so far by the living children."""
+def workers_cpu_s() -> float:
+    """CPU seconds used so far by the living workers."""
     times = [child.cpu_times() for child in psutil.Process().children()]
     return sum(t.user + t.system for t in times)
 
 
-class Rounds(SequentialSampler):
-    """Draws `count` indices in a seeded order that starts over when used up."""
+class Rounds(Sampler[int]):
+    """Draws `count` indices in a seeded order that starts over when it is used up."""
 
     def __init__(self, size: int, count: int, seed: int) -> None:
         self.size, self.count, self.seed = size, count, seed
 
     def __len__(self) -> int:
+        """How many are drawn."""
         return self.count
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
+        """The indices."""
         generator = torch.Generator().manual_seed(self.seed)
         order = torch.randperm(self.size, generator=generator).tolist()
         return (order[i % self.size] for i in range(self.count))
 
 
-def run(job: dict) -> dict:
-    """Run the loader of `job` and time every batch of the steady part."""
+class Consumer:
+    """Takes batches and sleeps; keeps the latest batch as a training loop does."""
+
+    def __init__(self, loader: DataLoader, sleep_s: float) -> None:
+        self.sleep_s = sleep_s
+        self.batches = iter(loader)
+        self.latest: object = None
+
+    def step(self) -> tuple[float, float]:
+        """Waiting time and sleeping time of one step [s]."""
+        start = time.perf_counter()
+        self.latest = next(self.batches)
+        got = time.perf_counter()
+        if self.sleep_s:
+            time.sleep(self.sleep_s)
+        return got - start, time.perf_counter() - got
+
+
+def loader_run(job: Job, folder: Path) -> dict[str, float]:
+    """A whole epoch; the steps between its start and its end are timed."""
     torch.set_num_threads(1)
-    torch.manual_seed(job["seed"])
-    workers, batch, prefetch = job["workers"], job["batch"], job["prefetch"]
-    step_s = job["step_s"]
-    base = memory()
-    warm = workers * prefetch + SPARE
-    timed, tail = job["timed"], workers * prefetch + MEMORY_SAMPLES
-    data = images.JpegFolder(Path(job["folder"]))
+    torch.manual_seed(int(job["seed"]))
+    workers, batch, timed = (int(job[key]) for key in ("workers", "batch", "timed"))
+    base, data = memory(), images.JpegFolder(folder)
+    ahead = workers * int(job["prefetch"])
+    warm, tail = ahead + SPARE, ahead + MEMORY_SAMPLES
+    steps = warm + timed + tail
     loader = DataLoader(
         data,
         batch_size=batch,
-        sampler=Rounds(len(data), (warm + timed + tail) * batch, job["seed"]),
+        sampler=Rounds(len(data), steps * batch, int(job["seed"])),
         num_workers=workers,
-        prefetch_factor=prefetch if workers else None,
+        prefetch_factor=int(job["prefetch"]) if workers else None,
     )
-    waits, naps, memories = [], [], []
-    paused = 0.0
-    clock = time.perf_counter
-    start = clock()
-    iterator = iter(loader)
-    got = next(iterator)
-    first_s = clock() - start
-    if step_s:
-        time.sleep(step_s)
+    start = time.perf_counter()
+    consumer = Consumer(loader, job["step_s"])
+    first_s = consumer.step()[0]
     for _ in range(warm - 1):
-        got = next(iterator)
-        if step_s:
-            time.sleep(step_s)
-    cpu0, workers0 = time.process_time(), children_cpu_s()
-    begin = clock()
-    for _ in range(timed):
-        a = clock()
-        got = next(iterator)
-        b = clock()
-        if step_s:
-            time.sleep(step_s)
-        waits.append(b - a)
-        naps.append(clock() - b)
-    elapsed = clock() - begin
-    cpu1, workers1 = time.process_time(), children_cpu_s()
+        consumer.step()
+    found = {"first_batch_s": first_s} | steady(consumer, timed)
+    samples, paused = [], 0.0
     for index in range(tail):
+        asked = time.perf_counter()
         if index < MEMORY_SAMPLES:
-            a = clock()
-            memories.append(memory())
-            paused += clock() - a
-        got = next(iterator)
-        if step_s:
-            time.sleep(step_s)
-    epoch_s = clock() - start - paused
-    del got
-    result = {
-        "mean_step_s": elapsed / timed,
+            samples.append(memory())
+        paused += time.perf_counter() - asked
+        consumer.step()
+    found["epoch_s"] = time.perf_counter() - start - paused
+    found |= {"epoch_batches": steps, "timed_batches": timed}
+    found |= {key: statistics.median(s[key] for s in samples) for key in samples[0]}
+    found["max_pss_bytes"] = max(s["pss_bytes"] for s in samples)
+    return found | {f"base_{key}": base[key] for key in ("pss_bytes", "rss_bytes")}
+
+
+def steady(consumer: Consumer, count: int) -> dict[str, float]:
+    """Times of `count` steps [s], and CPU time of main process and workers a step [s]."""
+    main, workers, start = time.process_time(), workers_cpu_s(), time.perf_counter()
+    steps = [consumer.step() for _ in range(count)]
+    elapsed = time.perf_counter() - start
+    main, workers = time.process_time() - main, workers_cpu_s() - workers
+    waits, sleeps = zip(*steps, strict=True)
+    return {
+        "mean_step_s": elapsed / count,
         "mean_wait_s": statistics.fmean(waits),
         "median_wait_s": statistics.median(waits),
         "stdev_wait_s": statistics.stdev(waits),
-        "mean_sleep_s": statistics.fmean(naps),
-        "main_cpu_s_per_step": (cpu1 - cpu0) / timed,
-        "workers_cpu_s_per_step": (workers1 - workers0) / timed,
-        "first_batch_s": first_s,
-        "epoch_s": epoch_s,
-        "epoch_batches": warm + timed + tail,
-        "timed_batches": timed,
+        "mean_sleep_s": statistics.fmean(sleeps),
+        "main_cpu_s_per_step": main / count,
+        "workers_cpu_s_per_step": workers / count,
     }
-    for key in memories[0]:
-        values = [sample[key] for sample in memories]
-        result[f"{key}_bytes"] = statistics.median(values)
-    result["max_pss_bytes"] = max(sample["pss"] for sample in memories)
-    result["base_pss_bytes"] = base["pss"]
-    result["base_rss_bytes"] = base["rss"]
-    return result
 
 
-def hot_loop(job: dict) -> dict:
-    """Time reading, decoding and augmenting by themselves, per sample."""
+def hot_loop(job: Job, folder: Path) -> dict[str, float]:
+    """Reading, decoding and augmenting by themselves, a sample [s]."""
     torch.set_num_threads(1)
-    data = images.JpegFolder(Path(job["folder"]))
-    paths = data.paths[: job["samples"]]
-    clock = time.perf_counter
-    a = clock()
+    paths = images.JpegFolder(folder).paths[: int(job["samples"])]
+    start = time.perf_counter()
     contents = [images.read(path) for path in paths]
-    b = clock()
-    decoded_s = augmented_s = 0.0
+    spent = {"read_s": time.perf_counter() - start, "decode_s": 0.0, "augment_s": 0.0}
     for content in contents:
-        c = clock()
+        start = time.perf_counter()
         image = images.decode(content)
-        d = clock()
+        decoded = time.perf_counter()
         images.augment(image)
-        decoded_s += d - c
-        augmented_s += clock() - d
-    n = len(paths)
-    return {
-        "read_s": (b - a) / n,
-        "decode_s": decoded_s / n,
-        "augment_s": augmented_s / n,
-    }
+        spent["decode_s"] += decoded - start
+        spent["augment_s"] += time.perf_counter() - decoded
+    return {key: seconds / len(paths) for key, seconds in spent.items()}
 
 
-def naps(job: dict) -> dict:
-    """Time `time.sleep` over its argument."""
+def naps(job: Job, _folder: Path) -> dict[str, float]:
+    """How much longer `time.sleep` takes than asked [s]."""
     over = []
-    for _ in range(job["count"]):
-        a = time.perf_counter()
+    for _ in range(int(job["count"])):
+        start = time.perf_counter()
         time.sleep(job["step_s"])
-        over.append(time.perf_counter() - a - job["step_s"])
+        over.append(time.perf_counter() - start - job["step_s"])
     return {"mean_s": statistics.fmean(over), "median_s": statistics.median(over)}
 
 
-KINDS = {"loader": run, "hot_loop": hot_loop, "naps": naps}
+KINDS = {"loader": loader_run, "hot_loop": hot_loop, "naps": naps}
 
 if __name__ == "__main__":
-    work = json.loads(sys.argv[1])
-    print(json.dumps(KINDS[work["kind"]](work)), flush=True)
-    os._exit(0) if work.get("hard_exit") else None
+    kind, where, text = sys.argv[1:]
+    print(json.dumps(KINDS[kind](json.loads(text), Path(where))))
