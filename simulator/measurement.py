@@ -130,7 +130,8 @@ class Baseline(StrEnum):
     """The naive predictor a set is compared with."""
 
     CONSTANT = "constant"
-    """The median over the fit rows (all rows if none) of the same `baseline_by` labels."""
+    """The median over the fit rows (all rows if none) of the same `baseline_by` labels; of rates,
+    per device."""
     LINEAR = "linear"
     """The anchor's throughput times the ratio of devices: linear scaling."""
     SLOWEST_PART = "slowest part"

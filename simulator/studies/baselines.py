@@ -18,6 +18,8 @@ from simulator.units import Seconds
 
 STEP = "step_time_s.mean"
 RATE = "throughput_samples_per_s"
+RATE_ENDING = "samples_per_s"
+"""How the names of metrics end that grow with the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,20 @@ Rule = Callable[[MeasurementSet, Sequence[Seen], str], Iterator[tuple[str, float
 def _constant(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """The median of the fit rows with the same labels; of all such rows if none may be fitted."""
+    """The median of the fit rows with the same labels; of all such rows if none may be fitted.
+
+    Rates count per device: no constant predicts samples per second of one and of eight.
+    """
     for alike in _grouped(seen, found.baseline_by).values():
         fitted = _fitted([one.row for one in alike])
-        middle = statistics.median(row.measured[metric] for row in fitted)
-        yield from ((one.row.id, middle) for one in alike)
+        size = {one.row.id: _size(metric, one.facts) for one in alike}
+        middle = statistics.median(row.measured[metric] / size[row.id] for row in fitted)
+        yield from ((one.row.id, middle * size[one.row.id]) for one in alike)
+
+
+def _size(metric: str, facts: Facts) -> float:
+    """What a constant counts per: a device for rates, the whole run for everything else."""
+    return float(facts.devices) if metric.endswith(RATE_ENDING) else 1.0
 
 
 def _grouped(seen: Sequence[Seen], columns: tuple[str, ...]) -> Mapping[object, list[Seen]]:

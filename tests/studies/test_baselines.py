@@ -67,6 +67,12 @@ def test_a_constant_is_the_median_of_the_fit_rows_alike() -> None:
     assert (found["t"], found["f0"], found["o"]) == (2.0, 2.0, 8.0)
 
 
+def test_a_constant_rate_counts_per_device() -> None:
+    """100 samples/s on one device are 800 on eight."""
+    rows = [seen("f", 100.0, metric=RATE, split=Split.FIT), seen("t", 1.0, metric=RATE, devices=8)]
+    assert baseline(SET, rows, RATE)["t"] == 800.0
+
+
 def test_a_constant_does_not_see_test_rows() -> None:
     """What was measured on a test row changes nothing where there are fit rows."""
     rows = [seen("f", 1.0, split=Split.FIT), seen("t", 5.0)]
