@@ -1,6 +1,6 @@
 """Predict the grid from the pieces and set it beside what was measured.  See README.md.
 
-Writes a measurement set: `real-loader.toml` (the scenario), `real_loader.csv` (its rows). What a
+Writes a measurement set: `bases/real-loader.toml` (the scenario), `real_loader.csv` (its rows). What a
 row overrides comes from the configuration and the pieces; nothing measured on the grid goes in.
 """
 
@@ -24,6 +24,7 @@ from simulator.predict import predict
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
+SHIPPED = HERE.parents[1] / "simulator" / "data" / "measured"
 QUIET = 0.05
 """Cores that others may keep busy beside a run that counts."""
 SAMPLE_BYTES = 3 * 224 * 224 * 4
@@ -207,11 +208,17 @@ def spread(values: Sequence[float]) -> float:
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def write_set(folder: Path) -> list[dict[str, str]]:
-    """Write scenario and rows; return the rows."""
-    pieces = read_pieces(folder)
-    (folder / "real-loader.toml").write_text(scenario_text(pieces))
-    with (folder / "grid.csv").open(newline="") as stream:
+def base_of(folder: Path) -> Path:
+    """The scenario that the rows of a set in `folder` change."""
+    return folder / "bases" / "real-loader.toml"
+
+
+def write_set(results: Path, folder: Path) -> list[dict[str, str]]:
+    """Write scenario and rows into `folder`; return the rows."""
+    pieces = read_pieces(results)
+    base_of(folder).parent.mkdir(parents=True, exist_ok=True)
+    base_of(folder).write_text(scenario_text(pieces))
+    with (results / "grid.csv").open(newline="") as stream:
         found = list(rows(list(csv.DictReader(stream)), pieces))
     with (folder / "real_loader.csv").open("w", newline="") as stream:
         writer = csv.DictWriter(stream, list(found[0]), lineterminator="\n")
@@ -263,9 +270,10 @@ def main() -> None:
     """Write the set, predict it, print the errors."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--set", type=Path, default=SHIPPED, help="folder of the set to write")
     parser.add_argument("--rows", action="store_true", help="print every row")
     given = parser.parse_args()
-    found, base = write_set(given.results), given.results / "real-loader.toml"
+    found, base = write_set(given.results, given.set), base_of(given.set)
     wrong = errors(found, base)
     for index, row in enumerate(found if given.rows else ()):
         figures = ", ".join(f"{metric} {values[index]:+.1%}" for metric, values in wrong.items())

@@ -14,6 +14,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "real_loader"
 RESULTS = FOLDER / "results"
+SHIPPED = Path(__file__).parents[2] / "simulator" / "data" / "measured"
+BASE = SHIPPED / "bases" / "real-loader.toml"
 CORES = 2
 
 
@@ -41,7 +43,7 @@ def _found(script: ModuleType, runs: list[dict[str, str]]) -> list[dict[str, str
 
 @pytest.fixture(scope="module", name="wrong")
 def _wrong(script: ModuleType, found: list[dict[str, str]]) -> dict[str, np.ndarray]:
-    wrong = script.errors(found, RESULTS / "real-loader.toml")
+    wrong = script.errors(found, BASE)
     return {metric: np.abs(values) for metric, values in wrong.items()}
 
 
@@ -80,7 +82,7 @@ def test_each_part_of_the_model_is_needed(
     script: ModuleType, wrong: dict[str, np.ndarray], found: list[dict[str, str]], part: str
 ) -> None:
     """Without the part the mean error is at least half as large again."""
-    without = script.errors(found, RESULTS / "real-loader.toml", script.LEFT_OUT[part])
+    without = script.errors(found, BASE, script.LEFT_OUT[part])
     assert np.mean(np.abs(without[script.STEP])) >= 1.5 * np.mean(wrong[script.STEP])
 
 
@@ -105,10 +107,10 @@ def test_committed_set_is_the_scripts_output(
     script: ModuleType, found: list[dict[str, str]]
 ) -> None:
     """Rows and scenario are what predict.py makes of grid and pieces."""
-    with (RESULTS / "real_loader.csv").open(newline="") as stream:
+    with (SHIPPED / "real_loader.csv").open(newline="") as stream:
         assert list(csv.DictReader(stream)) == found
     text = script.scenario_text(script.read_pieces(RESULTS))
-    assert (RESULTS / "real-loader.toml").read_text() == text
+    assert BASE.read_text() == text
 
 
 def test_every_configuration_has_three_quiet_runs(found: list[dict[str, str]]) -> None:
