@@ -8,7 +8,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.import_output import check_output, deliver, file_argument, output_option
-from simulator.cli.output import complain, emit
+from simulator.cli.output import complain, emit, write_file
 
 
 @click.command("hf-config")
@@ -75,3 +75,42 @@ def dlio(  # noqa: PLR0913 - one parameter an option
 
     place = importer.Place(machine=machine, storage=storage, accelerators=accelerators, hosts=hosts)
     deliver(importer.read(file, place), output)
+
+
+@click.command("mlperf-storage")
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path)
+)
+@output_option
+@click.option("--system", default="", metavar="NAME", help="What to call the system.")
+@click.option("--submitter", default="", metavar="NAME", help="Who ran it.")
+@click.option(
+    "--version",
+    type=click.Choice(("0.5", "1.0", "2.0", "3.0")),
+    help="Version of the benchmark; by default what the layout tells.",
+)
+def mlperf_storage(
+    *,
+    folders: tuple[Path, ...],
+    output: Path | None,
+    system: str,
+    submitter: str,
+    version: str | None,
+) -> None:
+    """Read result folders of MLPerf Storage into a table of runs.
+
+    FOLDER is what a run leaves behind (summary.json and the files beside it), or a tree of such
+    folders. -o writes the CSV that plan import measurements --from mlperf_storage takes.
+    """
+    check_output(output)
+    from simulator.importers import mlperf_storage as importer
+
+    given = importer.Given(system=system, submitter=submitter, version=version or "")
+    found = importer.read(folders, given)
+    complain(*(f"warning: {warning}" for warning in found.warnings))
+    lines = list(found.summary)
+    if output is not None:
+        write_file(output, found.csv, "--output")
+        command = f"plan import measurements --from mlperf_storage {output} -o SET.toml"
+        lines += [f"wrote {output}", f"make a measurement set of it with: {command}"]
+    emit("\n".join(lines))

@@ -119,11 +119,10 @@ def workload(top: Entry, path: Path) -> Workload:
         fail(str(path), "doesn't train (workflow.train is false)", hint="nothing reads data")
     return _of_sections(
         _Section.of(entry, "dataset"),
-        _Section.of(entry, "reader"),
+        _Section.of(entry, "reader" if entry.get("data_reader") is None else "data_reader"),
         _Section.of(entry, "train"),
         _About(
             name=_model_name(entry, path),
-            framework=entry.text_at("framework") or "",
             threshold=_Section.of(entry, "metric").optional("au", most=1.0),
             checkpoint=workflow.flag("checkpoint", default=False),
             evaluation=workflow.flag("evaluation", default=False),
@@ -136,7 +135,6 @@ class _About:
     """What stands around the sections that count."""
 
     name: str
-    framework: str
     threshold: float | None
     checkpoint: bool
     evaluation: bool
@@ -210,7 +208,10 @@ def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _A
     record = dataset.number("record_length_bytes record_length", _RECORD, least=1.0)
     deviation = dataset.optional("record_length_bytes_stdev record_length_stdev") or 0.0
     resized = dataset.optional("record_length_bytes_resize record_length_resize") or 0.0
-    named = reader.text("data_loader", about.framework or "tensorflow")
+    named = reader.text("data_loader", "")
+    if not named:
+        named = "tensorflow"
+        reader.assumed.append(f"reader.data_loader = {named}")
     loader = _LOADERS.get(named.lower())
     if loader is None:
         reader.entry.fault("has an unknown 'data_loader'", found=named, hint=", ".join(_LOADERS))
@@ -253,6 +254,7 @@ def _compute(train: _Section) -> tuple[float, bool]:
     if mean > _LONGEST:
         given.fault("is longer than ten minutes", found=f"{mean:g}", hint="it is in seconds")
     spread = given.number_at("stdev") if given.is_mapping() else None
+    spread = spread or train.optional("computation_time_stdev")
     return mean, bool(spread)
 
 
