@@ -108,13 +108,12 @@ RECEIVE_PIPED: Final = Default(
 WORKER_MEMORY: Final = Default(
     key="input.worker_memory",
     what="memory a forked worker has to itself",
-    text="11 MB",
+    text="74 MB",
     unit=units.BYTE,
     source=Source(
-        reference="own measurement, private memory of forked DataLoader workers with 8 peers: "
-        "10-11 MB (torch 2.13.0 CPU); spawned ones 145 MB, 293 MB with a CUDA build; Python lists "
-        "in the dataset add their own size per worker",
-        date="2026-11",
+        reference="own measurement (benchmarks/real_loader): what a forked worker adds that decodes "
+        "JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build 293 MB",
+        date="2026-11-21",
     ),
 )
 BUCKET_SIZE: Final = Default(
