@@ -94,7 +94,9 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     dict
         Nothing where nothing is in doubt: no doubts, and a simulation without chance.
     """
-    doubts = (*question.scenario.doubts, *_of_chance(prediction.timing))
+    mean = prediction.timing.step_time.mean
+    stated = (doubt.for_step(mean) for doubt in question.scenario.doubts)
+    doubts = (*stated, *_of_chance(prediction.timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
     drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
@@ -213,7 +215,11 @@ def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
         later = _Times(question, timing.split, Phase.WARM, known)
         warm = _ratio(_step(later, mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
-    return Stretch(step=warm / whole, cold=cold / whole, first=_ratio(begun.first, points) / whole)
+    return Stretch(
+        step=warm / whole,
+        cold=cold / whole,
+        first=_ratio(begun.first, points) / whole / speeds.get(Rate.START, 1.0),
+    )
 
 
 def _step(times: _Times, mean: Seconds) -> Real:

@@ -7,8 +7,9 @@ them for a scenario from the evidence behind each figure; `ensemble` turns them 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from simulator.equations.uncertainty import doublings_outside, stretched_deviation
 from simulator.provenance import Source
+from simulator.units import Seconds
 
 
 class Rate(StrEnum):
@@ -35,6 +37,8 @@ class Rate(StrEnum):
     HOST_MEMORY = "host memory"
     COLLECTIVES = "collectives"
     """Adding up gradients and other exchanges between devices, whatever link they take."""
+    START = "start"
+    """The first step, while workers and queues fill: less is known of it than of later ones."""
     STEP = "step"
     """The whole step: what no single rate explains."""
 
@@ -84,16 +88,25 @@ class Reach:
 class Doubt:
     """A rate that may differ from the figure used.
 
-    `log_sd` is the standard deviation of its logarithm. `shared` are correlations (-1 to 1) with
-    other doubts by name. `warning` is what the reader is told; empty: nothing.
+    `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
+    step that does not grow with the step, such as what a program does between two. `shared` are
+    correlations (-1 to 1) with other doubts by name. `warning` is what the reader is told; empty:
+    nothing.
     """
 
     name: str
     rate: Rate
     log_sd: float
     source: Source
+    seconds: Seconds = 0.0
     shared: Mapping[str, float] = field(default_factory=dict)
     warning: str = ""
+
+    def for_step(self, step: Seconds) -> Doubt:
+        """The same as a ratio only, for a step that takes so long [s]."""
+        if self.seconds == 0.0 or step <= 0.0:
+            return self
+        return replace(self, log_sd=math.hypot(self.log_sd, self.seconds / step), seconds=0.0)
 
 
 def stretched(log_sd: float, reaches: Sequence[Reach], place: Mapping[Axis, float]) -> float:

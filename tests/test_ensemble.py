@@ -114,6 +114,15 @@ def test_the_whole_step_in_doubt_moves_everything() -> None:
         )
 
 
+def test_a_deviation_in_seconds_matters_to_short_steps() -> None:
+    """Half a millisecond is 1% of a step of 50 ms, and a tenth of that of one of half a second."""
+    fixed = Doubt(name="loop", rate=Rate.STEP, log_sd=0.0, seconds=0.0005, source=SOURCE)
+    short = step_interval(cpu_bound(), fixed)
+    long = step_interval(scenario(batch_cpu=1.0, workers=2, machine=host(gpus=1)), fixed)
+    assert short["p90"] == pytest.approx(math.exp(0.01 * ENDS["p90"]), rel=1e-4)
+    assert long["p90"] == pytest.approx(math.exp(0.001 * ENDS["p90"]), rel=1e-4)
+
+
 def test_the_same_seed_gives_the_same_interval() -> None:
     """Predictions are reproducible, intervals included."""
     job = scenario(batch_cpu=0.1, workers=2, compute=0.05, machine=host(gpus=1), sync=False)

@@ -29,7 +29,7 @@ from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
-from simulator.studies.forecast import Fitting, fitted_group
+from simulator.studies.forecast import Fitted, Fitting, fitted_group
 from simulator.studies.pool import cores, pool
 from simulator.uncertainty import Axis, Grade, Rate
 from simulator.workload.software import Software
@@ -47,7 +47,7 @@ class Sample:
     `error` is log(measured / predicted). `effects` are changes of the log figure per log rate, by
     rate and grade; `distances` the doublings between anchors and row by axis, for calibrated
     rates. `chance` is what the simulation's own randomness adds, `given` what doubts add that are
-    not fitted here.
+    not fitted here, `step` the mean step [s].
     """
 
     set: str
@@ -60,6 +60,7 @@ class Sample:
     distances: Mapping[tuple[Rate, Axis], float]
     chance: float
     given: float
+    step: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +82,9 @@ def samples(names: Sequence[str]) -> list[Sample]:
     tasks = {(task := _task(one)).key: task for one in asked if one.anchors and one.set.fit}
     with pool(cores()) as workers:
         groups = {group.key: group for group in workers.map(fitted_group, list(tasks.values()))}
-    found = []
-    for one in asked:
-        group = groups.get(_task(one).key)
-        found += _of_row(one, () if group is None else group.overrides)
-    return found
+        fitted = [groups.get(_task(one).key) for one in asked]
+        rows = workers.map(_of_row, list(zip(asked, fitted, strict=True)))
+    return [sample for row in rows for sample in row]
 
 
 def _asked(found: MeasurementSet) -> Iterator[Asked]:
@@ -107,17 +106,19 @@ def _task(one: Asked) -> Fitting:
     return Fitting(key=key, anchors=one.anchors, fit=one.set.fit, metrics=one.set.metrics)
 
 
-def _of_row(one: Asked, fitted: Sequence[str]) -> Iterator[Sample]:
-    row = one.row
+def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
+    one, group = task
+    row, fitted = one.row, () if group is None else group.overrides
     anchors = [placed(load_scenario(a.base, overrides=a.overrides)) for a in one.anchors]
     scenario = load_scenario(row.base, overrides=(*row.overrides, *fitted))
     keys = [override.partition("=")[0] for override in fitted]
     if keys:
         scenario = calibrated(scenario, keys, anchors)
     try:
-        effects, at, chance = _effects(scenario)
+        effects, at, chance, step = _effects(scenario)
     except NotModelled:
-        return
+        return []
+    found = []
     grades = _grades(scenario)
     rates = dict.fromkeys(rate_of(key) for key in keys)
     place = placed(scenario)
@@ -128,7 +129,7 @@ def _of_row(one: Asked, fitted: Sequence[str]) -> Iterator[Sample]:
             continue
         own = effects[metric]
         extra = [d.log_sd * own.get(d.rate, 0.0) for d in scenario.doubts if d.warning]
-        yield Sample(
+        sample = Sample(
             set=one.set.name,
             id=row.id,
             family=row.family,
@@ -139,7 +140,10 @@ def _of_row(one: Asked, fitted: Sequence[str]) -> Iterator[Sample]:
             distances={k: v * own.get(k[0], 0.0) for k, v in distances.items() if v > 0.0},
             chance=chance,
             given=math.hypot(*extra),
+            step=step,
         )
+        found.append(sample)
+    return found
 
 
 def _grades(scenario: Scenario) -> list[Term]:
@@ -155,8 +159,10 @@ def _distance(axis: Axis, place: Place, anchors: Sequence[Place]) -> float:
     return float(doublings_outside(place[axis], min(seen), max(seen)))
 
 
-def _effects(scenario: Scenario) -> tuple[dict[str, dict[Rate, float]], dict[str, float], float]:
-    """Change of each log figure per log rate, the figures, and their chance."""
+def _effects(
+    scenario: Scenario,
+) -> tuple[dict[str, dict[Rate, float]], dict[str, float], float, float]:
+    """Change of each log figure per log rate, the figures, their chance, and the mean step [s]."""
     plant = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     question = Question(
@@ -178,7 +184,7 @@ def _effects(scenario: Scenario) -> tuple[dict[str, dict[Rate, float]], dict[str
             if low > 0.0 and high > 0.0:
                 effects[name][rate] = abs(math.log(high / low)) / (2.0 * STEP)
     mean = timing.step_time.mean
-    return effects, at, timing.half_width / HALF_WIDTH / mean if mean else 0.0
+    return effects, at, timing.half_width / HALF_WIDTH / mean if mean else 0.0, mean
 
 
 @cache

@@ -5,8 +5,11 @@
 Every doubt of a row moves its predicted figure by so much per cent for each per cent of the rate
 (the closed form's slope). Deviations are chosen so that the interval from P10 to P90 that follows
 from them scores best (Winkler) on rows of split ``fit``: as narrow as it can be while one error in
-five lies outside. Each family counts as the square root of its rows. Nothing is read of test
-rows but to print the coverage there. Deviations that no row depends on stay as they are.
+five lies outside. Each family counts as the square root of its figures, and a weak prior holds
+every deviation near where it was. Test rows are read only to print the coverage there.
+
+Deviations that few rows depend on stay as they are, and so does everything the file has no key
+for: a table gets a ``per_doubling`` or ``seconds`` by being given one by hand.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,57 +31,79 @@ from scipy.optimize import minimize
 from simulator.files.shipped_sets import set_names
 from simulator.files.uncertainty import graded
 from simulator.measurement import Split
-from simulator.uncertainty import Axis, Grade, Rate
+from simulator.uncertainty import Grade, Rate
+from simulator.units import SECOND, show
 
 Vector = NDArray[np.float64]
-Name = tuple[Rate, Grade | Axis]
-"""A rate's deviation at a grade of evidence, or what a doubling along an axis adds to it."""
+Name = tuple[Rate, Grade, str]
+"""A rate, its grade of evidence, and the key of the figure: `LOG`, `SECONDS`, or an axis."""
+LOG = "log_sd"
+SECONDS = "seconds"
 
 TARGET = Path(__file__).parents[2] / "simulator" / "data" / "uncertainty.toml"
 NINETY = 1.2816
 """The 90% quantile of a normal distribution over its standard deviation."""
 OUTSIDE = 0.2
-PRIOR = 0.003
-"""What a deviation that is e times as far as before costs beside the mean score."""
-MATTERS = 0.05
-"""Change of a figure over that of the rate from which on the figure says something about it."""
+PRIOR = 0.02
+"""What deviations that are e times as far as before cost, as a share of the score."""
+MATTERS = 0.1
+"""Share of a figure's variance from which on its error says something about a deviation."""
 ENOUGH = 20
 """Figures below which a deviation stays as it is."""
-LEAST, MOST = 0.001, 1.5
+RANGE = 8.0
+"""Factor by which a fit may change a deviation, either way."""
+
+
+def slopes(sample: Sample) -> dict[Name, float]:
+    """Change of a sample's log figure per unit of each deviation that it depends on."""
+    found: dict[Name, float] = {}
+    for (rate, grade), effect in sample.effects.items():
+        found[rate, grade, LOG] = effect
+        if graded(rate, grade).seconds > 0.0:
+            found[rate, grade, SECONDS] = effect / sample.step
+    for (rate, axis), effect in sample.distances.items():
+        if axis in graded(rate, Grade.CALIBRATED).per_doubling:
+            found[rate, Grade.CALIBRATED, axis] = effect
+    return found
+
+
+def before(name: Name) -> float:
+    """The deviation that is in the file now."""
+    rate, grade, key = name
+    table = graded(rate, grade)
+    if key == LOG:
+        return table.log_sd
+    return table.seconds if key == SECONDS else dict(table.per_doubling)[key]  # type: ignore[index]
 
 
 class Model:
-    """Log deviations of all samples as a function of the fitted deviations.
+    """Log deviations of all samples as a function of the deviations of rates."""
 
-    Those that fewer than `ENOUGH` samples depend on are held where they are.
-    """
-
-    def __init__(self, found: Sequence[Sample]) -> None:
-        terms = dict.fromkeys((rate, grade) for s in found for rate, grade in s.effects)
-        axes = dict.fromkeys((rate, axis) for s in found for rate, axis in s.distances)
-        self.names: list[Name] = [*terms, *axes]
-        self.slopes = np.array(
-            [[s.effects.get(n, s.distances.get(n, 0.0)) for n in self.names] for s in found]  # type: ignore[call-overload]
-        )
+    def __init__(self, found: Sequence[Sample], known: Mapping[Name, float]) -> None:
+        own = [slopes(sample) for sample in found]
+        self.names: list[Name] = list(dict.fromkeys(name for one in own for name in one))
+        self.slopes = np.array([[one.get(name, 0.0) for name in self.names] for one in own])
         self.fixed = np.array([math.hypot(s.chance, s.given) for s in found])
         self.errors = np.array([s.error for s in found])
-        self.rows = np.sum(self.slopes > MATTERS, axis=0)
+        self.start = np.array([known.get(name) or before(name) for name in self.names])
 
-    @property
-    def free(self) -> NDArray[np.bool_]:
-        """Which deviations the samples can say something about."""
-        return self.rows >= ENOUGH
-
-    def deviations(self, fitted: Vector) -> Vector:
+    def deviations(self, figures: Vector) -> Vector:
         """Log deviation of every sample."""
-        own = (self.slopes * fitted) ** 2
-        return np.sqrt(own.sum(axis=1) + self.fixed**2)
+        own: Vector = np.sqrt(((self.slopes * figures) ** 2).sum(axis=1) + self.fixed**2)
+        return own
 
-    def scores(self, fitted: Vector) -> Vector:
+    def scores(self, figures: Vector) -> Vector:
         """Winkler score of every sample's interval, in logarithms."""
-        half = NINETY * self.deviations(fitted)
+        half = NINETY * self.deviations(figures)
         missed = np.maximum(0.0, np.abs(self.errors) - half)
-        return 2.0 * half + 2.0 / OUTSIDE * missed
+        every: Vector = 2.0 * half + 2.0 / OUTSIDE * missed
+        return every
+
+    def informed(self, figures: Vector) -> NDArray[np.int64]:
+        """How many samples say something about each deviation."""
+        parts = (self.slopes * figures) ** 2
+        share = parts / np.maximum(1e-12, self.deviations(figures)[:, None] ** 2)
+        return np.sum(share > MATTERS, axis=0)
 
 
 def weights(found: Sequence[Sample]) -> Vector:
@@ -86,43 +111,55 @@ def weights(found: Sequence[Sample]) -> Vector:
     rows: dict[tuple[str, str, str], int] = defaultdict(int)
     for s in found:
         rows[s.set, s.family, s.metric] += 1
-    raw = np.array([1.0 / math.sqrt(rows[s.set, s.family, s.metric]) for s in found])
-    return raw / raw.sum()
+    raw: Vector = np.array([1.0 / math.sqrt(rows[s.set, s.family, s.metric]) for s in found])
+    return raw / float(raw.sum())
 
 
-def before(name: Name) -> float:
-    """The deviation that is in the file now; a guess for what is not."""
-    rate, what = name
-    if isinstance(what, Grade):
-        return graded(rate, what).log_sd
-    return graded(rate, Grade.CALIBRATED).per_doubling.get(what, 0.01) or 0.01
+def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
+    """Deviations with the best score, each with the figures that say something about it.
+
+    First steps depend on much that later ones don't, so nothing is fitted to them but what is
+    about them alone, last.
+    """
+    first = [s for s in found if s.effects.get((Rate.START, Grade.COMPUTED))]
+    later = [s for s in found if s not in first]
+    values: dict[Name, tuple[float, int]] = {}
+    for own, about_start in ((later, False), (first, True)):
+        model = Model(own, {name: value for name, (value, _) in values.items()})
+        allowed = np.array([(name[0] is Rate.START) is about_start for name in model.names])
+        free = allowed & (model.informed(model.start) >= ENOUGH)
+        fitted = fit(model, weights(own), free)
+        rows = model.informed(fitted)
+        chosen = np.flatnonzero(free)
+        values |= {model.names[i]: (float(fitted[i]), int(rows[i])) for i in chosen}
+    return values
 
 
-def fit(model: Model, weight: Vector) -> tuple[Vector, Vector]:
-    """Deviations with the best score, and how much of the samples' variance each explains."""
-    start = np.log(np.clip([before(n) for n in model.names], LEAST, MOST))
-    free = model.free
+def fit(model: Model, weight: Vector, free: NDArray[np.bool_]) -> Vector:
+    """The free deviations with the best score, and the others as they are."""
+    start = np.log(model.start)
+    level = float(weight @ np.abs(model.errors))
 
     def whole(x: Vector) -> Vector:
         every = start.copy()
         every[free] = x
-        return np.exp(every)
+        figures: Vector = np.exp(every)
+        return figures
 
     def cost(x: Vector) -> float:
-        prior = PRIOR * float(np.mean((x - start[free]) ** 2))
-        return float(weight @ model.scores(whole(x))) + prior
+        moved = float(np.mean((x - start[free]) ** 2))
+        return float(weight @ model.scores(whole(x))) + PRIOR * level * moved
 
     best = start[free]
-    bounds = [(math.log(LEAST), math.log(MOST))] * len(best)
+    if not len(best):
+        return model.start
+    bounds = [(x - math.log(RANGE), x + math.log(RANGE)) for x in best]
     for method in ("Powell", "Nelder-Mead", "Powell"):
         best = minimize(cost, best, method=method, bounds=bounds, options={"maxiter": 4000}).x
-    fitted = whole(best)
-    parts = (model.slopes * fitted) ** 2
-    share = parts / np.maximum(1e-12, model.deviations(fitted)[:, None] ** 2)
-    return fitted, weight @ share
+    return whole(best)
 
 
-def coverage(found: Sequence[Sample], fitted: dict[Name, float], split: Split) -> list[str]:
+def coverage(found: Sequence[Sample], figures: Mapping[Name, float], split: Split) -> list[str]:
     """Share of errors within P10 to P90 by family, and the median width."""
     lines = []
     groups: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)
@@ -131,66 +168,64 @@ def coverage(found: Sequence[Sample], fitted: dict[Name, float], split: Split) -
             groups[s.set, s.family, s.metric].append(s)
             groups["all", "", ""].append(s)
     for key, own in groups.items():
-        model = Model(own)
-        own_fit = np.array([fitted.get(n, 0.0) for n in model.names])
-        half = NINETY * model.deviations(own_fit)
+        model = Model(own, figures)
+        half = NINETY * model.deviations(model.start)
         within = float(np.mean(np.abs(model.errors) <= half))
         one = np.quantile(np.abs(model.errors), 1.0 - OUTSIDE)
         name = " / ".join(filter(None, key))
         lines.append(
-            f"  {split:5} {name:60} {len(own):5d} rows  {within:4.0%} within  half-width "
+            f"  {split:5} {name:60} {len(own):5d} figures  {within:4.0%} within  half-width "
             f"{np.median(half):.3f}, 80% of errors {one:.3f}, bias {model.errors.mean():+.3f}"
         )
     return lines
 
 
-def spreads() -> dict[tuple[Rate, Grade], tuple[float, str]]:
-    """Deviations that follow from published ratios and from the model library."""
+def spreads() -> dict[Name, tuple[float, str]]:
+    """Deviations that follow from published ratios and from the model library, and why."""
     ratios = achieved_over_stated()
-    kinds = {
-        (Rate.PCIE, Grade.DATASHEET): "pcie",
-        (Rate.NVLINK, Grade.DATASHEET): "nvlink",
-        (Rate.NETWORK, Grade.DATASHEET): "network",
-    }
-    found = {
-        term: (
-            float(np.std(ratios[kind], ddof=1)),
-            f"spread of achieved over stated rate, {len(ratios[kind])} {kind} profiles",
-        )
-        for term, kind in kinds.items()
-    }
-    errors = [e for own in roofline_errors().values() for e in own]
+    found = {}
+    for rate, kind in ((Rate.PCIE, "pcie"), (Rate.NVLINK, "nvlink"), (Rate.NETWORK, "network")):
+        why = f"spread of achieved over stated rate, {len(ratios[kind])} {kind} profiles"
+        found[rate, Grade.DATASHEET, LOG] = (float(np.std(ratios[kind], ddof=1)), why)
+    errors = [error for own in roofline_errors().values() for error in own]
     wide = float(np.quantile(np.abs(errors), 1.0 - OUTSIDE)) / NINETY
-    text = f"errors of the roofline on the {len(errors)} step times of the model library"
-    found[Rate.DEVICE, Grade.COMPUTED] = (wide, text)
+    why = f"errors of the roofline on the {len(errors)} step times of the model library"
+    found[Rate.DEVICE, Grade.COMPUTED, LOG] = (wide, why)
     return found
 
 
-def rewritten(text: str, values: dict[Name, float], why: Callable[[Name], str], date: str) -> str:
-    """The file with some deviations and their sources replaced."""
+def rewritten(text: str, values: Mapping[Name, tuple[float, str]]) -> str:
+    """The file with some deviations and the sources of their tables replaced."""
+    today = f"{datetime.now(tz=UTC):%Y-%m-%d}"
 
     def table(match: re.Match[str]) -> str:
         block = match.group(0)
-        rate = re.search(r'^rate = "(.*)"$', block, re.MULTILINE)
-        grade = re.search(r'^grade = "(.*)"$', block, re.MULTILINE)
+        rate, grade = (
+            re.search(rf'^{key} = "(.*)"$', block, re.MULTILINE) for key in ("rate", "grade")
+        )
         if rate is None or grade is None:
             return block
-        name = (Rate(rate.group(1)), Grade(grade.group(1)))
-        slopes = {n[1]: v for n, v in values.items() if n[0] is name[0] and isinstance(n[1], Axis)}
-        if name[1] is Grade.CALIBRATED and slopes:
-            inner = ", ".join(f'"{axis}" = {value:.3g}' for axis, value in sorted(slopes.items()))
-            block = re.sub(r"^per_doubling = .*\n", "", block, flags=re.MULTILINE)
-            block = re.sub(
-                r"(^log_sd = .*\n)", rf"\1per_doubling = {{ {inner} }}\n", block, flags=re.MULTILINE
-            )
-        if name not in values:
-            return block
-        block = re.sub(r"^log_sd = .*$", f"log_sd = {values[name]:.3g}", block, flags=re.MULTILINE)
-        block = re.sub(r"^source = .*$", f'source = "{why(name)}"', block, flags=re.MULTILINE)
-        block = re.sub(r"^date = .*$", f'date = "{date}"', block, flags=re.MULTILINE)
-        return re.sub(r"^verified = false\n", "", block, flags=re.MULTILINE)
+        own = {
+            key: value
+            for (r, g, key), value in values.items()
+            if (r.value, g.value) == (rate.group(1), grade.group(1))
+        }
+        for key, (value, why) in own.items():
+            block = _put(block, key, value)
+            block = re.sub(r"^source = .*$", f'source = "{why}"', block, flags=re.MULTILINE)
+            block = re.sub(r"^date = .*$", f'date = "{today}"', block, flags=re.MULTILINE)
+        return re.sub(r"^verified = false\n", "", block, flags=re.MULTILINE) if own else block
 
     return re.sub(r"\[\[doubt\]\]\n(?:.+\n)+", table, text)
+
+
+def _put(block: str, key: str, value: float) -> str:
+    if key == SECONDS:
+        text = f'seconds = "{show(value, SECOND, 3)}"'
+        return re.sub(r"^seconds = .*$", text, block, flags=re.MULTILINE)
+    if key == LOG:
+        return re.sub(r"^log_sd = .*$", f"log_sd = {value:.3g}", block, flags=re.MULTILINE)
+    return re.sub(rf"(\b{re.escape(key)} = )[0-9.e-]+", rf"\g<1>{value:.3g}", block)
 
 
 def main() -> None:
@@ -201,36 +236,20 @@ def main() -> None:
     given = parser.parse_args()
     found = samples(given.sets)
     own = [s for s in found if s.split is Split.FIT]
-    model, weight = Model(own), weights(own)
-    fitted, shares = fit(model, weight)
-    stated = spreads()
-    values: dict[Name, float] = {name: sd for name, (sd, _) in stated.items()}
-    for i, name in enumerate(model.names):
-        note = "" if model.free[i] else "  (held)"
-        sys.stdout.write(
-            f"{name[0]:12} {name[1]:28} {before(name):.3f} -> {fitted[i]:.3f}  "
-            f"{shares[i]:5.1%} of the variance, {model.rows[i]} figures{note}\n"
-        )
-        if model.free[i]:
-            values[name] = float(fitted[i])
+    why = f"fitted to the errors of {len(own)} figures of the shipped measurement sets, split fit"
+    values = spreads()
+    for name, (value, rows) in fit_all(own).items():
+        rate, grade, key = name
+        line = f"{rate:12} {grade:12} {key:10} {before(name):.5f} -> {value:.5f}  {rows} figures\n"
+        sys.stdout.write(line)
+        values[name] = (value, why)
+    for (rate, grade, _), (value, text) in spreads().items():
+        sys.stdout.write(f"{rate}, {grade}: {value:.3f}, {text}\n")
+    figures = {name: value for name, (value, _) in values.items()}
     for split in Split:
-        sys.stdout.write(
-            "\n".join(coverage(found, dict(zip(model.names, fitted, strict=True)), split)) + "\n"
-        )
-    for term, (sd, text) in stated.items():
-        sys.stdout.write(f"{term[0]}, {term[1]}: {sd:.3f}, {text}\n")
+        sys.stdout.write("\n".join([*coverage(found, figures, split), ""]))
     if given.write:
-        counted = (
-            f"fitted to the errors of {len(own)} figures of the shipped measurement sets, split fit"
-        )
-
-        def why(name: Name) -> str:
-            return stated[name][1] if name in stated else counted  # type: ignore[index]
-
-        today = f"{datetime.now(tz=UTC):%Y-%m-%d}"
-        TARGET.write_text(
-            rewritten(TARGET.read_text(encoding="utf-8"), values, why, today), encoding="utf-8"
-        )
+        TARGET.write_text(rewritten(TARGET.read_text(encoding="utf-8"), values), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,13 @@ from simulator.envelope import Envelope, Listed, Span, outside, placed
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.draft import Draft
 from simulator.files.model_sections import SourcedTable
-from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.files.quantity import (
+    Choice,
+    NumberField,
+    NumberOrZeroField,
+    TextField,
+    TimeOrZeroField,
+)
 from simulator.hardware.link import Link
 from simulator.provenance import Source
 from simulator.scenario import Scenario
@@ -41,6 +47,8 @@ class DoubtTable(SourcedTable):
     """What stands behind the figure."""
     log_sd: NumberOrZeroField
     """Standard deviation of the rate's logarithm."""
+    seconds: TimeOrZeroField = 0.0
+    """Deviation of a step beside it that does not grow with the step."""
     per_doubling: dict[AxisField, NumberOrZeroField] = Field(default_factory=dict)
     """What each doubling beyond what was measured adds, by axis."""
 
@@ -161,7 +169,13 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
     deviation = math.hypot(table.log_sd, wide)
-    return Doubt(name=f"{rate}, {grade}", rate=rate, log_sd=deviation, source=table.origin)
+    return Doubt(
+        name=f"{rate}, {grade}",
+        rate=rate,
+        log_sd=deviation,
+        seconds=table.seconds,
+        source=table.origin,
+    )
 
 
 def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
@@ -177,6 +191,7 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     """What stands behind each rate that the scenario can depend on."""
     yield Rate.STEP, Grade.COMPUTED
+    yield Rate.START, Grade.COMPUTED
     yield from ((rate, grade) for rate, find in _EVIDENCE if (grade := find(scenario, draft)))
 
 
@@ -283,7 +298,8 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("hardware.", Rate.WORKERS),
     ("data.", Rate.STORAGE),
     ("input.receive", Rate.HANDOVER),
-    ("input.worker_start", Rate.HANDOVER),
+    ("input.worker_start", Rate.START),
+    ("input.epoch_start", Rate.START),
     ("input.device_time", Rate.DEVICE),
     ("input.", Rate.WORKERS),
     ("remote.send", Rate.HANDOVER),
@@ -334,7 +350,13 @@ def _near(
         if (seen := [anchor.get(axis, 1.0) for anchor in anchors])
     )
     wide = stretched(table.log_sd, reaches, place)
-    return Doubt(name=f"{rate}, calibrated", rate=rate, log_sd=wide, source=table.origin)
+    return Doubt(
+        name=f"{rate}, calibrated",
+        rate=rate,
+        log_sd=wide,
+        seconds=table.seconds,
+        source=table.origin,
+    )
 
 
 def _calibrated_over(

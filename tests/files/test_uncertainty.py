@@ -30,6 +30,8 @@ USED = (
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
+    (Rate.START, Grade.COMPUTED),
+    (Rate.START, Grade.CALIBRATED),
 )
 
 
@@ -148,6 +150,7 @@ def test_distance_from_the_anchors_widens() -> None:
         ("hardware.contention", Rate.WORKERS),
         ("calibration.compute", Rate.DEVICE),
         ("calibration.collective", Rate.COLLECTIVES),
+        ("input.worker_start", Rate.START),
         ("train.start_up", Rate.STEP),
     ],
 )
