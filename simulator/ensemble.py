@@ -100,9 +100,10 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
     drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
+    table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
-        name: {key: float(np.quantile(at, q, method="hazen")) for key, q in QUANTILES.items()}
-        for name, at in drawn.items()
+        name: dict(zip(QUANTILES, column.tolist(), strict=True))
+        for name, column in zip(drawn, table.T, strict=True)
     }
 
 

@@ -165,6 +165,8 @@ def _shares(
     scenario: Scenario, plant: Plant, making: Sequence[StageDemands], groups: Sequence[str]
 ) -> dict[str, Real]:
     """Share of the batches that each group makes when all work as fast as they can."""
+    if len(groups) == 1:
+        return {groups[0]: 1.0}
     speeds: dict[str, Real] = {}
     for group in groups:
         own = [stage for stage in making if stage.group == group]
