@@ -18,7 +18,7 @@ from simulator.ensemble import intervals
 from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
-from simulator.results import Prediction
+from simulator.results import Prediction, Timing
 from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
@@ -27,13 +27,14 @@ from simulator.stages.read import helpers_alone, hit_ratio
 from simulator.workload.dataset import Placement
 
 
-def predict(
+def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     scenario: Scenario,
     *,
     seed: int = 0,
     trace: bool = False,
     progress: Callable[[float], None] | None = None,
     max_steps: int | None = None,
+    doubts: bool = True,
 ) -> Prediction:
     """Predict what a scenario's job takes.
 
@@ -49,6 +50,8 @@ def predict(
         Told how far the simulation is, 0 to 1.
     max_steps : int, optional
         Most steps of an epoch to simulate.
+    doubts : bool
+        Work out intervals; searches that only want the figures leave them out.
 
     Raises
     ------
@@ -86,12 +89,14 @@ def predict(
         bounds=bounds(scenario, plant, demands, length, beside),
         demands=demands[last],
         one_off=beside.parts,
-        break_even_epochs=_break_even(question, options),
+        break_even_epochs=_break_even(question, options, timing),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
+    if not doubts:
+        return prediction
     return replace(prediction, interval=intervals(question, prediction))
 
 
@@ -109,20 +114,20 @@ GAIN = 1e-4
 """Share of an epoch below which a difference is not called a gain."""
 
 
-def _break_even(question: Question, options: Options) -> float | None:
+def _break_even(question: Question, options: Options, timing: Timing) -> float | None:
     """Epochs after which placing the data first beats streaming it from where it lies."""
     scenario = question.scenario
-    placed = placement_time(scenario, question.plant)
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
+    placed = placement_time(scenario, question.plant)
     streamed = streaming(scenario)
     demands = {phase: demand_table(streamed, phase) for phase in Phase}
     rival = replace(question, scenario=streamed, plant=build(streamed), demands=demands)
     quiet = replace(options, trace=False, progress=None)
-    copied, streams = (
-        solve(replace(asked, lengths=replace(asked.lengths, epochs=2.0)), quiet)
-        for asked in (question, rival)
-    )
+    asked = [rival] if question.lengths.epochs > 1.0 else [rival, question]
+    solved = [solve(replace(q, lengths=replace(q.lengths, epochs=2.0)), quiet) for q in asked]
+    # A run of several epochs has been solved already: its first and its later ones.
+    streams, copied = solved[0], solved[-1] if len(solved) > 1 else timing
     behind = placed + copied.first_epoch_time - streams.first_epoch_time
     gained = streams.epoch_time - copied.epoch_time
     if behind <= 0.0:

@@ -40,13 +40,15 @@ FIT_WEIGHT: Final = 10.0
 class Case:
     """One scenario to predict, and which figures of it are wanted.
 
-    `fitted` are keys among the overrides that were fitted to runs at `anchors`.
+    `fitted` are keys among the overrides that were fitted to runs at `anchors`. `doubts`: whether
+    intervals are wanted too.
     """
 
     base: str
     overrides: tuple[str, ...]
     metrics: tuple[str, ...]
     slowest: bool = False
+    doubts: bool = True
     profiles: tuple[Path, ...] = ()
     fitted: tuple[str, ...] = ()
     anchors: tuple[Place, ...] = ()
@@ -200,9 +202,7 @@ def _predicted(
 ) -> Mapping[str, float | None]:
     """What an anchor comes to with more overrides, for the fit."""
     given = (*row.overrides, *overrides)
-    answer = forecast(
-        Case(base=row.base, overrides=given, metrics=task.metrics, profiles=task.profiles)
-    )
+    answer = forecast(_plain(task, row, given))
     if answer.problems:
         raise InputError(answer.problems)
     if answer.refused:
@@ -210,12 +210,20 @@ def _predicted(
     return {metric: answer.figures.get(metric) for metric in metrics}
 
 
+def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
+    """An anchor's figures alone: a fit asks for many."""
+    return Case(
+        base=row.base,
+        overrides=overrides,
+        metrics=task.metrics,
+        doubts=False,
+        profiles=task.profiles,
+    )
+
+
 def _refusal(row: Row, task: Fitting) -> str:
     """Why an anchor cannot be predicted; empty if it can, or if its scenario has mistakes."""
-    case = Case(
-        base=row.base, overrides=row.overrides, metrics=task.metrics, profiles=task.profiles
-    )
-    answer = forecast(case)
+    answer = forecast(_plain(task, row, row.overrides))
     if answer.problems:
         return "its anchor's scenario has mistakes"
     judged = [metric for metric in task.metrics if metric in row.measured]
@@ -232,7 +240,7 @@ def forecast(case: Case) -> Forecast:
         scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
         if case.fitted:
             scenario = calibrated(scenario, case.fitted, [dict(place) for place in case.anchors])
-        prediction = predict(scenario)
+        prediction = predict(scenario, doubts=case.doubts)
     except InputError as error:
         return Forecast(problems=error.problems)
     except NotModelled as error:
