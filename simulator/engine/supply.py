@@ -46,6 +46,10 @@ class Supply:
         return factor
 
 
+AHEAD = 64
+"""Batches drawn at once."""
+
+
 class Draws:
     """Random batch amounts relative to the mean: the mean of as many draws as samples.
 
@@ -57,18 +61,28 @@ class Draws:
         Samples of a batch.
     generator : numpy.random.Generator
         Where the randomness comes from.
+    shared : bool
+        Whether others draw from the generator too. If not, many batches are drawn at once: the
+        same numbers in less time.
     """
 
-    def __init__(self, spread: Spread, samples: int, generator: np.random.Generator) -> None:
+    def __init__(
+        self, spread: Spread, samples: int, generator: np.random.Generator, *, shared: bool = True
+    ) -> None:
         self._spread = spread
         self._samples = samples
         self._generator = generator
+        self._ahead = 1 if shared else AHEAD
+        self._drawn: list[float] = []
 
     def next(self) -> float:
         """Amount of the next batch over that of the mean batch."""
         if not self._spread.varies:
             return 1.0
-        return float(np.mean(self._sample(self._samples)))
+        if not self._drawn:
+            drawn = self._sample(self._ahead * self._samples).reshape(self._ahead, self._samples)
+            self._drawn = (drawn.sum(axis=1) / self._samples).tolist()[::-1]
+        return self._drawn.pop()
 
     def _sample(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         deviation = self._spread.relative_deviation
