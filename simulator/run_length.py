@@ -12,6 +12,7 @@ from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
+from simulator.stages.program import PROGRAM
 from simulator.stages.read import drives_of
 from simulator.stages.slowest import WAITING
 from simulator.units import Seconds
@@ -89,7 +90,7 @@ def worker_start(scenario: Scenario) -> Seconds:
     return loader.worker_start * loader.crew.makers
 
 
-TRAINING_ONLY = frozenset({"backward", "all-reduce", WAITING, "optimizer"})
+TRAINING_ONLY = frozenset({"backward", "all-reduce", WAITING, "optimizer", PROGRAM})
 """Stages that a forward-only pass leaves out."""
 
 

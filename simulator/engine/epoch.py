@@ -26,6 +26,7 @@ from simulator.scenario import Scenario
 from simulator.stages import makes_own_batches
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
+from simulator.stages.program import PROGRAM
 from simulator.stages.read import READING
 from simulator.stages.slowest import WAITING
 from simulator.workload.loader import Assignment
@@ -182,8 +183,9 @@ def _make_maker(
 ) -> _Maker:
     job = site.scenario.job
     samples = int(job.train.batch_size)
-    sizes = Draws(job.dataset.size_spread, samples, generator)
-    costs = Draws(job.preprocessing.cost_spread, samples, generator)
+    spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+    shared = all(spread.varies for spread in spreads)
+    sizes, costs = (Draws(spread, samples, generator, shared=shared) for spread in spreads)
     places = site.makers(index) or [Place(rank=index)]
     work = {
         place: [
@@ -218,6 +220,7 @@ def _work(site: _Site, index: int) -> Work:
         update=site.tasks_of("optimizer", index),
         reduce=reduce,
         wait=site.tasks_of(WAITING, index),
+        program=site.tasks_of(PROGRAM, index),
         result=site.tasks_of("result", index),
         bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),
     )

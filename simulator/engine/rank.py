@@ -31,6 +31,7 @@ class Work:
     update: Sequence[Task]
     reduce: Sequence[Task]
     wait: Sequence[Task]
+    program: Sequence[Task]
     result: Sequence[Task]
     bucket_shares: Sequence[float]
 
@@ -220,6 +221,13 @@ class Rank:
             yield from self._backward_with_reductions(item)
         if item.closes_step:
             yield from self._run("optimizer", self._work.update, 1.0, item.step)
+            yield from self._stand_idle(self._work.program)
+
+    def _stand_idle(self, tasks: Sequence[Task]) -> Steps:
+        started = self._env.now
+        for task in tasks:
+            yield task(1.0)
+        self.ledger.other += self._env.now - started
 
     def _run(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
         started = self._env.now
@@ -242,10 +250,7 @@ class Rank:
         self.ledger.communication += exposed
         self.ledger.other += waited - exposed
         self.ledger.hidden_communication -= exposed
-        started = self._env.now
-        for task in self._work.wait:
-            yield task(1.0)
-        self.ledger.other += self._env.now - started
+        yield from self._stand_idle(self._work.wait)
 
     def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
         before, after = barriers

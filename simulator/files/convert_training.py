@@ -73,6 +73,7 @@ def train_of(draft: Draft) -> Train:
         recompute=given.recompute,
         sync_every_step=given.sync_every_step,
         straggling=float(given.straggling),
+        step_overhead=given.step_overhead,
         overlap_communication=given.overlap_communication,
         bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
         evaluation=None

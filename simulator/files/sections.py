@@ -279,6 +279,8 @@ class TrainSection(FileModel):
     straggling: NumberOrZeroField = 0.0
     """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
     so it costs the more the more ranks there are."""
+    step_overhead: TimeOrZeroField = 0.0
+    """Time in each step that the device waits for the program: logging, statistics, callbacks."""
     overlap_communication: bool = True
     """Whether gradients are exchanged while the backward pass goes on."""
     bucket_size: ByteField | None = None

@@ -18,6 +18,7 @@ from simulator.stages.copy import Copy
 from simulator.stages.decode import Decode
 from simulator.stages.decode_on_device import DecodeOnDevice
 from simulator.stages.fit import Fit
+from simulator.stages.program import Program
 from simulator.stages.read import Read
 from simulator.stages.receive import Receive
 from simulator.stages.result import Result
@@ -39,6 +40,7 @@ USING: tuple[Stage, ...] = (
     AllReduce(),
     Slowest(),
     Update(),
+    Program(),
     Result(),
 )
 """What becomes of a batch; all-reduce and optimizer run once a step, after its last batch."""

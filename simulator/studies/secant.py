@@ -3,7 +3,8 @@
 Every evaluation is a simulation. Near the solution log errors are almost straight lines of log
 parameters (a step limited by a store takes half as long at twice the rate), so secants converge
 in three or four steps. Far from it a parameter may do nothing at all (the store is fast enough);
-then the bounds say whether it ever does what is needed, and if not it stays at its start.
+then it is blamed only for what the others leave unexplained: the bounds say whether it ever does
+what is needed, and if not it stays at its start.
 
 A weak prior holds every parameter at its start: an error of `NOISE` is worth as much as a
 deviation of a quarter of the way between its bounds. What the observations determine moves freely
@@ -30,6 +31,8 @@ NOISE: Final = 0.01
 """Log error of an observation that is nobody's parameter's fault; scales the prior."""
 FLAT: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
+BLAMED: Final = 0.03
+"""Log error left by the parameters that matter from which on others are looked at."""
 STRIDE: Final = 3.0
 """Longest step in log parameter: a factor of 20."""
 LITTLE: Final = 0.005
@@ -74,11 +77,16 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
     stay = Point(x=start.copy(), errors=at_start, moved=tuple(False for _ in start))
     if stay.worst <= ENOUGH:
         return stay
-    x, found, slopes = search.slopes(start.copy(), at_start)
-    moved = tuple(bool(np.any(slopes[:, j])) for j in range(len(start)))
-    x, found = search.descend(x, found, slopes)
+    x, found, slopes = search.slopes(start.copy(), at_start, reach=False)
+    moved = np.any(slopes, axis=0)
+    if np.any(moved):
+        x, found = search.descend(x, found, slopes)
+    if not np.all(moved) and np.max(np.abs(found)) > BLAMED:
+        x, found, slopes = search.slopes(x, found, reach=True)
+        moved = moved | np.any(slopes, axis=0)
+        x, found = search.descend(x, found, slopes)
     better = search.cost(x, found) < search.cost(start, at_start)
-    return Point(x=x, errors=found, moved=moved) if better else stay
+    return Point(x=x, errors=found, moved=tuple(map(bool, moved))) if better else stay
 
 
 def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> Vector:
@@ -86,7 +94,7 @@ def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> 
 
     The start, but for parameters that do nothing there and something nearer to a bound.
     """
-    x, _, _ = _Search(errors, start, low, high).slopes(start.copy(), errors(start))
+    x, _, _ = _Search(errors, start, low, high).slopes(start.copy(), errors(start), reach=True)
     return x
 
 
@@ -105,13 +113,14 @@ class _Search:
         """Sum of squares of errors and of what the prior minds."""
         return float(np.sum(found**2) + np.sum((self.prior * (x - self.start)) ** 2))
 
-    def slopes(self, x: Vector, found: Vector) -> tuple[Vector, Vector, Vector]:
-        """Errors by parameters, at a point from which each one that matters at all does."""
+    def slopes(self, x: Vector, found: Vector, *, reach: bool) -> tuple[Vector, Vector, Vector]:
+        """Errors by parameters; with `reach`, where each one that matters anywhere does."""
         table = np.zeros((len(found), len(x)))
         for j in range(len(x)):
             column = self._slope(x, found, j)
             if np.max(np.abs(column)) < FLAT:
-                place, column = self._reach(x, found, j)
+                nothing = (float(x[j]), np.zeros(len(found)))
+                place, column = self._reach(x, found, j) if reach else nothing
                 if place != x[j]:
                     x = _with(x, j, place)
                     found = self.errors(x)

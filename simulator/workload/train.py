@@ -60,7 +60,8 @@ class Train:
     of each step (it reads the loss), so the next batch is asked for only then.
     `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
     a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is
-    the mean of the random delay of a rank's step as a share of its compute time.
+    the mean of the random delay of a rank's step as a share of its compute time, `step_overhead`
+    what the program does in a step while the device waits.
     """
 
     batch_size: float
@@ -72,6 +73,7 @@ class Train:
     recompute: Recompute = Recompute.NONE
     sync_every_step: bool = False
     straggling: float = 0.0
+    step_overhead: Seconds = 0.0
     overlap_communication: bool = True
     bucket_bytes: float = 0.0
     evaluation: Evaluation | None = None

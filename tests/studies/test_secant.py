@@ -88,3 +88,27 @@ def test_the_solution_stays_between_the_bounds() -> None:
     errors = Counted([[-1.0]], [9.0], floor=-19.0)
     found = solve(errors, np.array([0.0]), LOW, HIGH)
     assert found.x.tolist() == [5.0]
+
+
+def test_a_parameter_that_does_nothing_is_not_blamed_for_what_another_explains() -> None:
+    """Late ranks or a slow store would do; only late ranks change anything, so they are late."""
+
+    def errors(x: Vector) -> Vector:
+        late, store = x
+        return np.array([np.maximum(0.2 * late + 0.5, 1.0 - store) - 0.9])
+
+    found = solve(errors, np.array([0.0, 4.0]), np.full(2, -5.0), np.full(2, 5.0))
+    assert found.x == pytest.approx([2.0, 4.0], abs=0.02)
+    assert found.moved == (True, False)
+
+
+def test_what_one_parameter_leaves_unexplained_is_another_ones() -> None:
+    """Late ranks cannot explain a slow first step; the store can, and then both are found."""
+
+    def errors(x: Vector) -> Vector:
+        late, store = x
+        return np.array([0.2 * late - 0.1, np.maximum(0.0, 3.0 - store) - 1.0])
+
+    found = solve(errors, np.array([0.0, 4.0]), np.full(2, -5.0), np.full(2, 5.0))
+    assert found.x == pytest.approx([0.5, 2.0], abs=0.02)
+    assert found.moved == (True, True)

@@ -1,0 +1,39 @@
+"""What the training program does in each step while the device waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+
+PROGRAM = "program"
+"""What the stage is called; the device stands idle meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Bookkeeping of the training loop: logging, statistics, callbacks.
+
+    It is stated as a time, of one thread that always finds a core.
+    """
+
+    name: str = PROGRAM
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time that passes and uses nothing."""
+        overhead = scenario.job.train.step_overhead
+        if overhead == 0.0:
+            return ()
+        return (
+            Demand(
+                resource=Resource.CPU,
+                path=Path.MEMORY,
+                amount=0.0 * overhead,
+                latency=overhead,
+                equation="train.step_overhead as stated",
+                inputs={"step_overhead [s]": overhead},
+            ),
+        )
