@@ -1,0 +1,208 @@
+"""Processors: what decoding a picture costs, and how that grows with every core and thread busy.
+
+Costs are CPU time, not time on the clock, so that other programs on the machine disturb them less.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
+from multiprocessing.context import SpawnProcess
+from typing import Final
+
+from simulator import units
+from simulator.errors import PlanError
+from simulator.probe import decode
+from simulator.probe.machine import Machine
+from simulator.probe.reading import SHARE, Found, Reading, Say
+from simulator.units import Seconds
+
+PATIENCE: Final = 60.0
+"""How long processes may take to start [s]."""
+_DOUBTFUL: Final = 1.0
+"""A share above this is no contention that the model knows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """So many processes that worked at once: CPU time of one job [s], and jobs a second."""
+
+    processes: int
+    cost: Seconds
+    rate: float
+
+
+def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
+    """Decode with one process, one a core, and one a hardware thread.
+
+    Parameters
+    ----------
+    machine : Machine
+        Its cores and threads.
+    seconds : float
+        Time the work may take [s]; starting the processes comes on top.
+    say : callable
+        Told what is going on.
+
+    Returns
+    -------
+    Found
+        `decode` or `inflate` (CPU time of one picture), rates, `contention` and `smt_worth`.
+    """
+    jpeg = decode.has_pillow()
+    data = decode.sample(jpeg=jpeg)
+    counts = sorted({1, machine.cores, machine.threads})
+    levels = []
+    for count in counts:
+        say(f"cpu: {'decoding JPEG' if jpeg else 'inflating'} in {count} at once")
+        levels.append(run(data, count, seconds / len(counts), jpeg=jpeg))
+    found = [*_speeds(levels, len(data), jpeg=jpeg), *_shares(levels, machine)]
+    missing = "Pillow is not installed: zlib data were inflated in place of decoding JPEG"
+    doubts = [
+        f"{reading.key} came out as {reading.value:.2f}, which no profile may say; left out"
+        for reading in found
+        if reading.unit is SHARE and reading.value > _DOUBTFUL
+    ]
+    return Found(
+        readings=tuple(r for r in found if r.unit is not SHARE or r.value <= _DOUBTFUL),
+        warnings=tuple([] if jpeg else [missing]) + tuple(doubts),
+    )
+
+
+def _speeds(levels: Sequence[Level], size: int, *, jpeg: bool) -> Iterator[Reading]:
+    name = "decode" if jpeg else "inflate"
+    what = f"JPEG of {decode.WIDTH} x {decode.HEIGHT}, {units.show(size, units.BYTE)}, to RGB"
+    what = what if jpeg else f"zlib, {units.show(size, units.BYTE)}"
+    for level in levels:
+        beside = "one process" if level.processes == 1 else f"{level.processes} processes"
+        end = "" if level.processes == 1 else f"_{level.processes}"
+        note = f"CPU time of one; {what}; {beside}"
+        yield _reading(f"{name}_time{end}", level.cost, units.SECOND, note)
+        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}; {beside}")
+
+
+def _reading(key: str, value: float, unit: units.Unit, note: str) -> Reading:
+    return Reading(device="cpu", key=key, value=value, unit=unit, note=note)
+
+
+def _shares(levels: Sequence[Level], machine: Machine) -> Iterator[Reading]:
+    """What `CpuPool` states of the machine, from the costs at each level."""
+    cost = {level.processes: level.cost for level in levels}
+    alone, full = cost[1], cost[machine.cores]
+    if machine.cores > 1:
+        value, note = contention(full / alone, machine.cores), f"{machine.cores} cores busy"
+        yield _reading("contention", value, SHARE, f"CPU time of one picture, {note} over one")
+    if machine.threads > machine.cores:
+        slower = cost[machine.threads] / full
+        value = smt_worth(slower, machine.cores, machine.threads)
+        note = f"CPU time of one picture, {machine.threads} threads busy over {machine.cores}"
+        yield _reading("smt_worth", value, SHARE, note)
+
+
+def contention(slowdown: float, cores: int) -> float:
+    """How much longer work takes with all cores busy than alone, less 1, as `CpuPool` counts it.
+
+    Parameters
+    ----------
+    slowdown : float
+        Time with `cores` busy over time alone [1].
+    cores : int
+        Busy cores, 2 at least [1].
+
+    Notes
+    -----
+    The inverse of `thread_slowdown` at ``n = cores``: ``(slowdown - 1) * cores / (cores - 1)``.
+
+    Examples
+    --------
+    >>> round(contention(1.35, 8), 6)
+    0.4
+    """
+    return max(0.0, (slowdown - 1.0) * cores / (cores - 1))
+
+
+def smt_worth(slowdown: float, cores: int, threads: int) -> float:
+    """What a second hardware thread adds to a busy core, as a fraction of a core.
+
+    Parameters
+    ----------
+    slowdown : float
+        Time with all `threads` busy over time with all `cores` busy [1].
+    cores, threads : int
+        Physical cores, and hardware threads (more than cores) [1].
+
+    Notes
+    -----
+    With all threads busy the machine does ``threads / slowdown`` cores' worth of work; what is
+    above `cores` is spread over the further threads.
+
+    Examples
+    --------
+    >>> round(smt_worth(1.6, 8, 16), 6)
+    0.25
+    """
+    return max(0.0, (threads / slowdown - cores) / (threads - cores))
+
+
+def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> Level:
+    """Let so many processes work at once.
+
+    Raises
+    ------
+    PlanError
+        If one of them ends before its time.
+    """
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(processes)
+    started: list[tuple[SpawnProcess, Connection]] = []
+    try:
+        with _deaf():
+            for _ in range(processes):
+                ours, theirs = context.Pipe(duplex=False)
+                options = {"jpeg": jpeg, "seconds": seconds}
+                process = context.Process(
+                    target=decode.work, args=(data, barrier, theirs), kwargs=options, daemon=True
+                )
+                process.start()
+                theirs.close()
+                started.append((process, ours))
+        results = [_result(pipe, seconds) for _, pipe in started]
+    finally:
+        _end(started)
+    count, cpu = sum(r[0] for r in results), sum(r[1] for r in results)
+    rate = sum(r[0] / r[2] for r in results)
+    return Level(processes=processes, cost=cpu / count, rate=rate)
+
+
+def _result(pipe: Connection, seconds: Seconds) -> decode.Result:
+    msg = "a process that measures the CPU ended before its time; is the machine out of memory?"
+    if not wait_for([pipe], PATIENCE + seconds):
+        raise PlanError(msg)
+    try:
+        found: decode.Result = pipe.recv()
+    except EOFError:
+        raise PlanError(msg) from None
+    return found
+
+
+def _end(started: Sequence[tuple[SpawnProcess, Connection]]) -> None:
+    for process, pipe in started:
+        process.terminate()
+        pipe.close()
+    for process, _ in started:
+        process.join()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes started here never hear Ctrl-C: they are ended by us, without a word."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,0 +1,75 @@
+"""Work like that of an input pipeline, one process a time: decoding JPEG, or inflating.
+
+Imported by every process that works, so it loads little.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
+
+WIDTH: Final = 500
+HEIGHT: Final = 375
+QUALITY: Final = 90
+_COARSE: Final = 40
+"""Side of a patch of colour in the picture [pixels]."""
+_NOISE: Final = 60
+"""Most that a pixel differs from its patch; it makes as many bytes a pixel as a photograph."""
+_SEED: Final = 1
+_GREY: Final = 128
+
+Job: TypeAlias = Callable[[], object]
+Result: TypeAlias = tuple[int, float, float]
+"""How often the work was done, and CPU and wall time of it [s]."""
+
+
+def has_pillow() -> bool:
+    """Whether JPEG can be made and decoded."""
+    return find_spec("PIL") is not None
+
+
+def sample(*, jpeg: bool) -> bytes:
+    """What is decoded: a JPEG picture with as many bytes a pixel as a photograph, or zlib data."""
+    generator = random.Random(_SEED)  # noqa: S311 - a picture, not a secret
+    if not jpeg:
+        words = [generator.randbytes(8) for _ in range(_GREY)]
+        return zlib.compress(b"".join(generator.choices(words, k=WIDTH * HEIGHT // 8)))
+    image: Any = import_module("PIL.Image")
+    patches = generator.randbytes(3 * (WIDTH // _COARSE) * (HEIGHT // _COARSE))
+    coarse = image.frombytes("RGB", (WIDTH // _COARSE, HEIGHT // _COARSE), patches)
+    smooth = coarse.resize((WIDTH, HEIGHT), image.Resampling.BICUBIC)
+    noise = bytes(_GREY - _NOISE + byte % (2 * _NOISE) for byte in _bytes(generator))
+    grain = image.frombytes("L", (WIDTH, HEIGHT), noise).convert("RGB")
+    stream = io.BytesIO()
+    image.blend(smooth, grain, 0.5).save(stream, "JPEG", quality=QUALITY)
+    return stream.getvalue()
+
+
+def _bytes(generator: random.Random) -> bytes:
+    return generator.randbytes(WIDTH * HEIGHT)
+
+
+def job(data: bytes, *, jpeg: bool) -> Job:
+    """The work: decode `data` to RGB pixels, or inflate it."""
+    if not jpeg:
+        return lambda: zlib.decompress(data)
+    image: Any = import_module("PIL.Image")
+    return lambda: image.open(io.BytesIO(data)).convert("RGB")
+
+
+def work(data: bytes, barrier: Any, pipe: Any, *, jpeg: bool, seconds: float) -> None:  # noqa: ANN401 - multiprocessing's own types have no public names
+    """Body of a process: wait for the others, work for `seconds`, send a `Result`."""
+    do = job(data, jpeg=jpeg)
+    do()
+    barrier.wait()
+    count, cpu, start = 0, time.process_time(), time.perf_counter()
+    while count == 0 or time.perf_counter() - start < seconds:
+        do()
+        count += 1
+    pipe.send((count, time.process_time() - cpu, time.perf_counter() - start))

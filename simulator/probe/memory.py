@@ -1,0 +1,79 @@
+"""Host memory: how fast numpy copies, with one thread and with all."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator import units
+from simulator.probe.machine import Machine
+from simulator.probe.reading import Found, Reading, Say
+from simulator.units import BytesPerSecond, Seconds
+
+BUFFER: Final = units.parse("64 MiB", units.BYTE)
+"""What each thread copies: more than the caches of most processors hold."""
+_PART: Final = 0.05
+"""Share of RAM that the buffers may take."""
+_MOVED: Final = 2.0
+"""Bytes read and written for each byte copied."""
+
+Buffers = list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]
+
+
+def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
+    """Copy bandwidth, counted as read plus written, with one thread and with one a core.
+
+    Parameters
+    ----------
+    machine : Machine
+        Says how many cores there are, and how much RAM.
+    seconds : float
+        Time all of it may take [s].
+    say : callable
+        Told what is going on.
+    """
+    say("memory: copying")
+    size = int(min(BUFFER, _PART * machine.ram / (2.0 * machine.cores)))
+    buffers = [_pair(size) for _ in range(machine.cores)]
+    levels = {"copy_one_core": 1, "copy_all_cores": machine.cores}
+    each = seconds / len(levels)
+    return Found(
+        readings=tuple(
+            Reading(
+                device="memory",
+                key=key,
+                value=_rate(buffers[:threads], each),
+                unit=units.BYTE_PER_SECOND,
+                note=f"read plus written; numpy, {threads} thread{'s' * (threads > 1)}, "
+                f"{units.show(size, units.BYTE)} each",
+            )
+            for key, threads in levels.items()
+        )
+    )
+
+
+def _pair(size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Two arrays whose pages are there already."""
+    return np.ones(size, dtype=np.uint8), np.ones(size, dtype=np.uint8)
+
+
+def _rate(buffers: Buffers, seconds: Seconds) -> BytesPerSecond:
+    with ThreadPoolExecutor(len(buffers)) as pool:
+        start = time.perf_counter()
+        jobs = [pool.submit(_copy, pair, start + seconds) for pair in buffers]
+        copied = sum(job.result() for job in jobs)
+        return _MOVED * copied / (time.perf_counter() - start)
+
+
+def _copy(pair: tuple[NDArray[np.uint8], NDArray[np.uint8]], end: float) -> int:
+    """Bytes copied until the time is up, once at least."""
+    source, target = pair
+    copied = 0
+    while copied == 0 or time.perf_counter() < end:
+        np.copyto(target, source)
+        copied += source.nbytes
+    return copied

@@ -1,0 +1,47 @@
+"""What a measurement returns: figures with their unit, and what to know about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from simulator.units import Unit
+
+SHARE: Final = Unit("", "a share")
+COUNT: Final = Unit("", "a count")
+
+Say: TypeAlias = Callable[[str], None]
+"""Takes one line that says what is being measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One figure: `key` is unique within its `device`, `value` in SI."""
+
+    device: str
+    key: str
+    value: float
+    unit: Unit
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one device's module measured; `warnings` are what was left out or is doubtful."""
+
+    readings: tuple[Reading, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def get(self, key: str) -> Reading | None:
+        """The reading called `key`, if it was taken."""
+        return next((reading for reading in self.readings if reading.key == key), None)
+
+
+def joined(parts: Iterable[Found]) -> Found:
+    """All readings and warnings of several parts, in order."""
+    listed = list(parts)
+    return Found(
+        readings=tuple(reading for part in listed for reading in part.readings),
+        warnings=tuple(warning for part in listed for warning in part.warnings),
+    )
