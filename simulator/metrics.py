@@ -251,6 +251,11 @@ _BENCHMARK: Final = (
         storage_benchmark.first_step,
         "Step 1 of an epoch on the average rank, without waiting for others.",
     ),
+    _time(
+        "mlperf_storage.step_time_s",
+        storage_benchmark.step_time,
+        "Mean over all steps of an epoch but its first, waiting for others included.",
+    ),
 )
 
 METRICS: Final[tuple[Metric, ...]] = (

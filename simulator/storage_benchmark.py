@@ -44,6 +44,11 @@ def first_step(prediction: Prediction) -> Seconds | None:
     return _mean(prediction, lambda epoch: epoch.first)
 
 
+def step_time(prediction: Prediction) -> Seconds | None:
+    """Mean over all steps of an epoch but the first [s], waiting for others included."""
+    return _mean(prediction, lambda epoch: epoch.reduced / (epoch.steps - 1))
+
+
 class _Epoch:
     """An epoch as the benchmark counts it: times [s], and samples of a step over all ranks."""
 

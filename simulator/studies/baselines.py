@@ -16,10 +16,10 @@ from simulator.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.studies.facts import Facts
 from simulator.units import Seconds
 
-STEP = "step_time_s.mean"
-RATE = "throughput_samples_per_s"
-RATE_ENDING = "samples_per_s"
-"""How the names of metrics end that grow with the devices."""
+STEPS = ("step_time_s.mean", "step_time_s")
+"""How the names of metrics end that say how long a step takes."""
+RATE = "samples_per_s"
+"""How those end that say how many samples it makes of a second; these grow with the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,11 @@ class Seen:
 
     row: Row
     facts: Facts
+
+
+def is_speed(metric: str) -> bool:
+    """Whether a metric says how long a step takes, or how many samples it makes of a second."""
+    return metric.endswith((*STEPS, RATE))
 
 
 def baseline(found: MeasurementSet, seen: Sequence[Seen], metric: str) -> Mapping[str, float]:
@@ -56,7 +61,7 @@ def _constant(
 
 def _size(metric: str, facts: Facts) -> float:
     """What a constant counts per: a device for rates, the whole run for everything else."""
-    return float(facts.devices) if metric.endswith(RATE_ENDING) else 1.0
+    return float(facts.devices) if metric.endswith(RATE) else 1.0
 
 
 def _grouped(seen: Sequence[Seen], columns: tuple[str, ...]) -> Mapping[object, list[Seen]]:
@@ -76,7 +81,7 @@ def _linear(
     """The throughput of the group's smallest anchor, times the ratio of devices."""
     for group in _grouped(seen, found.group_by).values():
         anchors = [one for one in group if one.row.anchor]
-        if not anchors or metric not in (STEP, RATE):
+        if not anchors or not is_speed(metric):
             continue
         anchor = min(anchors, key=lambda one: one.facts.devices)
         alone = _rate(anchor.row.measured[metric], metric, anchor.facts) / anchor.facts.devices
@@ -91,7 +96,7 @@ def _slowest_part(
     del found
     for one in seen:
         slowest = one.facts.slowest
-        if slowest and metric in (STEP, RATE):
+        if slowest and is_speed(metric):
             yield one.row.id, _figure(one.facts.samples / slowest, metric, one.facts)
 
 
@@ -102,7 +107,7 @@ def _constant_mfu(
     del found
     ideal = {s.row.id: _ideal(s.facts) for s in seen}
     known = [s for s in seen if math.isfinite(ideal[s.row.id])]
-    if not known or metric not in (STEP, RATE):
+    if not known or not is_speed(metric):
         return
     fitted = {row.id for row in _fitted([s.row for s in known])}
     share = statistics.median(
@@ -124,12 +129,12 @@ def _ideal(facts: Facts) -> Seconds:
 
 def _rate(value: float, metric: str, facts: Facts) -> float:
     """Samples per second, from a throughput or a step time."""
-    return value if metric == RATE else facts.samples / value
+    return value if metric.endswith(RATE) else facts.samples / value
 
 
 def _figure(rate: float, metric: str, facts: Facts) -> float:
     """The metric at a rate of samples per second."""
-    return rate if metric == RATE else facts.samples / rate
+    return rate if metric.endswith(RATE) else facts.samples / rate
 
 
 _RULES: Mapping[Baseline, Rule] = {

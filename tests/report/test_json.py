@@ -32,7 +32,7 @@ INNER = {
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
     "bound_s": "lower upper",
     "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "
-    "throughput_v2_samples_per_s first_step_s",
+    "throughput_v2_samples_per_s first_step_s step_time_s",
 }
 ENVELOPE = {"schema", "version", "scenario", "seed", "interval", "assumptions", "warnings"}
 

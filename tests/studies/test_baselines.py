@@ -8,9 +8,10 @@ import pytest
 
 from simulator.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.provenance import Source
-from simulator.studies.baselines import RATE, STEP, Seen, baseline
+from simulator.studies.baselines import Seen, baseline, is_speed
 from simulator.studies.facts import Facts
 
+STEP, RATE = "step_time_s.mean", "throughput_samples_per_s"
 SET = MeasurementSet(
     name="made up",
     title="made up",
@@ -144,3 +145,10 @@ def test_every_baseline_has_its_rule() -> None:
     rows = [seen("t", 0.5, anchor=True, slowest=0.1)]
     for kind in Baseline:
         assert set(baseline(replace(SET, baseline=kind), rows, STEP)) == {"t"}
+
+
+def test_what_is_a_speed() -> None:
+    """Steps and rates by whatever name, not parts of a step and not shares."""
+    assert all(is_speed(m) for m in (STEP, RATE, "storage.step_time_s", "x.v2_samples_per_s"))
+    others = ("step_time_s.p95", "first_step_s", "step_split_s.h2d", "accelerator_utilization")
+    assert not any(is_speed(m) for m in others)
