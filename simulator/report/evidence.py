@@ -9,13 +9,16 @@ from typing import Final
 from simulator.measurement import MeasurementSet, Tolerance
 from simulator.metrics import measurable
 from simulator.report.figures import figure
-from simulator.report.layout import WIDTH, columns, printable, section, wrapped
+from simulator.report.layout import INDENT, WIDTH, columns, printable, section, wrapped
+from simulator.studies.bands import EACH, ENOUGH, WHOLE, Bands
 from simulator.studies.validate import EVERY_FAMILY, LEVELS, Family, Judged, Left, Validated
 
 ALL: Final = "all families"
 """How the total over a set is called."""
 NAMED: Final = 6
 """Rows of one reason that are named; ``--json`` lists all."""
+GROUPS: Final = 6
+"""Groups whose constants are shown; ``--json`` lists all."""
 NAME_WIDTH: Final = 24
 
 HEAD: Final = (
@@ -38,6 +41,7 @@ def as_text(found: Validated, worst: int = 0) -> str:
     lines = [
         *(line for block in blocks for line in [*block, ""]),
         *wrapped(LEGEND, hang="", width=WIDTH),
+        *section("Intervals, over all test rows", band_lines(found.bands)),
         *section(f"Worst {worst} rows" if worst else "", worst_lines(found, worst)),
         *section("Doubtful figures", [line for text in found.warnings for line in wrapped(text)]),
         *section("Over tolerance", [_over_line(family) for family in found.over]),
@@ -147,12 +151,36 @@ def _tolerance_lines(found: Validated, one: MeasurementSet) -> list[str]:
     return columns([TOLERANCE_HEAD, *rows], "<<<>>><") if rows else []
 
 
+def band_lines(found: Bands | None) -> list[str]:
+    """How many measured values lie within their intervals, and how these score."""
+    if found is None:
+        return []
+    (low, high), (least, most) = WHOLE, EACH
+    verdict = "" if low <= found.coverage <= high else " (off)"
+    text = (
+        f"{found.coverage:.1%} of {found.figures:,} measured values lie within P10 to P90; "
+        f"{low:.0%} to {high:.0%} should{verdict}."
+    )
+    if found.interval_score is not None and found.constant_score is not None:
+        text += (
+            f" Score {found.interval_score:.3f}; one relative width for all, fitted on the fit "
+            f"rows: {found.constant_score:.3f}."
+        )
+    lines = wrapped(text, hang="")
+    if found.off:
+        lines.append(f"Families of {ENOUGH} rows and more outside {least:.0%} to {most:.0%}:")
+        lines += [f"{INDENT}{printable(name)}: {share:.0%}" for name, share in found.off]
+    return lines
+
+
 def _group_lines(found: Validated, one: MeasurementSet) -> list[str]:
     fitted = [(k, c) for (name, k), c in found.constants.items() if name == one.name]
     without = [(k, why) for (name, k), why in found.unfitted.items() if name == one.name]
     lines = []
-    for key, constants in fitted:
+    for key, constants in fitted[:GROUPS]:
         lines += wrapped(f"{', '.join(key)}: {', '.join(constants)}")
+    if len(fitted) > GROUPS:
+        lines.append(f"and {len(fitted) - GROUPS:,} groups more; --json has them all")
     for key, why in without:
         lines += wrapped(f"{', '.join(key)}: from the description alone ({why})")
     return lines

@@ -11,7 +11,14 @@ from markupsafe import Markup
 
 from simulator.measurement import MeasurementSet, Split
 from simulator.metrics import measurable
-from simulator.report.evidence import HEAD, LEGEND, TOLERANCE_HEAD, cells, tolerance_rows
+from simulator.report.evidence import (
+    HEAD,
+    LEGEND,
+    TOLERANCE_HEAD,
+    band_lines,
+    cells,
+    tolerance_rows,
+)
 from simulator.report.plot import COLOURS, Dots, predicted_against_measured
 from simulator.studies.validate import Judged, Validated
 from simulator.version import __version__
@@ -34,6 +41,7 @@ def as_html(found: Validated) -> str:
         head=HEAD,
         tolerance_head=TOLERANCE_HEAD,
         sets=[_set(found, one) for one in found.sets],
+        bands=band_lines(found.bands),
         warnings=found.warnings,
         over=[f"{f.set}, {f.name}, {f.metric}: {'; '.join(f.over)}" for f in found.over],
     )

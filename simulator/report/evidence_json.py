@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from simulator.measurement import MeasurementSet
+from simulator.studies.bands import Bands
 from simulator.studies.validate import Family, Judged, Left, Validated
 from simulator.version import __version__
 
@@ -33,6 +34,7 @@ def as_object(found: Validated) -> dict[str, Any]:
             {"set": name, "group": list(group), "reason": reason}
             for (name, group), reason in found.unfitted.items()
         ],
+        "intervals": None if found.bands is None else _bands(found.bands),
         "warnings": list(found.warnings),
         "over_tolerance": bool(found.over),
     }
@@ -78,11 +80,23 @@ def _family(family: Family) -> dict[str, Any]:
         "constant_width_score": family.constant_width_score,
         "baseline": str(family.baseline),
         "baseline_mean_abs_error": None if score is None else score.baseline_mean,
+        "baseline_median_abs_error": None if score is None else score.baseline_median,
         "over": list(family.over),
         "tolerances": [
             {level: getattr(tolerance, level) for level in _TOLERANCE_KEYS}
             for tolerance in family.tolerances
         ],
+    }
+
+
+def _bands(found: Bands) -> dict[str, Any]:
+    return {
+        "figures": found.figures,
+        "coverage": found.coverage,
+        "interval_score": found.interval_score,
+        "constant_width_score": found.constant_score,
+        "families_off": [{"family": name, "coverage": share} for name, share in found.off],
+        "holds": found.holds,
     }
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from simulator.measurement import MeasurementSet
-from simulator.report.evidence import HEAD, LEGEND, TOLERANCE_HEAD, cells, tolerance_rows
+from simulator.report.evidence import (
+    HEAD,
+    LEGEND,
+    TOLERANCE_HEAD,
+    band_lines,
+    cells,
+    tolerance_rows,
+)
 from simulator.studies.validate import Validated
 
 COMMAND = "plan validate --markdown docs/accuracy.md"
@@ -17,7 +24,9 @@ def as_markdown(found: Validated) -> str:
         f"Written by `{COMMAND}`; every row behind it is predicted anew by `plan validate`. "
         "What a measurement set is: [evidence-format.md](evidence-format.md).\n"
     )
-    parts = ["# Accuracy\n", about, f"{LEGEND}\n", *(_set(found, one) for one in found.sets)]
+    overall = " ".join(line.strip() for line in band_lines(found.bands))
+    parts = ["# Accuracy\n", about, f"{LEGEND}\n", *([f"{overall}\n"] if overall else [])]
+    parts += [_set(found, one) for one in found.sets]
     return "\n".join(parts)
 
 

@@ -39,8 +39,9 @@ class Score:
 
     `median`, `mean`, `p90` and `largest` are of absolute errors, `bias` is the mean signed one.
     `coverage` is the share of measured values within P10 to P90, `interval_score` the Winkler
-    score of these intervals (their width, and 10 times what they miss by), `baseline_mean` the
-    mean absolute error of the naive baseline. None: too few rows, or nothing to score.
+    score of these intervals (their width, and 10 times what they miss by), `baseline_mean` and
+    `baseline_median` are of the absolute errors of the naive baseline. None: too few rows, or
+    nothing to score.
     """
 
     rows: int
@@ -53,6 +54,7 @@ class Score:
     coverage: float | None
     interval_score: float | None
     baseline_mean: float | None
+    baseline_median: float | None = None
 
 
 def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
@@ -73,6 +75,13 @@ def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
     size = np.abs(signed)
     known = [p for p in points if p.p10 is not None and p.p90 is not None]
     rival = [p for p in points if p.baseline is not None]
+    naive = np.abs(
+        errors(
+            _values([p.baseline for p in rival]),
+            _values([p.measured for p in rival]),
+            absolute=absolute,
+        )
+    )
     return Score(
         rows=len(points),
         median=float(np.median(size)),
@@ -83,7 +92,8 @@ def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
         rank_correlation=rank_correlation(predicted, measured),
         coverage=coverage(known),
         interval_score=interval_score(known, absolute=absolute),
-        baseline_mean=_mean_error(rival, absolute=absolute),
+        baseline_mean=None if not rival else float(naive.mean()),
+        baseline_median=None if not rival else float(np.median(naive)),
     )
 
 
@@ -201,14 +211,6 @@ def with_width(points: Sequence[Point], width: float, *, absolute: bool = False)
 def _reach(point: Point, *, absolute: bool) -> float:
     difference = abs(point.measured - point.predicted)
     return difference if absolute or point.predicted == 0.0 else difference / point.predicted
-
-
-def _mean_error(points: Sequence[Point], *, absolute: bool) -> float | None:
-    if not points:
-        return None
-    rival = _values([p.baseline for p in points])
-    measured = _values([p.measured for p in points])
-    return float(np.abs(errors(rival, measured, absolute=absolute)).mean())
 
 
 def _low(point: Point) -> float:

@@ -13,6 +13,7 @@ from typing import Final
 
 from simulator.measurement import Baseline, MeasurementSet, Row, Split, Tolerance
 from simulator.metrics import measurable
+from simulator.studies.bands import Bands, Figure, bands
 from simulator.studies.baselines import Seen, baseline
 from simulator.studies.forecast import Forecasts, GroupKey, forecast_all
 from simulator.studies.pool import Progress, cores, pool
@@ -93,7 +94,8 @@ class Validated:
     """What validation found.
 
     `totals` are over all families of a set. `unfitted` lists groups that no constant was fitted
-    for, with the reason. `warnings` are doubts about the measured figures.
+    for, with the reason. `bands` judges the intervals over all sets. `warnings` are doubts about
+    the measured figures.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -103,6 +105,7 @@ class Validated:
     totals: tuple[Family, ...]
     constants: Mapping[GroupKey, tuple[str, ...]]
     unfitted: Mapping[GroupKey, str]
+    bands: Bands | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -154,8 +157,14 @@ def validate(
         totals=tuple(totals),
         constants={group.key: group.overrides for group in forecasts.groups if group.overrides},
         unfitted={group.key: group.unfitted for group in forecasts.groups if group.unfitted},
+        bands=bands([_figure(one) for one in judged]),
         warnings=tuple(text for found in sets for text in _doubts(found, judged)),
     )
+
+
+def _figure(one: Judged) -> Figure:
+    name = f"{one.set}, {one.family}, {one.metric}"
+    return Figure(family=name, split=one.split, point=one.point, absolute=one.absolute)
 
 
 def _judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
