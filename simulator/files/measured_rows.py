@@ -34,7 +34,8 @@ _LONGEST: Final = "40000 d"
 _SHORTEST: Final = "1 ns"
 _LEAST_MEMORY: Final = "1 MB"
 _STEP_PARTS: Final = ("step_time_s", "step_split_s", "communication_s", "bound_s")
-_MOST: Final = 1e15
+_MOST: Final = 5e14
+"""More than anything that is counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
