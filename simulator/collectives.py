@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
-from simulator.hardware.host import Host
+from simulator.hardware.host import Host, PeerTopology
 from simulator.hardware.link import Collective, Curve, Link, Regime
 from simulator.units import SECOND, Bytes, BytesPerSecond, Real, Seconds, parse
 
@@ -31,6 +31,15 @@ LOCAL_LATENCY: Final = parse("10 us", SECOND)
 """What an empty collective inside a machine takes where nothing was measured; a guess."""
 REMOTE_LATENCY: Final = parse("30 us", SECOND)
 """What each level of a tree over machines adds where nothing was measured; a guess."""
+
+
+HYBRID_MESH: Final = ((2.0, 1.0 / 6.0), (4.0, 4.0 / 6.0), (8.0, 1.0))
+"""Share of a device's links that join the first n of the 8 devices of a hybrid cube mesh: GPU 0 of
+a DGX-1V has 1 of its 6 links to GPU 1 and 4 to GPUs 1 to 3 (``nvidia-smi topo -m``)."""
+
+
+Pace: TypeAlias = tuple[Real, Real]
+"""What an empty message takes [s], and the rate that large ones near [B/s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,38 +122,60 @@ def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
 
 def inside(operation: Collective, size: Real, ranks: int, host: Host) -> Real:
     """Time of a collective of `ranks` accelerators of one machine [s]."""
+    latency, bandwidth = pace_inside(operation, size, ranks, host)
+    return latency + wire_bytes(operation, size, ranks) / bandwidth
+
+
+def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
+    """Latency [s] and bus bandwidth [B/s] inside a machine, by the way that is fastest at `size`."""
     link = host.peer_link or host.host_link
     if link is None:
-        return 0.0 * size
-    moved = wire_bytes(operation, size, ranks)
-    return _best(_local_regimes(operation, ranks, link), moved)
+        return 0.0 * size, np.inf + 0.0 * size
+    return _fastest(
+        _local_regimes(operation, ranks, link, host), wire_bytes(operation, size, ranks)
+    )
 
 
-def _best(regimes: Sequence[Regime], moved: Real) -> Real:
-    least: Real = np.inf
+def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
+    """Latency and rate of the regime that takes least, for each amount."""
+    latency: Real = np.inf + 0.0 * moved
+    bandwidth: Real = 1.0 + 0.0 * moved
     for regime in regimes:
-        least = np.minimum(least, regime.latency + moved / regime.bandwidth)
-    return least
+        better = regime.latency + moved / regime.bandwidth < latency + moved / bandwidth
+        latency = np.where(better, regime.latency, latency)
+        bandwidth = np.where(better, regime.bandwidth, bandwidth)
+    return latency, bandwidth
 
 
-def _local_regimes(operation: Collective, ranks: int, link: Link) -> list[Regime]:
+def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
     """The ways to do it: over the links, and in the switches where they can."""
     local = [curve for curve in link.curves if curve.machines == 1]
     own = [c for c in local if c.operation is operation]
     plain = [c for c in own if not c.in_switch] or [
         c for c in local if c.operation is Collective.ALL_REDUCE and not c.in_switch
     ]
-    ways = [*_at(plain, ranks)] if plain else [_stated(link)]
+    ways = [*_at(plain, ranks)] if plain else [_stated(link, reachable(ranks, host))]
     helped = [c for c in own if c.in_switch]
     if helped and min(c.ranks for c in helped) <= ranks <= max(c.ranks for c in helped):
         ways += _at(helped, ranks)
     return ways
 
 
-def _stated(link: Link) -> Regime:
-    """What the datasheet says, less what collectives lose."""
-    rate: BytesPerSecond = link.achievable or EFFICIENCY * link.peak
+def _stated(link: Link, share: float) -> Regime:
+    """What the datasheet says, less what collectives lose, over a share of the links."""
+    rate: BytesPerSecond = share * (link.achievable or EFFICIENCY * link.peak)
     return Regime(latency=link.latency or LOCAL_LATENCY, bandwidth=rate)
+
+
+def reachable(ranks: int, host: Host) -> float:
+    """Share of a device's own links that lead to the first `ranks` devices of a machine.
+
+    All of them through a switch; in a mesh those to the other devices of the team.
+    """
+    if host.peer_topology is not PeerTopology.MESH or host.gpu_count <= int(HYBRID_MESH[0][0]):
+        return 1.0
+    counts, shares = zip(*HYBRID_MESH, strict=True)
+    return float(np.interp(ranks, counts, shares))
 
 
 def _at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
@@ -181,6 +212,12 @@ def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
 
 def _between(operation: Collective, size: Real, members: Team, host: Host) -> Real:
     """Time of what passes the machines' networks [s]."""
+    latency, bandwidth = pace_between(operation, size, members, host)
+    return latency + crossing_bytes(operation, size, members.machines) * members.sharers / bandwidth
+
+
+def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
+    """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
     depth = np.log2(members.machines)
     crossing = crossing_bytes(operation, size, members.machines) * members.sharers
     link = None if host.network is None else host.network.link
@@ -188,9 +225,9 @@ def _between(operation: Collective, size: Real, members: Team, host: Host) -> Re
     own = [c for c in measured if c.operation is operation]
     if own:
         nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))
-        return _best([_carried(r, nearest, depth) for r in nearest.regimes], crossing)
+        return _fastest([_carried(r, nearest, depth) for r in nearest.regimes], crossing)
     latency: Seconds = REMOTE_LATENCY * depth
-    return latency + crossing / network_rate(host)
+    return latency + 0.0 * crossing, network_rate(host) + 0.0 * crossing
 
 
 def _carried(regime: Regime, curve: Curve, depth: float) -> Regime:

@@ -68,6 +68,8 @@ def train_of(draft: Draft) -> Train:
         precision=given.precision or Precision.FP32,
         accumulation=given.accumulation,
         epochs=float(given.epochs),
+        gradient_precision=given.gradient_precision,
+        accumulation_precision=given.accumulation_precision,
         optimizer=given.optimizer or _optimizer(given.mode),
         mixed=bool(given.mixed_precision),
         recompute=given.recompute,

@@ -27,9 +27,9 @@ from simulator.files.sections import (
     MemorySection,
     ModelSection,
     ScenarioFile,
-    SoftwareSection,
     TrainSection,
 )
+from simulator.files.software_section import SoftwareSection
 from simulator.hardware.gpu import EMULATED, Gpu
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Storage

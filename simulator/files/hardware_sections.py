@@ -99,6 +99,8 @@ class GpuFile(ProfileFile):
     """Name of the link to its peers, all lanes together."""
     power: PowerFigure | None = None
     """Power limit."""
+    multiprocessors: CountFigure | None = None
+    """How many of its cores' groups (streaming multiprocessors) programs can use."""
     peak: dict[PrecisionField, FlopRateFigure]
     """Dense datasheet rate by number format."""
     achievable: dict[PrecisionField, FlopRateFigure] = Field(default_factory=dict)

@@ -15,6 +15,7 @@ from simulator.files.quantity import (
     ByteOrZeroField,
     Choice,
     CountField,
+    CountOrZeroField,
     FlopField,
     FractionField,
     NumberField,
@@ -120,10 +121,20 @@ class GptShape(AttentionShape):
 
     vocabulary: CountField
     """Tokens it knows."""
-    positions: CountField
-    """Longest sequence."""
+    positions: CountOrZeroField
+    """Longest sequence; 0 where positions are not learned."""
     sequence: CountField
     """Tokens of a sample."""
+    ffn: CountOrZeroField = 0
+    """Width inside the MLP; four times hidden by default."""
+    bias: bool = True
+    """Whether matrix products add a bias."""
+    dropout: bool = True
+    """Whether values are dropped in training."""
+    tied: bool = True
+    """Whether the scores use the table of tokens."""
+    rotary: bool = False
+    """Whether positions turn queries and keys."""
 
 
 class LlamaShape(AttentionShape):
@@ -139,6 +150,59 @@ class LlamaShape(AttentionShape):
     """Tokens of a sample."""
     tied: bool = False
     """Whether the scores use the table of tokens."""
+    head_dim: CountOrZeroField = 0
+    """Width of a head; by default the heads share hidden."""
+    bias: bool = False
+    """Whether matrix products add a bias."""
+    dropout: bool = False
+    """Whether values are dropped in training."""
+
+
+class MoeShape(AttentionShape):
+    """Shape of a decoder like a Llama whose MLPs are experts that a router chooses among."""
+
+    kv_heads: CountField
+    """Heads of keys and values."""
+    vocabulary: CountField
+    """Tokens it knows."""
+    sequence: CountField
+    """Tokens of a sample."""
+    experts: CountField
+    """Experts of a layer."""
+    top_k: CountField
+    """Experts that each token passes."""
+    expert_ffn: CountField
+    """Width inside one expert."""
+    shared_ffn: CountOrZeroField = 0
+    """Width inside the experts that every token passes, all together."""
+    dense_layers: CountOrZeroField = 0
+    """Layers with one plain MLP in place of experts."""
+    ffn: CountOrZeroField = 0
+    """Width inside the MLP of those."""
+    query_rank: CountOrZeroField = 0
+    """Width that queries are squeezed to in latent attention."""
+    kv_rank: CountOrZeroField = 0
+    """Width that keys and values are squeezed to; 0: attention is not latent."""
+    rope_dim: CountOrZeroField = 0
+    """Values of a head that turn with the position, in latent attention."""
+    nope_dim: CountOrZeroField = 0
+    """Values of a head that do not."""
+    value_dim: CountOrZeroField = 0
+    """Values of a head's value."""
+    predicted_tokens: CountOrZeroField = 0
+    """Tokens predicted beyond the next one, by one more layer each."""
+    attention_share: FractionField = 1.0
+    """What windows leave of full attention, on average over the layers."""
+    clamped: bool = False
+    """Whether the activation function cuts off what is too large, as no common kernel does."""
+    tied: bool = False
+    """Whether the scores use the table of tokens."""
+    head_dim: CountOrZeroField = 0
+    """Width of a head; by default the heads share hidden."""
+    bias: bool = False
+    """Whether matrix products add a bias."""
+    dropout: bool = False
+    """Whether values are dropped in training."""
 
 
 class VitShape(AttentionShape):

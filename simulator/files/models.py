@@ -19,6 +19,7 @@ from simulator.files.model_sections import (
     GptShape,
     LlamaShape,
     ModelFile,
+    MoeShape,
     ResNetShape,
     SourcedTable,
     StepTimeTable,
@@ -33,7 +34,7 @@ from simulator.workload.models import Model, StepTimes, forward_flops
 from simulator.workload.models.cpu_only import CpuOnly
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.models.efficientnet import efficientnet
-from simulator.workload.models.families import bert, gpt, llama, vit
+from simulator.workload.models.families import bert, gpt, llama, moe, vit
 from simulator.workload.models.recommender import Dlrm
 from simulator.workload.models.resnet import resnet
 from simulator.workload.models.unet import unet
@@ -52,6 +53,7 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
     "bert": _Family(BertShape, bert),
     "gpt": _Family(GptShape, gpt),
     "llama": _Family(LlamaShape, llama),
+    "moe": _Family(MoeShape, moe),
     "vit": _Family(VitShape, vit),
     "dlrm": _Family(DlrmShape, Dlrm),
     "totals": _Family(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, Number
+from simulator.precision import Precision
 from simulator.workload.parallelism import Schedule, Sharding
 
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
@@ -39,3 +40,20 @@ class ParallelismSection(FileModel):
     """Load of the busiest expert rank over the mean one."""
     offload_optimizer: bool = False
     """Whether the optimizer's state and update live on the host."""
+    scattered_sends: bool = False
+    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
+    async_sends: bool = False
+    """Whether sends between stages run beside compute."""
+    overlap_experts: bool = False
+    """Whether the exchange between experts runs beside compute."""
+    deduplicated_dispatch: bool = False
+    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
+    padded_experts: bool = False
+    """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
+    balanced_context: bool = True
+    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
+    reshard: bool | None = None
+    """Whether sharded parameters are gathered again for the backward pass; by default they are,
+    except in a pipeline."""
+    gather_precision: Annotated[Precision, Choice(Precision)] | None = None
+    """What sharded parameters are gathered in; as computed by default, 16 bit at least."""

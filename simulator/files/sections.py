@@ -32,6 +32,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.files.software_section import SoftwareSection
 from simulator.precision import Precision
 from simulator.scenario import Purchase
 from simulator.workload.dataset import Access, CachePolicy, Layout, Placement
@@ -268,6 +269,10 @@ class TrainSection(FileModel):
     """Passes over the data; may be a fraction."""
     precision: Annotated[Precision, Choice(Precision)] | None = None
     """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
+    gradient_precision: Annotated[Precision, Choice(Precision)] | None = None
+    """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
+    accumulation_precision: Annotated[Precision, Choice(Precision)] | None = None
+    """What gradients of several batches are added up in; by default as they are exchanged."""
     optimizer: Annotated[Optimizer, Choice(Optimizer)] | None = None
     """Optimizer, for the memory of its state; momentum by default, none outside training."""
     mixed_precision: bool | None = None
@@ -293,19 +298,6 @@ class TrainSection(FileModel):
     """Billed time from the start of the job to its first step."""
     shut_down: TimeOrZeroField = 0.0
     """Billed time after its last step."""
-
-
-class SoftwareSection(FileModel):
-    """The software the job runs on."""
-
-    framework: TextField = "pytorch"
-    """Name of the framework."""
-    version: TextField | None = None
-    """Its version, as text."""
-    compile: bool = False
-    """Whether the model is compiled (torch.compile and its kin)."""
-    fused_attention: bool | None = None
-    """Whether attention runs as one fused kernel; by default as the library's model says."""
 
 
 class CostSection(FileModel):

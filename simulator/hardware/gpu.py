@@ -28,6 +28,7 @@ class Gpu:
 
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
     real matrix product. A precision in `fallback` runs at the rate of the one it maps to.
+    `multiprocessors` is how many tiles of a matrix product run side by side.
     `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
     `inference_only`: the maker doesn't offer training on it. `emulated`: there is none, a program
     waits as long as one would compute.
@@ -46,6 +47,7 @@ class Gpu:
     host_link: str | None = None
     peer_link: str | None = None
     power: Watts | None = None
+    multiprocessors: int | None = None
     unified_memory: bool = False
     inference_only: bool = False
     emulated: bool = False

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from simulator.precision import Precision
+
 
 class Sharding(StrEnum):
     """What of the training state each replica keeps only its part of (ZeRO's stages)."""
@@ -47,6 +49,16 @@ class Parallelism:
     state is sharded over (None: all replicas); with fewer, whole groups are copies (HSDP).
     `expert_imbalance` is the load of the busiest expert rank over the mean one.
     `offload_optimizer`: optimizer state and update live on the host.
+
+    `scattered_sends`: each tensor-parallel rank sends its part of what goes to the next stage, and
+    the receivers gather it. `async_sends`: sends between stages run beside compute.
+    `overlap_experts`: the exchange of experts runs beside other compute. `deduplicated_dispatch`:
+    a token goes once to each rank or machine that holds experts it chose, not once to each expert.
+    `padded_experts`: experts compute for a fixed number of tokens, chosen or not.
+    `balanced_context`: parts of a sequence are dealt so that all ranks have equal work.
+    `reshard`: sharded parameters are dropped after the forward pass and gathered again (None: as
+    usual, without a pipeline only). `gather_precision` is what parameters are gathered in (None: as
+    computed, 16 bit at least).
     """
 
     tensor: int = 1
@@ -61,6 +73,14 @@ class Parallelism:
     shard_group: int | None = None
     expert_imbalance: float = 1.0
     offload_optimizer: bool = False
+    scattered_sends: bool = False
+    async_sends: bool = False
+    overlap_experts: bool = False
+    deduplicated_dispatch: bool = False
+    padded_experts: bool = False
+    balanced_context: bool = True
+    reshard: bool | None = None
+    gather_precision: Precision | None = None
 
     @property
     def devices(self) -> int:

@@ -3,8 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from simulator.calibration import PERFECT, Efficiency, Factor
+
+
+class CudaGraphs(StrEnum):
+    """What the host launches as a recorded graph instead of kernel by kernel."""
+
+    NONE = "none"
+    LOCAL = "local"
+    """The framework's own graph of each layer."""
+    LAYERS = "layers"
+    """Parts of layers, experts but for their routing left out."""
+    FULL = "full"
+    """A whole step."""
+
+
+class Scaling(StrEnum):
+    """How numbers of 8 bit and less are scaled into their range."""
+
+    TENSOR = "tensor"
+    """One factor for a tensor."""
+    BLOCK = "block"
+    """One factor for a small block of values (the MX formats)."""
+
+
+class GradientSum(StrEnum):
+    """How a micro-batch's weight gradients get into the buffer that adds them up."""
+
+    SEPARATE = "separate"
+    """A kernel of its own reads them and adds them to the buffer."""
+    FUSED = "fused"
+    """The matrix product reads and writes the buffer."""
+    IN_PLACE = "in-place"
+    """The buffer is what the framework differentiates into; nothing is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,11 +46,27 @@ class Software:
 
     A factor's value multiplies the compute speed; where no source covers the accelerator the
     factor is 1.0 and says so. `efficiency` is what kernels of this software reach.
+
+    `blocking_launches`: the host waits for each kernel. `fused_experts`: activation, casts and
+    permutation of experts are fused into their products. `attention_kernel` names the fused kernel
+    ("": the framework's usual one). `padded_vocabulary`: the table of tokens is padded so that
+    products with it are aligned. `profiled_kernels`: the step is put together from kernels timed
+    one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
+    a fault that was found later.
     """
 
     framework: str = "pytorch"
     version: str = ""
     compiled: bool = False
     fused_attention: bool = False
+    cuda_graphs: CudaGraphs = CudaGraphs.NONE
+    blocking_launches: bool = False
+    fused_experts: bool = False
+    attention_kernel: str = ""
+    padded_vocabulary: bool = True
+    fp8_recipe: Scaling = Scaling.TENSOR
+    gradient_sum: GradientSum | None = None
+    profiled_kernels: bool = False
+    degraded: bool = False
     factors: tuple[Factor, ...] = ()
     efficiency: Efficiency = PERFECT

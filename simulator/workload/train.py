@@ -34,6 +34,11 @@ class Recompute(StrEnum):
 
     NONE = "none"
     SELECTIVE = "selective"
+    """Attention's scores and what follows from them."""
+    OPERATORS = "operators"
+    """Every second matrix product and all that is not one."""
+    MODULES = "modules"
+    """Small modules: norms, activation functions, projections up."""
     FULL = "full"
 
 
@@ -61,11 +66,15 @@ class Train:
     `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
     a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is
     the mean of the random delay of a rank's step as a share of its compute time, `step_overhead`
-    what the program does in a step while the device waits.
+    what the program does in a step while the device waits. `gradient_precision` is what gradients
+    are exchanged in (None: fp32 where weights are, else 16 bit), `accumulation_precision` what
+    those of several batches are added up in (None: as they are exchanged).
     """
 
     batch_size: float
     precision: Precision
+    gradient_precision: Precision | None = None
+    accumulation_precision: Precision | None = None
     accumulation: int = 1
     epochs: float = 1.0
     optimizer: Optimizer = Optimizer.MOMENTUM

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.workload.models import Model
+from simulator.workload.models.experts import Experts, Latent
 from simulator.workload.models.transformer import Embedding, Head, Transformer
 
 _MLP: Final = 4
@@ -65,8 +66,15 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
     positions: int,
     sequence: int,
     fused_attention: bool = True,
+    ffn: int = 0,
+    bias: bool = True,
+    dropout: bool = True,
+    tied: bool = True,
+    rotary: bool = False,
 ) -> Transformer:
     """A decoder with learned positions whose head shares the token table [1]_.
+
+    The MLP is four times as wide as `hidden` where `ffn` is 0; `positions` 0: none are learned.
 
     References
     ----------
@@ -78,11 +86,14 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
         hidden=hidden,
         heads=heads,
         kv_heads=heads,
-        ffn=_MLP * hidden,
+        ffn=ffn or _MLP * hidden,
         sequence=sequence,
         embedding=Embedding(tokens=vocabulary, positions=positions),
-        head=Head(features=vocabulary, share=1.0, tied=True),
+        head=Head(features=vocabulary, share=1.0, tied=tied),
         causal=True,
+        bias=bias,
+        dropout=dropout,
+        rotary=rotary,
         fused_attention=fused_attention,
     )
 
@@ -99,10 +110,14 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
     sequence: int,
     tied: bool = False,
     fused_attention: bool = True,
+    head_dim: int = 0,
+    bias: bool = False,
+    dropout: bool = False,
 ) -> Transformer:
     """A decoder with rotary positions, gated MLP, RMS norms, grouped keys and values [1]_.
 
-    A `tied` head uses the token table, as in the smaller models of a series.
+    A `tied` head uses the token table, as in the smaller models of a series. `head_dim` 0: the
+    heads share `hidden`.
 
     References
     ----------
@@ -121,9 +136,83 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
         head=Head(features=vocabulary, share=1.0, tied=tied),
         causal=True,
         gated=True,
-        bias=False,
-        dropout=False,
+        bias=bias,
+        dropout=dropout,
+        head_width=float(head_dim),
         fused_attention=fused_attention,
+    )
+
+
+def moe(  # noqa: PLR0913 - the numbers of a published table
+    *,
+    name: str,
+    layers: int,
+    hidden: int,
+    heads: int,
+    kv_heads: int,
+    vocabulary: int,
+    sequence: int,
+    experts: int,
+    top_k: int,
+    expert_ffn: int,
+    shared_ffn: int = 0,
+    dense_layers: int = 0,
+    ffn: int = 0,
+    query_rank: int = 0,
+    kv_rank: int = 0,
+    rope_dim: int = 0,
+    nope_dim: int = 0,
+    value_dim: int = 0,
+    predicted_tokens: int = 0,
+    attention_share: float = 1.0,
+    clamped: bool = False,
+    tied: bool = False,
+    fused_attention: bool = True,
+    head_dim: int = 0,
+    bias: bool = False,
+    dropout: bool = False,
+) -> Transformer:
+    """A decoder as `llama` builds, but for MLPs chosen token by token, and latent attention.
+
+    Latent attention is meant where `kv_rank` is given. `ffn` is the width of the `dense_layers`;
+    `predicted_tokens` are those beyond the next one.
+    """
+    plain = llama(
+        name=name,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        ffn=ffn or expert_ffn,
+        vocabulary=vocabulary,
+        sequence=sequence,
+        tied=tied,
+        fused_attention=fused_attention,
+        head_dim=head_dim or (nope_dim + rope_dim if kv_rank else 0),
+        bias=bias,
+        dropout=dropout,
+    )
+    return replace(
+        plain,
+        experts=Experts(
+            experts=experts,
+            top_k=top_k,
+            ffn=expert_ffn,
+            shared_ffn=shared_ffn,
+            dense_layers=dense_layers,
+            clamped=clamped,
+        ),
+        latent=Latent(
+            query_rank=query_rank,
+            kv_rank=kv_rank,
+            rope_dim=rope_dim,
+            nope_dim=nope_dim,
+            value_dim=value_dim,
+        )
+        if kv_rank
+        else None,
+        further_tokens=predicted_tokens,
+        attention_share=attention_share,
     )
 
 

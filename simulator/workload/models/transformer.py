@@ -22,6 +22,7 @@ from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models.experts import Experts, Latent, expert_layers
 from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
 from simulator.workload.train import Recompute
 
@@ -69,8 +70,11 @@ class Transformer:
 
     `sequence` counts the positions of a sample, class token included. `causal`: a position attends
     to earlier ones only, and a fused kernel skips the rest. `gated`: the MLP multiplies two
-    projections (SwiGLU), and norms are RMS norms computed in fp32 over rotary positions.
-    `fused_attention`: one kernel that keeps no matrix of scores in memory.
+    projections (SwiGLU), and norms are RMS norms computed in fp32 over rotary positions. `rotary`:
+    positions turn queries and keys without that. `fused_attention`: one kernel that keeps no
+    matrix of scores in memory. `head_width` is that of a head where heads do not divide `hidden`.
+    `further_tokens` are predicted beside the next one, by one more layer each; `attention_share`
+    is what of full attention is left where a window limits some layers.
     """
 
     name: str
@@ -88,6 +92,12 @@ class Transformer:
     dropout: bool = True
     final_norm: bool = True
     fused_attention: bool = True
+    rotary: bool = False
+    head_width: float = 0.0
+    experts: Experts | None = None
+    latent: Latent | None = None
+    further_tokens: int = 0
+    attention_share: float = 1.0
     step_times: tuple[StepTimes, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -128,7 +138,24 @@ class Transformer:
     @property
     def kv_width(self) -> float:
         """Values of all keys (or of all values) of one position."""
+        if self.head_width:
+            return self.head_width * self.kv_heads
         return self.hidden / self.heads * self.kv_heads
+
+    @property
+    def query_width(self) -> float:
+        """Values of all queries of one position."""
+        return self.heads * self.head_width if self.head_width else float(self.hidden)
+
+    @property
+    def depth(self) -> int:
+        """Layers of the stack and those that predict further tokens."""
+        return self.layers + self.further_tokens
+
+    @property
+    def dense_depth(self) -> int:
+        """Layers with one plain MLP."""
+        return self.depth if self.experts is None else self.experts.dense_layers
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
         """The forward pass over `samples` sequences, all layers together."""
@@ -145,15 +172,15 @@ class Transformer:
         layer = self._kept_by_layer(element, attention=not selective)
         inputs = self.sequence * self.hidden * element
         full = recompute is Recompute.FULL
-        stack = self.layers * inputs + layer if full else self.layers * layer
+        stack = self.depth * inputs + layer if full else self.depth * layer
         return (stack + self._kept_outside(element)) * samples
 
     def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
         """Bytes one layer keeps per sequence [B]."""
         tokens, hidden = self.sequence, self.hidden
         # the inputs of both halves, queries, keys, values, what attention gives
-        elements = 2.0 * hidden + hidden + 2.0 * self.kv_width + hidden
-        elements += (4.0 if self.gated else 2.0) * self.ffn
+        elements = 2.0 * hidden + 2.0 * self.query_width + 2.0 * self.kv_width
+        elements += (4.0 if self.gated else 2.0) * self._mean_ffn
         # an RMS norm in fp32 keeps its input as such, and the normalised values before scaling
         norms = 2.0 * hidden * ((WIDE + element) if self.gated else element)
         masks = 2.0 * hidden if self.dropout else 0.0
@@ -176,8 +203,12 @@ class Transformer:
 
     def _all_layers(self) -> Iterator[Layer]:
         yield from self._embedding_layers()
-        for layer in (*self._attention_half(), *self._mlp_half()):
-            yield layer.times(self.layers)
+        for layer in self._attention_half():
+            yield layer.times(self.depth)
+        for layer in self._mlp_half() if self.dense_depth else ():
+            yield layer.times(self.dense_depth)
+        for layer in self._expert_half():
+            yield layer.times(self.depth - self.dense_depth)
         if self.final_norm:
             yield self._norm()
         yield from self._head_layers()
@@ -204,19 +235,28 @@ class Transformer:
     def _attention_half(self) -> Iterator[Layer]:
         tokens, hidden = float(self.sequence), self.hidden
         yield self._norm()
-        yield self._product("queries, keys, values", tokens, hidden, hidden + 2.0 * self.kv_width)
-        if self.gated:
-            yield _pass("rotary positions", tokens * (hidden + self.kv_width), 2.0, 2.0)
+        query = self.query_width
+        if self.latent is None:
+            yield self._product(
+                "queries, keys, values", tokens, hidden, query + 2.0 * self.kv_width
+            )
+        else:
+            for name, inputs, outputs in self.latent.products(hidden, self.heads):
+                yield self._product(name, tokens, inputs, outputs)
+        if self.gated or self.rotary:
+            yield _pass("rotary positions", tokens * (query + self.kv_width), 2.0, 2.0)
         yield from (self._fused_attention() if self.fused_attention else self._plain_attention())
-        yield _pass("head transpose", tokens * hidden, 2.0, 2.0)
-        yield self._product("attention output", tokens, hidden, hidden)
+        values = query if self.latent is None else float(self.heads * self.latent.value_dim)
+        yield _pass("head transpose", tokens * values, 2.0, 2.0)
+        yield self._product("attention output", tokens, values, hidden)
         yield self._residual()
 
     def _fused_attention(self) -> Iterator[Layer]:
-        tokens, width, both = float(self.sequence), self.hidden, 2.0 * self.kv_width
+        tokens, width, both = float(self.sequence), self.query_width, 2.0 * self.kv_width
+        share = self.attention_share * (0.5 if self.causal else 1.0)
         yield Layer(
             name="fused attention",
-            macs=2.0 * tokens**2 * width * (0.5 if self.causal else 1.0),
+            macs=2.0 * tokens**2 * width * share,
             backward=_FUSED_BACKWARD,
             moved=tokens * (2.0 * width + both),
             moved_back=tokens * (4.0 * width + 2.0 * both),
@@ -226,7 +266,7 @@ class Transformer:
         )
 
     def _plain_attention(self) -> Iterator[Layer]:
-        tokens, width = float(self.sequence), self.hidden
+        tokens, width = float(self.sequence), self.query_width
         probabilities = self.heads * tokens**2
         sides = tokens * (width + self.kv_width)
         for name in ("attention scores", "attention values"):
@@ -254,6 +294,23 @@ class Transformer:
             yield _pass("activation", inside, 2.0, 3.0)
         yield self._product("MLP out", tokens, self.ffn, self.hidden)
         yield self._residual()
+
+    def _expert_half(self) -> Iterator[Layer]:
+        if self.experts is not None:
+            yield self._norm()
+            yield from expert_layers(
+                self.experts, float(self.sequence), self.hidden, bias=self.bias
+            )
+            yield self._residual()
+
+    @property
+    def _mean_ffn(self) -> float:
+        """Width inside the MLPs that one token passes, on average over the layers."""
+        if self.experts is None:
+            return self.ffn
+        dense = self.dense_depth / self.depth
+        passed = self.experts.top_k * self.experts.ffn + self.experts.shared_ffn
+        return dense * self.ffn + (1.0 - dense) * passed
 
     def _head_layers(self) -> Iterator[Layer]:
         head, hidden = self.head, self.hidden
