@@ -18,6 +18,7 @@ from simulator.engine.watch import (
     batch_means,
     find_period,
     known_well,
+    undisturbed,
     warm_up,
     whole_bursts,
 )
@@ -103,6 +104,9 @@ class Epoch:
         times = [self.snapshots[i].time for i in range(self.first, self.last + 1)]
         return tuple(b - a for a, b in pairwise(times))
 
+
+LONG_BURST = 16
+"""Batches that come close together from which on a mean takes long to be known by its batches."""
 
 LEAST_ROUNDS = 3
 """Times everything in flight must have been used up before a part of an epoch stands for it all."""
@@ -193,6 +197,9 @@ class Recorder:
             return
         if self._random:
             self._steady = known_well(self._durations, self._in_flight, self._burst)
+            if self._steady is None and self._burst > LONG_BURST:
+                ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
+                self._steady = undisturbed(self._durations, ready, self._in_flight)
         else:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             self._steady = find_period(self._durations, waiting)

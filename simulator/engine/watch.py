@@ -3,7 +3,8 @@
 A deterministic run is steady when step times *and* the batches waiting in each rank's loader
 repeat with some period for several periods. Looking at the waiting batches too tells a steady run
 from one that is slowly eating the batches made ahead. A random run ends when the
-95% confidence interval of the mean step, from batch means [1]_, is narrow enough.
+95% confidence interval of the mean step, from batch means [1]_, is narrow enough, or when its
+loaders hide all that is random.
 
 References
 ----------
@@ -28,6 +29,9 @@ BATCHES = 16
 LEAST_BATCH = 4
 PRECISION = 0.01
 """Relative half-width of the mean step at which a random run may end."""
+
+SHRINKS = 1.0
+"""Batches by which a reserve that is being used up falls from one window to the next."""
 
 STUDENT_T = 2.131
 """97.5% quantile of Student's t with 15 degrees of freedom (16 batch means)."""
@@ -113,6 +117,31 @@ def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady
     if half_width > PRECISION * fmean(kept):
         return None
     return Steady(period=1, window=len(kept), half_width=half_width)
+
+
+def undisturbed(
+    durations: Sequence[float], ready: Sequence[float], in_flight: int
+) -> Steady | None:
+    """A steady window if randomness does not reach the steps: all equal, and no reserve shrinks.
+
+    Parameters
+    ----------
+    durations : sequence of float
+        Step times so far [s].
+    ready : sequence of float
+        Batches that wait for the average rank at the end of each step.
+    in_flight : int
+        Batches that may be on their way.
+    """
+    window = max(LEAST_WINDOW, in_flight)
+    if len(durations) - 2 * window < in_flight:
+        return None
+    last = durations[-2 * window :]
+    if max(last) - min(last) > SAME * max(last):
+        return None
+    if fmean(ready[-window:]) < fmean(ready[-2 * window : -window]) - SHRINKS:
+        return None
+    return Steady(period=1, window=2 * window)
 
 
 def whole_bursts(steps: int, burst: int) -> int:
