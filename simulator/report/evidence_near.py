@@ -18,7 +18,7 @@ def as_text(found: Neighbourhood) -> str:
     rows = [head, *(_row(near) for near in found.rows)]
     scores = [
         f"{metric}: median error {share(score.median)}, mean {share(score.mean)}, "
-        f"largest {share(score.largest)} over {score.rows} rows"
+        f"largest {share(score.largest)} over {_rows(score.rows)}"
         for metric, score in found.scores.items()
     ]
     name = printable(found.scenario)
@@ -29,10 +29,18 @@ def as_text(found: Neighbourhood) -> str:
     lines = [
         *wrapped(text, hang="", width=WIDTH),
         "",
-        *columns(rows, "><<<><"),
+        *(_clipped(line) for line in columns(rows, "><<<><")),
         *section("Error there", scores),
     ]
     return "\n".join(lines)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
 
 
 def _row(near: Near) -> tuple[str, ...]:

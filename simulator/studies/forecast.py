@@ -21,7 +21,7 @@ from simulator.files.uncertainty import calibrated
 from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.metrics import number_at
 from simulator.predict import predict
-from simulator.studies.calibrate import anchored
+from simulator.studies.anchors import anchored
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.pool import Pool, Progress
 from simulator.uncertainty import Axis
