@@ -38,7 +38,9 @@ def measurements(*, table: str, output: Path, split: str | None, file: Path) -> 
     What groups rows, which of them constants are fitted to, and how wrong predictions may be, is
     taken from the shipped set of the TABLE. A column split in FILE says fit or test itself.
     """
-    if output.suffix != ".toml":
+    if output.suffix == ".csv":
+        output = output.with_suffix(".toml")
+    elif output.suffix != ".toml":
         output = output.with_name(f"{output.name}.toml")
     for path in (output, output.with_suffix(".csv")):
         check_writable(path, "--output")

@@ -22,16 +22,19 @@ def set_names() -> tuple[str, ...]:
 
 
 def find_set(name_or_path: str) -> Path | None:
-    """The TOML file of a measurement set: a file of that name, else a shipped set; None if none."""
+    """The TOML file of a measurement set: a file of that name, else a shipped set; None if none.
+
+    The name may lack its ``.toml``, and the set's CSV file stands for the set.
+    """
     path = Path(name_or_path)
-    try:
-        is_file = path.is_file() or len(path.parts) > 1
-    except (OSError, ValueError):
-        return None
-    if is_file:
-        return path
+    beside = path.with_suffix(".toml") if path.suffix == ".csv" else Path(f"{path}.toml")
+    found = next((p for p in (beside, path) if _is_file(p)), None)
+    if found is not None:
+        return found
     plain = name_or_path.removesuffix(".toml")
-    return _FOLDER / f"{plain}.toml" if plain in set_names() else None
+    if plain in set_names():
+        return _FOLDER / f"{plain}.toml"
+    return path if len(path.parts) > 1 else None
 
 
 def nearest_sets(name: str) -> str:

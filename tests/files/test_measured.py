@@ -6,6 +6,8 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simulator.errors import InputError, UnknownName
 from simulator.files.measured import load_set, parse_set
@@ -280,9 +282,36 @@ def test_no_such_set(tmp_path: Path) -> None:
         load_set(str(tmp_path / "x.toml"))
 
 
+@pytest.mark.parametrize("name", ["mine.toml", "mine", "mine.csv"])
+def test_a_set_by_any_of_its_names(tmp_path: Path, name: str) -> None:
+    """The TOML file, its name without the ending, and the CSV file beside it are one set."""
+    (tmp_path / "mine.toml").write_text(TOML, encoding="utf-8")
+    (tmp_path / "mine.csv").write_text(CSV, encoding="utf-8")
+    assert load_set(str(tmp_path / name)).name == "mine"
+
+
 @pytest.mark.parametrize("path", sorted(set_folder().glob("*.toml")), ids=lambda p: p.stem)
 def test_shipped_sets_are_sound(path: Path) -> None:
     """Every set that ships is read without a problem and is named like its file."""
     found = load_set(path.stem)
     assert found.name == path.stem
     assert found.rows
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_whatever_is_broken_is_told(data: st.DataObject) -> None:
+    """Any cut, insertion or exchange in either file gives a set or messages, never a crash."""
+    texts = [TOML, CSV]
+    which = data.draw(st.integers(0, 1))
+    text = texts[which]
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, min(len(text), start + 30)))
+    put = data.draw(st.text(alphabet="az09 .,=\"'\n\r-%µ[]{}\x00\u2028#", max_size=6))
+    texts[which] = text[:start] + put + text[end:]
+    said = None
+    try:
+        read(*texts)
+    except InputError as error:
+        said = str(error).strip()
+    assert said is None or said
