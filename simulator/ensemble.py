@@ -131,18 +131,26 @@ def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: S
     busy = timing.accelerator_utilization
     if busy is not None:
         busy = _number(np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer.step))
-    first, later = (_number(time * longer.first) for time in timing.first_steps)
+    first, later = (time * longer.first for time in timing.first_steps)
+    first_epoch, epoch = _epochs(timing, longer)
     return replace(
         timing,
         step_time=replace(timing.step_time, mean=_number(timing.step_time.mean * longer.step)),
         first_step=_number(timing.first_step * longer.first),
-        first_steps=(first, later),
-        epoch_time=_number(timing.epoch_time * longer.step),
-        first_epoch_time=_number(timing.first_epoch_time * longer.cold),
+        first_steps=(_number(first), _number(later)),
+        epoch_time=_number(epoch),
+        first_epoch_time=_number(first_epoch),
         total_time=_number(_total(question, timing, longer, speeds)),
         throughput=_number(timing.throughput / longer.step),
         accelerator_utilization=busy,
     )
+
+
+def _epochs(timing: Timing, longer: Stretch) -> tuple[Vector, Vector]:
+    """Times of the first and of a later epoch [s]: a first step each, and all others."""
+    first, later = timing.first_steps
+    cold = first * longer.first + (timing.first_epoch_time - first) * longer.cold
+    return cold, later * longer.first + (timing.epoch_time - later) * longer.step
 
 
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
@@ -347,11 +355,12 @@ def _first_batch(question: Question, plant: Plant, stages: Sequence[StageDemands
 
 def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
     """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
-    parts = question.extras.parts
+    parts, epochs = question.extras.parts, question.lengths.epochs
+    first_epoch, epoch = _epochs(timing, longer)
     training = timing.total_time - sum(parts.values())
-    first = min(1.0, question.lengths.epochs) * timing.first_epoch_time
-    cold = min(training, first)
-    total: Real = cold * longer.cold + (training - cold) * longer.step
+    cold = min(training, min(1.0, epochs) * timing.first_epoch_time)
+    total: Real = cold * first_epoch / max(TINY, timing.first_epoch_time)
+    total = total + (training - cold) * epoch / max(TINY, timing.epoch_time)
     for name, time in parts.items():
         pace = longer.step if name not in _ONE_OFF else 1.0 / speeds.get(_ONE_OFF[name], 1.0)
         total = total + time * (1.0 if name in _STATED else pace)

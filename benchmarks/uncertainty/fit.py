@@ -48,6 +48,8 @@ PRIOR = 0.02
 """What deviations that are e times as far as before cost, as a share of the score."""
 MATTERS = 0.1
 """Share of a figure's variance from which on its error says something about a deviation."""
+MOSTLY = 0.5
+"""Effect of the first step's doubt from which on a figure is one of the first step."""
 ENOUGH = 20
 """Figures below which a deviation stays as it is."""
 RANGE = 8.0
@@ -121,7 +123,7 @@ def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
     First steps depend on much that later ones don't, so nothing is fitted to them but what is
     about them alone, last.
     """
-    first = [s for s in found if s.effects.get((Rate.START, Grade.COMPUTED))]
+    first = [s for s in found if s.effects.get((Rate.START, Grade.COMPUTED), 0.0) > MOSTLY]
     later = [s for s in found if s not in first]
     values: dict[Name, tuple[float, int]] = {}
     for own, about_start in ((later, False), (first, True)):
