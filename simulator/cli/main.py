@@ -28,6 +28,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
     "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
     "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
+    "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
     "import": (
         "simulator.cli.import_",
         "Turn what other tools measured into profiles and workloads.",

@@ -33,7 +33,7 @@ _LEAVE: Final = 0.5
 """Share of the free space that is left alone."""
 _OPENS: Final = 300
 _SEED: Final = 1
-_NETWORK: Final = ("nfs", "smb", "cifs", "lustre", "ceph", "glusterfs", "beegfs", "gpfs", "9p")
+_NETWORK: Final = ("nfs", "smb", "cifs", "lustre", "ceph", "glusterfs", "beegfs", "gpfs", "9p", "fuse.")
 _UNITS: Final[dict[str, Unit]] = {
     "read_bandwidth": units.BYTE_PER_SECOND,
     "read_operations": units.PER_SECOND,
@@ -60,7 +60,7 @@ class Place:
     def networked(self) -> bool:
         """Whether the store is reached over a network."""
         name = self.file_system
-        return name.startswith(_NETWORK) or name.startswith("fuse.")
+        return name.startswith(_NETWORK)
 
 
 def check(place: Place) -> None:

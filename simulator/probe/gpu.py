@@ -23,13 +23,8 @@ SHAPES: Final = (
     (1 << 13, 7 << 12, 1 << 13),
 )
 """Rows, columns and inner length of the products: squares, and two of a transformer's layers."""
-PRECISIONS: Final = {
-    Precision.FP32: 4.0,
-    Precision.TF32: 4.0,
-    Precision.BF16: 2.0,
-    Precision.FP16: 2.0,
-}
-"""Number formats tried, and bytes of a number."""
+PRECISIONS: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.FP16)
+"""Number formats tried."""
 TRANSFER: Final = units.parse("256 MiB", units.BYTE)
 SMALL_MESSAGE: Final = units.parse("4 KiB", units.BYTE)
 _PART: Final = 0.125
@@ -60,9 +55,7 @@ class Device(Protocol):
     def software(self) -> str:
         """Driver and libraries, with versions."""
 
-    def multiply(
-        self, precision: Precision, shape: tuple[int, int, int], repeats: int
-    ) -> Seconds:
+    def multiply(self, precision: Precision, shape: tuple[int, int, int], repeats: int) -> Seconds:
         """Multiply two matrices."""
 
     def copy(self, size: Bytes, repeats: int) -> Seconds:
@@ -125,10 +118,11 @@ def measure(device: Device, seconds: Seconds, say: Say) -> Found:
 
 
 def _products(device: Device) -> Iterator[_Case]:
-    for precision, size in PRECISIONS.items():
+    for precision in PRECISIONS:
         for shape in SHAPES:
             m, n, k = shape
-            if max(m * n, m * k, n * k) * size > _PART * device.memory:
+            largest = max(m * n, m * k, n * k) * precision.bytes_per_element
+            if largest > _PART * device.memory:
                 continue
             yield _Case(
                 key=f"matmul_{precision}_{m}x{n}x{k}",
@@ -152,10 +146,10 @@ def _copies(device: Device) -> Iterator[_Case]:
     for pinned in (True, False):
         end, kind = ("pinned", "page-locked") if pinned else ("pageable", "ordinary")
 
-        def upload(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001, FBT002 - bound here
+        def upload(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001 - bound here
             return device.upload(size, n, pinned=p)
 
-        def download(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001, FBT002 - bound here
+        def download(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001 - bound here
             return device.download(size, n, pinned=p)
 
         yield case(f"h2d_{end}", f"copy of {shown} from {kind} host memory", size, upload)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import multiprocessing
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from simulator import units
 from simulator.precision import Precision
@@ -25,12 +26,15 @@ PATIENCE: Final = 120.0
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _NUMBER: Final = 4.0
 """Bytes of an fp32 number."""
+_WARM: Final = 3
 _TYPES: Final = {
     Precision.FP32: "float32",
     Precision.TF32: "float32",
     Precision.BF16: "bfloat16",
     Precision.FP16: "float16",
 }
+
+Operation: TypeAlias = Callable[[], object]
 
 
 def find() -> TorchDevice | str:
@@ -76,35 +80,55 @@ class TorchDevice:
         """Multiply two matrices of random numbers: constant ones draw less power and run faster."""
         torch, (m, n, k) = self.torch, shape
         kind = getattr(torch, _TYPES[precision])
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if precision is Precision.TF32 else "highest")
-        try:
+
+        def prepare() -> Operation:
             a = torch.randn(m, k, device="cuda", dtype=kind)
             b = torch.randn(k, n, device="cuda", dtype=kind)
             out = torch.empty(m, n, device="cuda", dtype=kind)
-            return self._timed(lambda: torch.matmul(a, b, out=out), repeats)
+            return lambda: torch.matmul(a, b, out=out)
+
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high" if precision is Precision.TF32 else "highest")
+        try:
+            return self._timed(prepare, repeats)
         finally:
             torch.set_float32_matmul_precision(before)
 
     def copy(self, size: Bytes, repeats: int) -> Seconds:
         """Copy within device memory."""
-        source, target = self._buffer(size, "cuda"), self._buffer(size, "cuda")
-        return self._timed(lambda: target.copy_(source), repeats)
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cuda"), self._buffer(size, "cuda")
+            return lambda: target.copy_(source)
+
+        return self._timed(prepare, repeats)
 
     def upload(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
         """Copy from the host."""
-        source, target = self._buffer(size, "cpu", pinned=pinned), self._buffer(size, "cuda")
-        return self._timed(lambda: target.copy_(source, non_blocking=True), repeats)
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cpu", pinned=pinned), self._buffer(size, "cuda")
+            return lambda: target.copy_(source, non_blocking=True)
+
+        return self._timed(prepare, repeats)
 
     def download(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
         """Copy to the host."""
-        source, target = self._buffer(size, "cuda"), self._buffer(size, "cpu", pinned=pinned)
-        return self._timed(lambda: target.copy_(source, non_blocking=True), repeats)
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cuda"), self._buffer(size, "cpu", pinned=pinned)
+            return lambda: target.copy_(source, non_blocking=True)
+
+        return self._timed(prepare, repeats)
 
     def launch(self, repeats: int) -> Seconds:
         """Add one to a single number, over and over."""
-        number = self._buffer(_NUMBER, "cuda")
-        return self._timed(lambda: number.add_(1), repeats)
+
+        def prepare() -> Operation:
+            number = self._buffer(_NUMBER, "cuda")
+            return lambda: number.add_(1)
+
+        return self._timed(prepare, repeats)
 
     def all_reduce(self, sizes: tuple[Bytes, ...], repeats: int) -> Mapping[Bytes, Seconds]:
         """Sum over all devices, a process each, by NCCL."""
@@ -116,11 +140,15 @@ class TorchDevice:
         ones = self.torch.ones(numbers, device=device, dtype=self.torch.float32)
         return ones.pin_memory() if pinned else ones
 
-    def _timed(self, operation: Callable[[], object], repeats: int) -> Seconds:
-        """Mean time of an operation between two events on the device's own clock."""
+    def _timed(self, prepare: Callable[[], Operation], repeats: int) -> Seconds:
+        """Mean time of an operation between two events on the device's own clock.
+
+        What the device lacks, and memory that runs out, are both a RuntimeError of torch.
+        """
         cuda = self.torch.cuda
         start, end = (cuda.Event(enable_timing=True) for _ in range(2))
         try:
+            operation = prepare()
             cuda.synchronize()
             start.record()
             for _ in range(repeats):
@@ -189,35 +217,42 @@ def _rank(  # noqa: PLR0913, PLR0917 - arguments of a process
     pipe: Any,  # noqa: ANN401 - multiprocessing's own types have no public names
 ) -> None:
     """One process of an all-reduce; the first one reports."""
-    import time  # noqa: PLC0415 - beside torch, which is late too
-
     try:
         torch = import_module("torch")
         group = import_module("torch.distributed")
-        device = f"cuda:{rank}" if backend == "nccl" else "cpu"
         if backend == "nccl":
             torch.cuda.set_device(rank)
         group.init_process_group(backend, init_method=store, rank=rank, world_size=ranks)
-        times = []
-        for size in sizes:
-            message = torch.ones(max(1, int(size / _NUMBER)), device=device)
-            for count in (3, repeats):
-                group.barrier()
-                if backend == "nccl":
-                    torch.cuda.synchronize()
-                start = time.perf_counter()
-                for _ in range(count):
-                    group.all_reduce(message)
-                if backend == "nccl":
-                    torch.cuda.synchronize()
-                took = (time.perf_counter() - start) / count
-            times.append(took)
+        times = [_message_time(torch, group, size, repeats, backend) for size in sizes]
         if rank == 0:
             pipe.send(times)
         group.barrier()
         group.destroy_process_group()
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent tells it
         pipe.send(f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _message_time(
+    torch: Any,  # noqa: ANN401 - the module; it has no types here
+    group: Any,  # noqa: ANN401 - the module; it has no types here
+    size: Bytes,
+    repeats: int,
+    backend: str,
+) -> Seconds:
+    """Mean time of one all-reduce of `size`, after a few that warm up [s]."""
+    on_device = backend == "nccl"
+    message = torch.ones(max(1, int(size / _NUMBER)), device="cuda" if on_device else "cpu")
+    wait_for_device = torch.cuda.synchronize if on_device else bool
+    took = 0.0
+    for count in (_WARM, repeats):
+        group.barrier()
+        wait_for_device()
+        start = time.perf_counter()
+        for _ in range(count):
+            group.all_reduce(message)
+        wait_for_device()
+        took = (time.perf_counter() - start) / count
+    return took
 
 
 def _first_line(error: Exception) -> str:

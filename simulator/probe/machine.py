@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +70,8 @@ def look(root: Path = _ROOT) -> Machine:
 
 def _allowed() -> frozenset[int]:
     """Hardware threads this process may run on."""
-    if sys.platform == "linux":
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
+    ask = getattr(os, "sched_getaffinity", None)
+    return frozenset(range(os.cpu_count() or 1) if ask is None else ask(0))
 
 
 def _text(path: Path) -> str:

@@ -1,0 +1,223 @@
+"""``plan probe``: measure this machine, or a data loader on it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from simulator.cli.import_output import profiles_option, quantity
+from simulator.cli.output import complain, emit
+
+if TYPE_CHECKING:
+    from simulator.files.catalogue import Catalogue
+    from simulator.probe.profile import Profiles
+    from simulator.probe.profile_lines import Known
+    from simulator.probe.run import Probed, Wanted
+
+DEVICES: Final = "disk,memory,cpu,gpu"
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write profiles below FOLDER; with --loader, the file to write.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1.0, max=3600.0),
+    default=30.0,
+    show_default=True,
+    metavar="N",
+    help="Time the measurements take, shared out among devices.",
+)
+@click.option(
+    "--disk",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    metavar="PATH",
+    help="A folder on the disk to measure; the current one by default.",
+)
+@click.option(
+    "--disk-space",
+    "space",
+    default="1 GB",
+    show_default=True,
+    metavar="SIZE",
+    help="Largest test file; it is gone when plan ends, however it ends.",
+)
+@click.option(
+    "--only", default=DEVICES, metavar="LIST", help=f"Devices to measure, some of {DEVICES}."
+)
+@click.option("--name", metavar="NAME", help="Name of the profiles; the host's name by default.")
+@click.option(
+    "--loader",
+    metavar="MODULE:MAKE",
+    help="Measure instead the DataLoader that MAKE() in MODULE returns.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@profiles_option
+def probe(  # noqa: PLR0913 - one parameter an option
+    *,
+    output: Path | None,
+    seconds: float,
+    disk: Path,
+    space: str,
+    only: str,
+    name: str | None,
+    loader: str | None,
+    as_json: bool,
+    profiles: tuple[Path, ...],
+) -> None:
+    """Measure this machine and write what was found as hardware profiles.
+
+    Disk, memory bandwidth, what decoding a picture costs, how cores and hardware threads slow one
+    another, and with PyTorch and a CUDA device its products and copies. With -o FOLDER the figures
+    become FOLDER/node/NAME.toml and the profiles of its parts, for --profiles FOLDER.
+
+    With --loader, measure a DataLoader of PyTorch and print the sections of a scenario.
+    """
+    if loader is not None:
+        from simulator.cli.probe_loader import probe_loader
+
+        probe_loader(loader, output, seconds, as_json=as_json)
+        return
+    from simulator.files.catalogue import Catalogue
+    from simulator.probe.profile import profiles as make
+    from simulator.probe.profile import slug
+    from simulator.probe.run import probe as measure
+    from simulator.report import probe as report
+
+    chosen = slug(name or _host_name())
+    catalogue = Catalogue.default(profiles)
+    if output is not None:
+        _check_folder(output, chosen)
+    probed = measure(_wanted(only, seconds, disk, space), _say)
+    known, doubts = _known(probed, catalogue)
+    made = make(probed, chosen, known)
+    complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *made.warnings)))
+    written = {} if output is None else _write(output, made, profiles)
+    if as_json:
+        emit(report.as_json(probed, written))
+        return
+    use = [] if output is None else _use(written, output)
+    emit("\n".join([report.as_text(probed), *use]))
+
+
+def _say(text: str) -> None:
+    complain(f"measuring {text}")
+
+
+def _host_name() -> str:
+    import platform
+
+    return platform.node()
+
+
+def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
+    from simulator import units
+    from simulator.probe.disk import Place
+    from simulator.probe.run import DEVICES as KNOWN
+    from simulator.probe.run import Wanted
+
+    devices = tuple(dict.fromkeys(part.strip() for part in only.split(",") if part.strip()))
+    unknown = [device for device in devices if device not in KNOWN]
+    if unknown or not devices:
+        found = f"'{unknown[0]}' is no device" if unknown else "there is nothing to measure"
+        msg = f"{found}; --only takes some of {', '.join(KNOWN)}"
+        raise click.UsageError(msg)
+    size = quantity(space, units.BYTE, "--disk-space") or 0.0
+    return Wanted(devices=devices, seconds=seconds, place=Place(folder=disk, space=size))
+
+
+def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
+    """What the catalogue knows of the accelerator that was found, and doubts about it."""
+    from simulator.importers.gpu_names import matching
+    from simulator.probe.profile_lines import Known
+
+    found = probed.accelerator
+    if found is None:
+        return Known(), []
+    every = [catalogue.gpu(name) for name in catalogue.names("gpu")]
+    gpus = matching(found.product, found.memory, every)
+    if len(gpus) != 1:
+        names = ", ".join(gpu.name for gpu in gpus)
+        return Known(), [f"{found.product} may be {names}: a profile of its own"] if gpus else []
+    gpu = gpus[0]
+    link = None if gpu.host_link is None else catalogue.link(gpu.host_link)
+    peer = None if gpu.peer_link is None else catalogue.link(gpu.peer_link)
+    return Known(gpu=gpu, link=link, peer=peer), []
+
+
+def _check_folder(folder: Path, name: str) -> None:
+    """Refuse a folder that cannot be written, and files that are not a probe's own."""
+    import os
+
+    from simulator.errors import InputError, Problem
+    from simulator.probe.profile_lines import MARK
+
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        message = "cannot be written" if above.is_dir() else "is not a folder"
+        raise InputError((Problem(origin="--output", message=message, found=str(above)),))
+    kept = [
+        path
+        for kind in ("node", "storage")
+        if (path := folder / kind / f"{name}.toml").is_file()
+        and not path.read_text(encoding="utf-8", errors="replace").startswith(f"# {MARK}")
+    ]
+    if kept:
+        hint = "give another --name, or move it away"
+        message = "is not a profile that plan probe wrote"
+        raise InputError(
+            tuple(
+                Problem(origin="--output", message=message, found=str(path), hint=hint)
+                for path in kept
+            )
+        )
+
+
+def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
+    """Write profiles beside their place, read them back as a user would, then move them there."""
+    from simulator.errors import InputError, Problem
+    from simulator.files.catalogue import Catalogue
+
+    written = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-probe-") as draft:
+            for path, text in made.texts.items():
+                part = Path(draft) / path
+                part.parent.mkdir(exist_ok=True)
+                part.write_text(text, encoding="utf-8")
+            catalogue = Catalogue.default((Path(draft), folder, *profiles))
+            for path in made.texts:
+                catalogue.load(path.removesuffix(".toml"))
+            for path in made.texts:
+                target = folder / path
+                target.parent.mkdir(exist_ok=True)
+                (Path(draft) / path).replace(target)
+                written[path.removesuffix(".toml")] = str(target)
+    except OSError as error:
+        message = f"cannot be written: {error.strerror}"
+        raise InputError(
+            (Problem(origin="--output", message=message, found=str(folder)),)
+        ) from error
+    return written
+
+
+def _use(written: dict[str, str], folder: Path) -> list[str]:
+    lines = ["", *(f"wrote {path}" for path in written.values())]
+    node = next((name for name in written if name.startswith("node/")), None)
+    store = next((name for name in written if name.startswith("storage/")), None)
+    if node is not None:
+        lines.append(f"use it with: --profiles {folder} --set hardware.machine={node}")
+    elif store is not None:
+        lines.append(f"use it with: --profiles {folder} --set hardware.storage={store}")
+    return lines

@@ -1,0 +1,336 @@
+"""A user's DataLoader: what its worker and its main process take for a batch.
+
+Costs are taken inside a loader of one worker, where pages are fresh and batches are put together
+and handed over; stages timed by themselves in a loop come out a fifth to a quarter too low. A
+worker's CPU time is read from the system, so that other programs on the machine disturb it less.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import multiprocessing
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from simulator.errors import PlanError
+from simulator.probe.processes import Usage, own_memory, usage
+from simulator.units import Bytes, Seconds
+
+AHEAD: Final = 2
+"""Batches the one worker makes ahead, as by default."""
+LEAST: Final = 3
+"""Fewest batches that a figure rests on."""
+_SMALLER: Final = 4
+"""The second batch size is so many times smaller: two sizes tell samples from batches."""
+_TAKEN: Final = 12
+"""Ready batches that the main process takes over."""
+_LONGER: Final = 1.5
+"""How much longer than a batch takes to make the main process waits for the next to be ready."""
+_ENDS: Final = 0.35
+"""Share of the time after which timing of batches ends; the rest is for taking ready ones."""
+
+Loader: TypeAlias = Any
+"""A `torch.utils.data.DataLoader`, or what has its attributes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """One batch size: means of a batch, over `count` batches made by one worker.
+
+    `made` is the time between two batches that nobody waits to take, `cpu` the worker's CPU time
+    and `blocked` the time it waited for something else than a core (None: the system doesn't
+    say); `taken` is what the main process takes for a ready batch.
+    """
+
+    size: int
+    count: int
+    made: tuple[Seconds, ...]
+    taken: Seconds
+    first: Seconds
+    cpu: Seconds | None = None
+    blocked: Seconds | None = None
+    read: Bytes | None = None
+    held: Bytes | None = None
+    batch_bytes: Bytes = 0.0
+
+    @property
+    def wall(self) -> Seconds:
+        """Mean time of a batch on the clock."""
+        return statistics.fmean(self.made)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the loader itself says; `samples` is None for a stream of unknown length."""
+
+    batch_size: int
+    workers: int
+    prefetch: int
+    pin_memory: bool
+    persistent: bool
+    drop_last: bool
+    in_order: bool
+    samples: int | None
+
+
+def settings(loader: Loader) -> Settings:
+    """Read the settings off a loader.
+
+    Raises
+    ------
+    PlanError
+        If it is no DataLoader, or makes no batches.
+    """
+    lacks = [name for name in ("dataset", "num_workers", "collate_fn") if not hasattr(loader, name)]
+    if lacks:
+        msg = f"{type(loader).__name__} is no DataLoader: it has no {lacks[0]}"
+        raise PlanError(msg)
+    size = _batch_size(loader)
+    if size is None:
+        msg = "the loader does not batch, or hides its batch size; give it a batch_size"
+        raise PlanError(msg)
+    sampler = getattr(loader, "batch_sampler", None)
+    return Settings(
+        batch_size=size,
+        workers=int(loader.num_workers),
+        prefetch=int(getattr(loader, "prefetch_factor", None) or AHEAD),
+        pin_memory=bool(getattr(loader, "pin_memory", False)),
+        persistent=bool(getattr(loader, "persistent_workers", False)),
+        drop_last=bool(getattr(loader, "drop_last", getattr(sampler, "drop_last", False))),
+        in_order=bool(getattr(loader, "in_order", True)),
+        samples=_length(getattr(loader, "sampler", None)) or _length(loader.dataset),
+    )
+
+
+def _batch_size(loader: Loader) -> int | None:
+    """Its own, or that of its batch sampler."""
+    sampler = getattr(loader, "batch_sampler", None)
+    size = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _length(thing: object) -> int | None:
+    """How many it holds; None where it doesn't say (a stream, an endless sampler)."""
+    try:
+        return len(thing) or None  # type: ignore[arg-type] # whether it has a length is the question
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
+    """Time the loader with one worker, at its batch size and at a smaller one where it has one.
+
+    Parameters
+    ----------
+    loader : DataLoader
+        Is left as it is: a copy of it runs.
+    batches : int
+        Batches timed at each size, `LEAST` at least.
+    seconds : float
+        When to make do with fewer [s].
+
+    Raises
+    ------
+    PlanError
+        If the loader fails, or gives too few batches.
+    """
+    size = settings(loader).batch_size
+    sizes = [size, max(1, size // _SMALLER)] if _resizes(loader) else [size]
+    found = []
+    for chosen in dict.fromkeys(sizes):
+        try:
+            clone = one_worker(loader, chosen)
+            found.append(_timed(clone, chosen, batches, seconds / len(sizes)))
+        except PlanError:
+            raise
+        except Exception as error:
+            # Whatever the user's own code raises, in this process or in a worker.
+            lines = str(error).strip().splitlines() or [""]
+            msg = f"the loader failed with one worker: {type(error).__name__}: {lines[-1]}"
+            raise PlanError(msg) from error
+    return found
+
+
+def _resizes(loader: Loader) -> bool:
+    """Whether batches of another size can be had: the sampler of batches is a plain one."""
+    sampler = getattr(loader, "batch_sampler", None)
+    plain = type(sampler).__name__ == "BatchSampler"
+    return plain and isinstance(getattr(sampler, "batch_size", None), int)
+
+
+def one_worker(loader: Loader, size: int) -> Loader:
+    """A copy of a loader with one worker and batches of `size`.
+
+    A DataLoader refuses to change some of its attributes once made, as a running iterator would
+    not follow; a copy that nothing iterates yet may change.
+    """
+    clone = copy.copy(loader)
+    changes: dict[str, object] = {
+        "num_workers": 1,
+        "prefetch_factor": AHEAD,
+        "persistent_workers": False,
+        "_iterator": None,
+    }
+    if size != settings(loader).batch_size:
+        sampler = copy.copy(loader.batch_sampler)
+        sampler.batch_size = size
+        changes |= {"batch_sampler": sampler, "batch_size": size}
+    for name, value in changes.items():
+        object.__setattr__(clone, name, value)
+    return clone
+
+
+@dataclass(slots=True)
+class _Run:
+    """An iterator over a loader with one worker, and the process id of that worker."""
+
+    loader: Loader
+    batches: Iterator[object] = field(init=False)
+    worker: int | None = field(init=False)
+    first: Seconds = field(init=False)
+    latest: object = field(init=False)
+
+    def __post_init__(self) -> None:
+        others = {child.pid for child in multiprocessing.active_children()}
+        start = time.perf_counter()
+        self.batches = iter(self.loader)
+        self.latest = next(self.batches)
+        self.first = time.perf_counter() - start
+        new = [c.pid for c in multiprocessing.active_children() if c.pid not in others]
+        self.worker = new[0] if len(new) == 1 else None
+
+    def take(self) -> Seconds:
+        """Time until the next batch is here."""
+        start = time.perf_counter()
+        # Kept as a training loop keeps it: what it replaces is freed only now.
+        self.latest = next(self.batches)
+        return time.perf_counter() - start
+
+    def used(self) -> Usage | None:
+        """What the worker used so far."""
+        return None if self.worker is None else usage(self.worker)
+
+
+def _timed(loader: Loader, size: int, batches: int, seconds: Seconds) -> Timed:
+    length = _length(loader)
+    needed = 1 + 2 * AHEAD + 2 * LEAST
+    if length is not None and length < needed:
+        msg = f"the loader gives {length} batches of {size}; measuring takes {needed} at least"
+        raise PlanError(msg)
+    # The last batches of an epoch are made already when they are asked for.
+    spare = math.inf if length is None else length - needed
+    count = int(min(batches, LEAST + spare / 2))
+    taken_count = int(min(_TAKEN, LEAST + spare / 2))
+    try:
+        run = _Run(loader)
+        for _ in range(AHEAD):
+            run.take()
+        before = run.used()
+        made = list(_until(seconds * _ENDS, (run.take() for _ in range(count))))
+        after = run.used()
+        pause = _LONGER * statistics.fmean(made)
+        waits = (_later(run, pause) for _ in range(taken_count))
+        taken = statistics.median(_until(seconds * (1.0 - _ENDS), waits))
+    except (StopIteration, statistics.StatisticsError):
+        msg = f"the loader ended before {needed} batches of {size}"
+        raise PlanError(msg) from None
+    held = None if run.worker is None else own_memory(run.worker)
+    found = Timed(
+        size=size,
+        count=len(made),
+        made=tuple(made),
+        taken=taken,
+        first=run.first,
+        held=held,
+        batch_bytes=bytes_of(run.latest),
+        **_of_worker(before, after, made),
+    )
+    del run
+    return found
+
+
+def _later(run: _Run, pause: Seconds) -> Seconds:
+    """Time to take a batch that has been ready for a while."""
+    time.sleep(pause)
+    return run.take()
+
+
+def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
+    """`times`, until so much time has passed and there are enough."""
+    end = time.monotonic() + seconds
+    for number in itertools.count(1):
+        try:
+            yield next(times)
+        except (StopIteration, RuntimeError) as error:
+            # What ends inside a generator arrives as a RuntimeError.
+            if isinstance(error, RuntimeError) and not isinstance(error.__cause__, StopIteration):
+                raise
+            return
+        if number >= LEAST and time.monotonic() > end:
+            return
+
+
+def _of_worker(
+    before: Usage | None, after: Usage | None, made: Sequence[Seconds]
+) -> dict[str, float]:
+    """Means of a batch from what the worker used meanwhile; nothing where that is not known."""
+    if before is None or after is None:
+        return {}
+    spent, count = after.since(before), len(made)
+    blocked = max(0.0, sum(made) - spent.running - spent.waiting)
+    return {
+        "cpu": spent.running / count,
+        "blocked": blocked / count,
+        "read": spent.read / count,
+    }
+
+
+def bytes_of(batch: object) -> Bytes:
+    """Bytes of all tensors and arrays in a batch, however nested [B]."""
+    size, items = getattr(batch, "element_size", None), getattr(batch, "nelement", None)
+    if callable(size) and callable(items):
+        return float(size() * items())
+    if isinstance(batch, bytes | bytearray | memoryview):
+        return float(len(batch))
+    if isinstance(batch, Mapping):
+        return sum(bytes_of(value) for value in batch.values())
+    if isinstance(batch, list | tuple | set):
+        return sum(bytes_of(value) for value in batch)
+    held = getattr(batch, "nbytes", 0)
+    if not held and hasattr(batch, "__dict__"):
+        return sum(bytes_of(value) for value in vars(batch).values())
+    return float(held)
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Cost of a sample and of a batch beside them, from costs of batches of one size or two.
+
+    Parameters
+    ----------
+    points : sequence of (size, cost)
+        Samples of a batch, and what it cost [s].
+
+    Returns
+    -------
+    tuple of float
+        Per sample and per batch, neither below zero [s].
+
+    Examples
+    --------
+    >>> line([(8.0, 10.0), (2.0, 4.0)]), line([(8.0, 16.0)]), line([(8.0, 16.0), (2.0, 3.0)])
+    ((1.0, 2.0), (2.0, 0.0), (2.0, 0.0))
+    """
+    size, cost = points[0]
+    if len(points) > 1:
+        other, smaller = points[1]
+        slope = (cost - smaller) / (size - other)
+        if 0.0 <= slope <= cost / size:
+            return slope, cost - slope * size
+        if slope < 0.0:
+            return 0.0, (cost + smaller) / 2.0
+    return cost / size, 0.0

@@ -1,0 +1,154 @@
+"""A whole probe: which devices, in how much time, and how busy the machine was meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from simulator.probe import cpu, disk, gpu, gpu_torch, machine, memory
+from simulator.probe.disk import Place
+from simulator.probe.machine import Busy, Machine
+from simulator.probe.reading import Found, Reading, Say, joined
+from simulator.units import Seconds
+from simulator.version import __version__
+
+DEVICES: Final = ("disk", "memory", "cpu", "gpu")
+"""What can be measured, in the order it is."""
+_PARTS: Final[Mapping[str, float]] = {"disk": 4.0, "memory": 1.0, "cpu": 3.0, "gpu": 4.0}
+"""How the time is shared out."""
+_LINUX: Final = sys.platform == "linux"
+"""fio opens the test file, which has no name, as only Linux can."""
+_QUIET: Final = 0.1
+"""Cores that others may keep busy before it is said."""
+
+Measure = Callable[[Seconds, Say], Found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What to measure, in how much time [s]; `place` is where the disk's test file goes."""
+
+    devices: tuple[str, ...]
+    seconds: Seconds
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """The accelerators that were measured, as their driver names them."""
+
+    product: str
+    memory: float
+    count: int
+    software: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What was found; `others` and `stolen` are cores that were not ours while measuring."""
+
+    machine: Machine
+    found: Found
+    wanted: Wanted
+    date: str
+    accelerator: Accelerator | None = None
+    others: float | None = None
+    stolen: float | None = None
+
+    @property
+    def source(self) -> str:
+        """How profiles cite it."""
+        return f"measured by plan probe {__version__} on {self.machine.cpu}"
+
+    def reading(self, device: str, key: str) -> Reading | None:
+        """The figure called `key` of `device`, if it was taken."""
+        here = (r for r in self.found.readings if r.device == device and r.key == key)
+        return next(here, None)
+
+
+def probe(
+    wanted: Wanted,
+    say: Say,
+    find_gpu: Callable[[], gpu.Device | str] = gpu_torch.find,
+) -> Probed:
+    """Measure the machine.
+
+    Parameters
+    ----------
+    wanted : Wanted
+        What, where and for how long.
+    say : callable
+        Told what is going on, a line at a time.
+    find_gpu : callable, optional
+        Returns the accelerator, or a text that says why there is none.
+
+    Raises
+    ------
+    InputError
+        If the disk's test file cannot be written.
+    """
+    if "disk" in wanted.devices:
+        disk.check(wanted.place)
+    here = machine.look()
+    device = find_gpu() if "gpu" in wanted.devices else ""
+    before, start = Busy.now(), time.monotonic()
+    found = joined(_measured(wanted, here, device, say))
+    after, elapsed = Busy.now(), time.monotonic() - start
+    others, stolen = (None, None)
+    if before is not None and after is not None and elapsed > 0.0:
+        others, stolen = after.others_since(before, elapsed)
+    warnings = [*found.warnings, *_doubts(here, wanted, others, stolen)]
+    return Probed(
+        machine=here,
+        found=Found(readings=found.readings, warnings=tuple(warnings)),
+        wanted=wanted,
+        date=datetime.now(tz=UTC).date().isoformat(),
+        accelerator=None if isinstance(device, str) else _named(device),
+        others=others,
+        stolen=stolen,
+    )
+
+
+def _named(device: gpu.Device) -> Accelerator:
+    return Accelerator(
+        product=device.product,
+        memory=device.memory,
+        count=device.count,
+        software=device.software,
+    )
+
+
+def _measured(wanted: Wanted, here: Machine, device: gpu.Device | str, say: Say) -> Iterator[Found]:
+    calls: dict[str, Measure] = {
+        "disk": lambda seconds, say: disk.measure(
+            wanted.place, seconds, say, shutil.which("fio") if _LINUX else None
+        ),
+        "memory": lambda seconds, say: memory.measure(here, seconds, say),
+        "cpu": lambda seconds, say: cpu.measure(here, seconds, say),
+    }
+    if not isinstance(device, str):
+        calls["gpu"] = lambda seconds, say: gpu.measure(device, seconds, say)
+    elif device:
+        yield Found(warnings=(f"no GPU was measured: {device}",))
+    chosen = [name for name in DEVICES if name in wanted.devices and name in calls]
+    whole = sum(_PARTS[name] for name in chosen)
+    for name in chosen:
+        yield calls[name](wanted.seconds * _PARTS[name] / whole, say)
+
+
+def _doubts(
+    here: Machine, wanted: Wanted, others: float | None, stolen: float | None
+) -> Iterator[str]:
+    if others is not None and others > _QUIET:
+        yield f"other programs kept {others:.1f} cores busy; measure again on a quiet machine"
+    if stolen is not None and stolen > _QUIET:
+        yield f"the host took {stolen:.1f} cores away meanwhile"
+    if here.virtual and "disk" in wanted.devices:
+        yield "a virtual machine: its host may keep what was read in memory"
+    for limit in here.limits:
+        yield f"{limit} counts as what the machine has"
