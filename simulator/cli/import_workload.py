@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.import_output import check_output, deliver, file_argument, output_option
+from simulator.cli.import_output import (
+    check_output,
+    deliver,
+    file_argument,
+    files_argument,
+    output_option,
+    quantity,
+)
 from simulator.cli.output import complain, emit, write_file
 
 
@@ -114,3 +121,80 @@ def mlperf_storage(
         command = f"plan import measurements --from mlperf_storage {output} -o SET.toml"
         lines += [f"wrote {output}", f"make a measurement set of it with: {command}"]
     emit("\n".join(lines))
+
+
+@click.command("torch-trace")
+@files_argument
+@output_option
+@click.option(
+    "--batch",
+    "batches",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="N",
+    help="Samples a device took in a step; again for each further FILE.",
+)
+@click.option(
+    "--to-batch",
+    "to_batches",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="N",
+    help="Scale to this batch; may be given again.",
+)
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Scale to N devices.")
+@click.option(
+    "--network", metavar="RATE", help="Of a machine, all cards, one way: between machines."
+)
+@click.option(
+    "--per-machine", type=click.IntRange(min=1), metavar="N", help="Devices of one machine."
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Steps in a trace without ProfilerStep marks.",
+)
+@click.option("--extends", default="", metavar="SCENARIO", help="Build on this scenario.")
+@click.option(
+    "--operators",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    metavar="N",
+    help="How many operators to list.",
+)
+def torch_trace(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    batches: tuple[int, ...],
+    to_batches: tuple[int, ...],
+    gpus: int | None,
+    network: str | None,
+    per_machine: int | None,
+    steps: int | None,
+    extends: str,
+    operators: int,
+) -> None:
+    """Read traces of the PyTorch profiler: how a step is spent, operator by operator.
+
+    FILE is what export_chrome_trace or tensorboard_trace_handler wrote for one rank, gzip or not.
+    Several files are runs at different batch sizes: they show how each operator grows. With
+    --to-batch and --gpus the steps are scaled, and what that assumes is printed.
+    """
+    check_output(output)
+    from simulator import units
+    from simulator.importers import torch_trace as importer
+
+    request = importer.Request(
+        batches=batches,
+        to_batches=to_batches,
+        devices=gpus,
+        network=quantity(network, units.BYTE_PER_SECOND, "--network"),
+        per_machine=per_machine,
+        steps=steps,
+        extends=extends,
+        shown=operators,
+    )
+    deliver(importer.read(files, request), output)
