@@ -44,7 +44,9 @@ _LOADERS: Final = {
     "native_dali": "dali",
     "dali": "dali",
 }
-_MOST_FILES: Final = 1e12
+_MOST_FILES: Final = 5e12
+_MOST: Final = 5e6
+"""Files and samples, and all other counts: more is a slip."""
 _LONGEST: Final = 10.0 * units.MINUTE
 _LONG: Final = 30.0
 """Times of a step that nothing takes, and that few do: the file may be in another unit [s]."""
@@ -169,7 +171,7 @@ class _Section:
         self.assumed.append(f"{self.entry.path[-1]}.{keys.split(maxsplit=1)[0]} = {default:g}")
         return default
 
-    def count(self, key: str, default: float, *, least: float = 1.0, most: float = 1e6) -> int:
+    def count(self, key: str, default: float, *, least: float = 1.0, most: float = _MOST) -> int:
         """The whole number under `key`."""
         value = self.number(key, default, least=least, most=most)
         if value != int(value):
@@ -228,7 +230,7 @@ def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _A
         batch=reader.count("batch_size", 1.0),
         threads=reader.count("read_threads", 1.0, least=0.0, most=4096.0),
         queue=reader.count("prefetch_size", _QUEUE, least=0.0),
-        epochs=train.number("epochs", 1.0, least=1.0, most=1e6),
+        epochs=train.number("epochs", 1.0, least=1.0, most=_MOST),
         compute=compute,
         preprocess=_mean(reader.entry.get("preprocess_time")),
         shuffled=any(

@@ -76,7 +76,7 @@ class Shape:
     latent: Latent | None = None
 
 
-_LARGEST: Final = 1e9
+_LARGEST: Final = 5e9
 _MOST_LAYERS: Final = 10_000.0
 
 

@@ -37,7 +37,7 @@ _MOST: Final = 100.5
 _AGREE: Final = 0.01
 _CLOCK: Final = 0.05
 """What a rank's own clock may add to an epoch [s]."""
-_MOST_COUNT: Final = 1e6
+_MOST_COUNT: Final = 5e6
 """Of accelerators, hosts, epochs."""
 
 
@@ -109,7 +109,6 @@ def read_run(folder: Path, version: str = "") -> tuple[Run | None, list[Problem]
     config_path = _config_path(folder)
     config = None if config_path is None else _config(config_path)
     workload, accelerator = _names(folder, config, top)
-    overrides = _overrides(folder)
     found = Run(
         path=folder,
         version=version or _version(folder, top),
@@ -132,7 +131,7 @@ def read_run(folder: Path, version: str = "") -> tuple[Run | None, list[Problem]
         start=top.text_at("start") or "",
         config=config,
         config_path=config_path,
-        overrides=overrides,
+        overrides=_overrides(folder),
         ranks=(),
     )
     _check(found, metric)
