@@ -18,8 +18,8 @@ from typing import Final
 from simulator import units
 from simulator.errors import Problem
 from simulator.files.reading import fail
-from simulator.importers import dlio
-from simulator.importers.dlio import Workload
+from simulator.importers import dlio_workload
+from simulator.importers.dlio_workload import Workload
 from simulator.importers.entries import Entry
 from simulator.importers.reading import read_json
 from simulator.importers.yaml_reading import read_yaml
@@ -200,8 +200,8 @@ def _config_path(folder: Path) -> Path | None:
 
 
 def _config(path: Path) -> Workload:
-    top = Entry(read_yaml(path, dlio.WANTED), str(path))
-    found = dlio.workload(top, path)
+    top = Entry(read_yaml(path, dlio_workload.WANTED), str(path))
+    found = dlio_workload.workload(top, path)
     if top.problems:
         problem = top.problems[0]
         fail(
