@@ -16,8 +16,7 @@ from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
-from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import MAKERS, Actor, Phase, StageDemands
+from simulator.stages.base import MAKERS, Phase, StageDemands
 from simulator.units import Real
 
 
@@ -43,9 +42,7 @@ def bounds(
     beside = extras.once
     busiest = first * fastest_batch(plant, cold) + later * fastest_batch(plant, warm)
     slow = slowest(scenario)
-    one_by_one = first * serial_batch(plant, scenario, cold) + later * serial_batch(
-        plant, scenario, warm
-    )
+    one_by_one = first * serial_batch(plant, cold) + later * serial_batch(plant, warm)
     starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     return Bounds(
@@ -85,20 +82,17 @@ def _longest(loads: Mapping[str, Real]) -> Real:
     return longest(loads.values())
 
 
-def serial_batch(plant: Plant, scenario: Scenario, stages: Sequence[StageDemands]) -> Real:
+def serial_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
     """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
-    reduces = any(s.demands for s in stages if s.actor is Actor.COMMUNICATION_STREAM)
-    buckets = len(bucket_shares(scenario)) if reduces else 1
     made: dict[str, Real] = {}
     used: Real = 0.0
     for stage in stages:
-        again = buckets - 1 if stage.actor is Actor.COMMUNICATION_STREAM else 0
         site = plant.sites_of(stage.group)[0]
         taken: Real = 0.0
         for demand in stage.demands:
             for rank, alike in plant.representatives:
                 once = alone(plant, demand, Place(rank=rank, site=site))
-                taken = taken + alike * (once + again * demand.latency) * stage.times
+                taken = taken + alike * once * stage.times
         if stage.actor in MAKERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:

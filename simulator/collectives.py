@@ -127,7 +127,7 @@ def inside(operation: Collective, size: Real, ranks: int, host: Host) -> Real:
 
 
 def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
-    """Latency [s] and bus bandwidth [B/s] inside a machine, by the way that is fastest at `size`."""
+    """Latency [s] and bus bandwidth [B/s] inside a machine, by the fastest way at `size`."""
     link = host.peer_link or host.host_link
     if link is None:
         return 0.0 * size, np.inf + 0.0 * size

@@ -10,6 +10,7 @@ from functools import cache
 
 import pytest
 
+from simulator.collectives import EFFICIENCY
 from simulator.files.scenario import load_scenario
 from simulator.footprint import page_cache_bytes
 from simulator.predict import predict
@@ -64,12 +65,15 @@ def test_a_device_on_the_remote_socket() -> None:
 
 
 def test_reads_and_gradients_on_one_card() -> None:
-    """205 ms of samples and 277 ms of gradients add up on a card they share."""
+    """205 ms of samples and 277 ms of gradients add up on a card they share.
+
+    A little more: once the samples are there, gradients alone reach 80% of the card.
+    """
     name = "reads-and-allreduce-one-nic"
     model = load_scenario(name).job.model
     assert model is not None
     reads, gradients = 4 * 64 * 1e6 / 1.25e9, 4 * model.dense_parameters / 1.25e9
-    assert step(name) == pytest.approx(reads + gradients, rel=TIGHT)
+    assert reads + gradients <= step(name) <= reads + gradients / EFFICIENCY
     assert step(name) > 1.1 * max(reads, float(gradients), 0.120)
 
 

@@ -24,6 +24,7 @@ from simulator.plant import Place, Plant
 from simulator.results import Sample
 from simulator.scenario import Scenario
 from simulator.stages import makes_own_batches
+from simulator.stages.agree import AGREEING, SHARING
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
 from simulator.stages.program import PROGRAM
@@ -217,9 +218,9 @@ def _work(site: _Site, index: int) -> Work:
             for task in site.tasks_of(stage, index)
         ],
         backward=site.tasks_of("backward", index),
-        update=site.tasks_of("optimizer", index),
+        update=[*site.tasks_of(SHARING, index), *site.tasks_of("optimizer", index)],
         reduce=reduce,
-        wait=site.tasks_of(WAITING, index),
+        wait=[*site.tasks_of(AGREEING, index), *site.tasks_of(WAITING, index)],
         program=site.tasks_of(PROGRAM, index),
         result=site.tasks_of("result", index),
         bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),

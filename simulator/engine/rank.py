@@ -258,8 +258,9 @@ class Rank:
             bucket = yield from self._buckets.get()
             yield before.wait()
             started = self._reducing_since = self._env.now
-            for task in self._work.reduce:
-                yield task(bucket.task_share)
+            if self._work.reduce:
+                # Chunks of a bucket are between machines while others are inside: both at once.
+                yield self._env.all_of([task(bucket.task_share) for task in self._work.reduce])
             yield after.wait()
             self._reducing_since = None
             self._reducing += self._env.now - started

@@ -350,6 +350,10 @@ def _recompute(draft: Draft) -> Problems:
 
 
 def _measured_steps(draft: Draft) -> Problems:
+    given = (draft.document.value(("model", key)) for key in ("step_time", "step_times"))
+    if all(given):
+        message = "is given, and so is model.step_times"
+        yield draft.document.problem(("model", "step_time"), message, hint="leave one of them out")
     seen: dict[int, int] = {}
     for index, step in enumerate(draft.model.step_times if draft.model else ()):
         if step.batch_size in seen:
@@ -389,7 +393,7 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_checkpoint, "train.checkpoint_every_steps model.name model.parameters"),
     (_figures, f"{_FIGURE_KEYS} model.name model.family model.shape model.step_times"),
     (_recompute, "train.recompute model.name"),
-    (_measured_steps, "model.step_times"),
+    (_measured_steps, "model.step_times model.step_time"),
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
 )

@@ -49,7 +49,8 @@ def step_times_of(draft: Draft) -> StepTimes | None:
     if section is None or not section.step_times:
         return None
     steps = sorted(section.step_times, key=lambda step: step.batch_size)
-    said = said_in(draft.document, "model", seconds="step_times")
+    key = "step_times" if section.step_time is None else "step_time"
+    said = said_in(draft.document, "model", seconds=key)
     return StepTimes(
         batch_sizes=tuple(float(step.batch_size) for step in steps),
         seconds=tuple(step.time for step in steps),
@@ -76,6 +77,8 @@ def train_of(draft: Draft) -> Train:
         sync_every_step=given.sync_every_step,
         straggling=float(given.straggling),
         step_overhead=given.step_overhead,
+        exchange_delay=given.exchange_delay,
+        exchange_contention=float(given.exchange_contention),
         overlap_communication=given.overlap_communication,
         bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
         evaluation=None

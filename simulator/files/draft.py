@@ -27,6 +27,7 @@ from simulator.files.sections import (
     MemorySection,
     ModelSection,
     ScenarioFile,
+    StepTimeTable,
     TrainSection,
 )
 from simulator.files.software_section import SoftwareSection
@@ -134,14 +135,19 @@ class Draft:
     @property
     def ranks(self) -> int:
         """Copies of the model that train together in one job, over all machines."""
-        given = self.parallelism
-        replica = 1 if given is None else given.tensor * given.pipeline * given.context
-        return max(1, max(1, self.gpus // self.train.copies) * self.hardware.count // replica)
+        devices = max(1, self.gpus // self.train.copies) * self.hardware.count
+        return max(1, devices // self._replica)
 
     @property
     def ranks_per_host(self) -> int:
-        """Processes that train on one machine, of all its jobs."""
-        return max(self.train.copies, self.gpus)
+        """Replicas that train on one machine, of all its jobs; one where they are larger."""
+        return max(self.train.copies, self.gpus // self._replica)
+
+    @property
+    def _replica(self) -> int:
+        """Accelerators of one copy of the model."""
+        given = self.parallelism
+        return 1 if given is None else given.tensor * given.pipeline * given.context
 
     @property
     def gpu(self) -> Gpu | None:
@@ -186,7 +192,8 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
     checked, problems = examine(ScenarioFile, whole)
     if checked is not None:
         sections = {name: getattr(checked, name) for name in _SECTIONS}
-        return Draft(document=document, broken=frozenset(), **sections), ()
+        draft = Draft(document=document, broken=frozenset(), **sections)
+        return _with_step_time(draft), ()
     broken = set[KeyPath]()
 
     def section(model: type[AnyModel], name: str) -> AnyModel:
@@ -209,7 +216,16 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         else None,
         broken=frozenset(broken),
     )
-    return draft, problems
+    return _with_step_time(draft), problems
+
+
+def _with_step_time(draft: Draft) -> Draft:
+    """The draft with a step time for its own batch size in the list of step times."""
+    model = draft.model
+    if model is None or model.step_time is None or model.step_times:
+        return draft
+    step = StepTimeTable.model_construct(batch_size=draft.train.batch_size, time=model.step_time)
+    return replace(draft, model=model.model_copy(update={"step_times": [step]}))
 
 
 def _section(

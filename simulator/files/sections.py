@@ -240,6 +240,8 @@ class ModelSection(FileModel):
     """Bytes of results copied back to the host."""
     step_times: list[StepTimeTable] = Field(default_factory=list)
     """Your own measurements, at one batch size or several; they win over everything else."""
+    step_time: TimeField | None = None
+    """The same for train.batch_size alone, such as 120 ms; in place of step_times."""
 
 
 class EvaluationTable(FileModel):
@@ -286,6 +288,10 @@ class TrainSection(FileModel):
     so it costs the more the more ranks there are."""
     step_overhead: TimeOrZeroField = 0.0
     """Time in each step that the device waits for the program: logging, statistics, callbacks."""
+    exchange_delay: TimeOrZeroField = 0.0
+    """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
+    exchange_contention: NumberOrZeroField = 0.0
+    """Longer compute, as a share of the gradients' exchange that goes on beside it."""
     overlap_communication: bool = True
     """Whether gradients are exchanged while the backward pass goes on."""
     bucket_size: ByteField | None = None

@@ -191,6 +191,7 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     """What stands behind each rate that the scenario can depend on."""
     yield Rate.STEP, Grade.COMPUTED
+    yield Rate.WAITING, Grade.COMPUTED
     yield Rate.START, Grade.COMPUTED
     yield from ((rate, grade) for rate, find in _EVIDENCE if (grade := find(scenario, draft)))
 
@@ -206,7 +207,7 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
     if time is None or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
-    if _given(draft, "model.step_times"):
+    if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
     return Grade.MEASURED if time.measured else Grade.COMPUTED
 
@@ -291,6 +292,10 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.storage", Rate.STORAGE),
     ("calibration.network", Rate.NETWORK),
     ("calibration.collective", Rate.COLLECTIVES),
+    ("calibration.straggling", Rate.WAITING),
+    ("train.straggling", Rate.WAITING),
+    ("train.step_overhead", Rate.WAITING),
+    ("train.exchange", Rate.COLLECTIVES),
     ("hardware.storage", Rate.STORAGE),
     ("hardware.network", Rate.NETWORK),
     ("hardware.pcie", Rate.PCIE),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.scenario import Scenario
+from simulator.stages.agree import Agree, Share
 from simulator.stages.allreduce import AllReduce
 from simulator.stages.base import Phase, Stage, StageDemands, ask
 from simulator.stages.checkpoint import Checkpoint
@@ -38,6 +39,8 @@ USING: tuple[Stage, ...] = (
     Forward(),
     Backward(),
     AllReduce(),
+    Agree(),
+    Share(),
     Slowest(),
     Update(),
     Program(),

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from simulator.collectives import Team, pace_between, pace_inside
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.hardware.host import Host
-from simulator.hardware.link import LinkKind
+from simulator.hardware.link import Collective, LinkKind
 from simulator.precision import Precision
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
@@ -17,7 +20,11 @@ from simulator.workload.train import Mode
 
 @dataclass(frozen=True, slots=True)
 class AllReduce:
-    """A ring over each machine's accelerators and one over the machines, beside compute."""
+    """A ring over each machine's accelerators and, at once, one over the machines.
+
+    Large messages are cut into chunks, so that some are between machines while others are inside.
+    Both go at the pace `collectives` knows for a bucket: measured where somebody did.
+    """
 
     name: str = "all-reduce"
     actor: Actor = Actor.COMMUNICATION_STREAM
@@ -31,60 +38,99 @@ class AllReduce:
         return (*self._within(scenario), *self._between(scenario))
 
     def _between(self, scenario: Scenario) -> tuple[Demand, ...]:
-        machines, ranks = scenario.cluster.trainers.count, scenario.ranks_per_job
-        network = scenario.cluster.trainers.host.network
-        if machines == 1 or network is None:
+        members, host = team_of(scenario), scenario.cluster.trainers.host
+        if members.machines == 1 or host.network is None:
             return ()
-        gradients = gradient_bytes(scenario)
+        gradients, ranks = gradient_bytes(scenario), scenario.ranks_per_job
+        number, size = buckets(scenario)
+        latency, rate = pace_between(Collective.ALL_REDUCE, size, members, host)
         return (
             Demand(
                 resource=Resource.NETWORK,
                 path=Path.MACHINE_TO_MACHINE,
-                amount=ring_wire_bytes(gradients, machines) / ranks,
+                amount=ring_wire_bytes(gradients, members.machines) / ranks,
+                ceiling=rate / ranks,
+                latency=number * latency,
                 equation="collectives.ring_wire_bytes, shared by the machine's ranks",
-                inputs={"gradients [B]": gradients, "machines": machines, "ranks": ranks},
+                inputs={
+                    "gradients [B]": gradients,
+                    "machines": members.machines,
+                    "ranks": ranks,
+                    "buckets": number,
+                    "rate of a machine [B/s]": rate,
+                },
             ),
         )
 
     def _within(self, scenario: Scenario) -> tuple[Demand, ...]:
         ranks, host = scenario.ranks_per_job, scenario.cluster.trainers.host
-        if ranks == 1 or host.gpu is None:
+        link = host.peer_link or host.host_link
+        if ranks == 1 or host.gpu is None or link is None:
             return ()
         gradients = gradient_bytes(scenario)
-        resource = Resource.NVLINK if over_peer_link(host) else Resource.PCIE
+        number, size = buckets(scenario)
+        latency, bandwidth = pace_inside(Collective.ALL_REDUCE, size, ranks, host)
+        # Switches that add up save bytes on the links: bus bandwidth lies above their rate.
+        sent = np.minimum(1.0, link.rate / bandwidth)
         return (
             Demand(
-                resource=resource,
+                resource=Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
                 path=Path.DEVICE_TO_DEVICE,
-                amount=ring_wire_bytes(gradients, ranks),
-                latency=2.0 * (ranks - 1) * _latency(host),
+                amount=ring_wire_bytes(gradients, ranks) * sent,
+                ceiling=bandwidth * sent,
+                latency=number * latency,
                 equation="collectives.ring_wire_bytes",
-                inputs={"gradients [B]": gradients, "ranks": ranks},
+                inputs={
+                    "gradients [B]": gradients,
+                    "ranks": ranks,
+                    "buckets": number,
+                    "bus bandwidth [B/s]": bandwidth,
+                },
             ),
         )
+
+
+def team_of(scenario: Scenario) -> Team:
+    """All data-parallel ranks of a job, over all its machines."""
+    machines = scenario.cluster.trainers.count
+    return Team(ranks=scenario.ranks_per_job * machines, machines=machines)
+
+
+def buckets(scenario: Scenario) -> tuple[Real, Real]:
+    """How many buckets gradients are exchanged in, and how large one is [B]."""
+    gradients, train = gradient_bytes(scenario), scenario.job.train
+    if not train.overlap_communication or train.bucket_bytes <= 0.0:
+        return 1.0, gradients
+    number: Real = np.maximum(1.0, np.ceil(gradients / train.bucket_bytes))
+    return number, np.minimum(gradients, train.bucket_bytes)
+
+
+def all_reduce_time(scenario: Scenario) -> Real:
+    """Time of a step's all-reduce on idle links [s]; 0 where nothing is exchanged."""
+    found: Real = 0.0
+    for demand in AllReduce().demands(scenario, Phase.WARM):
+        rate = np.inf if demand.ceiling is None else demand.ceiling
+        found = np.maximum(found, demand.latency + demand.amount / rate)
+    return found
 
 
 def gradient_bytes(scenario: Scenario) -> Real:
     """Gradients one rank exchanges [B], sparse ones left out.
 
-    In fp32 where weights are kept in fp32, else as computed.
+    As stated, else in fp32 where weights are kept in fp32, else as computed.
     """
     job = scenario.job
     if job.model is None:
         return 0.0
     wide = job.train.mixed or job.train.precision is Precision.TF32
-    width = Precision.FP32 if wide else job.train.precision
+    usual = Precision.FP32 if wide else job.train.precision
+    width = job.train.gradient_precision or usual
     return job.model.dense_parameters * width.bytes_per_element
 
 
 def over_peer_link(host: Host) -> bool:
     """Whether the machine's accelerators talk over links of their own rather than PCIe."""
     return host.peer_link is not None and host.peer_link.kind is LinkKind.NVLINK
-
-
-def _latency(host: Host) -> float:
-    link = host.peer_link or host.host_link
-    return 0.0 if link is None else link.latency
 
 
 MOST_BUCKETS = 4

@@ -68,7 +68,9 @@ class Train:
     the mean of the random delay of a rank's step as a share of its compute time, `step_overhead`
     what the program does in a step while the device waits. `gradient_precision` is what gradients
     are exchanged in (None: fp32 where weights are, else 16 bit), `accumulation_precision` what
-    those of several batches are added up in (None: as they are exchanged).
+    those of several batches are added up in (None: as they are exchanged). `exchange_delay` is the
+    time of a step of several ranks in which they agree on what to exchange, pack and unpack it,
+    `exchange_contention` the share of the communication beside compute that compute takes longer.
     """
 
     batch_size: float
@@ -83,6 +85,8 @@ class Train:
     sync_every_step: bool = False
     straggling: float = 0.0
     step_overhead: Seconds = 0.0
+    exchange_delay: Seconds = 0.0
+    exchange_contention: float = 0.0
     overlap_communication: bool = True
     bucket_bytes: float = 0.0
     evaluation: Evaluation | None = None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from support.scenarios import host
+from support.scenarios import NO_LATENCY, SOURCE, host
 
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import Host, Network
+from simulator.hardware.link import Collective, Curve, Link, LinkKind, Regime
 from simulator.hardware.storage import Scope, Storage
 from simulator.metrics import select
 from simulator.predict import predict
@@ -95,8 +96,13 @@ def batches_of(base: Scenario, batch: int, batches: int, compute: float) -> Scen
 
 
 def networked(machine: Host, bandwidth: float, **limits: object) -> Host:
-    """The machine with a network card of so many bytes per second."""
-    return replace(machine, network=Network(bandwidth=bandwidth, **limits))  # type: ignore[arg-type]
+    """The machine with a network card of so many bytes per second, which collectives reach."""
+    reached = Regime(latency=NO_LATENCY, bandwidth=bandwidth)
+    curve = Curve(
+        operation=Collective.ALL_REDUCE, ranks=2, machines=2, regimes=(reached,), source=SOURCE
+    )
+    wire = Link(name="link/test", kind=LinkKind.NETWORK, peak=bandwidth, curves=(curve,))
+    return replace(machine, network=Network(bandwidth=bandwidth, link=wire, **limits))  # type: ignore[arg-type]
 
 
 def remote_store(rate: float = 100e9, scope: Scope = Scope.NETWORK, **figures: object) -> Storage:

@@ -99,8 +99,10 @@ def test_steady_steps_of_the_run_are_those_of_simgrid() -> None:
     by_start = sorted(trace.slices, key=lambda s: s.start)
     reads = [s.length for s in by_start if s.name == "read"][40:48]
     reductions = [s.length for s in by_start if s.name == "all-reduce"][40:48]
-    # reading starts with a step; the reduction 40 ms later, its part within the machine first
-    assert reads == pytest.approx([float(rows[0]["finish"])] * 8, rel=AGREEMENT)
+    # reading starts with a step, the reduction 40 ms later; its part within the machine runs beside
+    # that between machines, where SimGrid was told to wait for it, and so does not spare the reads
+    within = 100e6 / 235e9
+    assert reads == pytest.approx([float(rows[0]["finish"]) + within] * 8, rel=AGREEMENT)
     assert reductions == pytest.approx([float(rows[4]["finish"]) - COMPUTE] * 8, rel=AGREEMENT)
 
 

@@ -27,6 +27,8 @@ from simulator.workload.train import Mode, Train
 
 SOURCE = Source(reference="made up for a test", date="2026-11-21")
 BATCH = 32
+NO_LATENCY = 1e-15
+"""A latency that was measured, and is none: 0 says that nobody measured it."""
 
 
 def gpu(memory: float = 16e9, *, unified: bool = False) -> Gpu:
@@ -45,8 +47,15 @@ def gpu(memory: float = 16e9, *, unified: bool = False) -> Gpu:
 
 
 def link(rate: float, kind: LinkKind = LinkKind.PCIE, pageable: float | None = None) -> Link:
-    """A link without latency."""
-    return Link(name=f"link/{kind}", kind=kind, peak=rate, pageable=pageable)
+    """A link that reaches its rate, with next to no latency."""
+    return Link(
+        name=f"link/{kind}",
+        kind=kind,
+        peak=rate,
+        achievable=rate,
+        pageable=pageable,
+        latency=NO_LATENCY,
+    )
 
 
 def host(  # noqa: PLR0913 - each figure of a machine

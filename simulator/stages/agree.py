@@ -1,0 +1,84 @@
+"""What exchanging gradients costs beside the bytes: agreement of the ranks, and shared devices.
+
+Both are stated in the scenario, as figures of the software that hold for all models alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.device_time import device_time
+from simulator.scenario import Scenario
+from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.workload.train import Mode
+
+AGREEING = "agreement"
+"""What the stage is called in which ranks settle what to exchange; devices stand idle meanwhile."""
+SHARING = "shared device"
+"""What the stage is called in which compute makes up for the processors it lent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agree:
+    """Ranks find out which gradients all of them have, pack and unpack them, once a step."""
+
+    name: str = AGREEING
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time that passes and uses nothing."""
+        delay = scenario.job.train.exchange_delay
+        if delay == 0.0 or not _exchanges(scenario):
+            return ()
+        return (
+            Demand(
+                resource=Resource.CPU,
+                path=Path.MEMORY,
+                amount=0.0 * delay,
+                latency=delay,
+                equation="train.exchange_delay as stated",
+                inputs={"exchange_delay [s]": delay},
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Kernels of the all-reduce take multiprocessors and bandwidth from compute beside them.
+
+    The backward pass takes longer by a share of the communication that it hides.
+    """
+
+    name: str = SHARING
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Busy seconds of the compute stream beyond those of the model alone."""
+        share = scenario.job.train.exchange_contention
+        time = device_time(scenario)
+        if share == 0.0 or time is None or not _exchanges(scenario):
+            return ()
+        before_last = 1.0 - bucket_shares(scenario)[-1]
+        hidden = np.minimum(before_last * all_reduce_time(scenario), time.backward)
+        return (
+            Demand(
+                resource=Resource.GPU,
+                path=Path.COMPUTE,
+                amount=share * hidden,
+                equation="train.exchange_contention x communication hidden under the backward pass",
+                inputs={"exchange_contention": share, "hidden communication [s]": hidden},
+            ),
+        )
+
+
+def _exchanges(scenario: Scenario) -> bool:
+    """Whether several ranks with an accelerator each exchange gradients."""
+    job = scenario.job
+    known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
+    device = scenario.cluster.trainers.host.gpu is not None
+    return job.mode is Mode.TRAIN and scenario.ranks > 1 and known and device
