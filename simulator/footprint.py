@@ -195,7 +195,7 @@ def host_ram(scenario: Scenario) -> HostRam:
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
-        items["model"] = scenario.ranks_per_host * sum(_device_items(scenario).values(), 0.0)
+        items["model"] = scenario.processes_per_host * sum(_device_items(scenario).values(), 0.0)
     else:
         of_gpus = group.gpus_per_host * gpu.memory
     return HostRam(
@@ -270,7 +270,7 @@ def _process(scenario: Scenario) -> Default:
 
 def _application_bytes(scenario: Scenario) -> Bytes:
     stated = scenario.job.memory.application
-    return scenario.ranks_per_host * _process(scenario).amount if stated is None else stated
+    return scenario.processes_per_host * _process(scenario).amount if stated is None else stated
 
 
 def _has_processes(scenario: Scenario) -> bool:

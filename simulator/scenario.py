@@ -123,7 +123,24 @@ class Scenario:
         return self.jobs[0]
 
     @property
+    def devices(self) -> int:
+        """Accelerators of one job, over all machines; 1 a machine without any."""
+        trainers = self.cluster.trainers
+        return max(1, trainers.gpus_per_host // self.job.copies) * trainers.count
+
+    @property
     def ranks_per_host(self) -> int:
+        """Processes on one machine that batches are made for.
+
+        One for each replica of the model there, which is one for each accelerator where the model
+        is not spread; one on each machine of a replica that is larger than a machine; one a job on
+        a machine without accelerators.
+        """
+        replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
+        return max(self.job.copies, replicas)
+
+    @property
+    def processes_per_host(self) -> int:
         """Processes that train on one machine: one a GPU, one a job on a machine without."""
         return max(self.job.copies, self.cluster.trainers.gpus_per_host)
 
@@ -134,5 +151,5 @@ class Scenario:
 
     @property
     def ranks(self) -> int:
-        """Data-parallel ranks of one job."""
-        return self.ranks_per_job * self.cluster.trainers.count
+        """Data-parallel ranks of one job: replicas of its model."""
+        return max(1, self.devices // self.job.parallelism.devices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -30,6 +31,7 @@ from simulator.files.convert_training import (
 from simulator.files.document import Document
 from simulator.files.draft import Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
+from simulator.files.kernels import Use, kernels
 from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
 from simulator.files.software import efficiency, factors
@@ -172,7 +174,7 @@ def _software(draft: Draft, model: Model | None) -> Software:
     version = given.version or ""
     fused = fused_attention(draft, model)
     precision = draft.train.precision or Precision.FP32
-    return Software(
+    software = Software(
         framework=given.framework,
         version=version,
         compiled=given.compile,
@@ -188,4 +190,18 @@ def _software(draft: Draft, model: Model | None) -> Software:
         degraded=given.degraded,
         factors=factors(gpu, given.framework, version, given.compile, fused),
         efficiency=efficiency(gpu, given.framework, precision),
+    )
+    return replace(software, kernels=kernels(gpu, _use(draft, software)))
+
+
+def _use(draft: Draft, software: Software) -> Use:
+    """What of the job decides which fitted figures hold."""
+    train, network = draft.train, draft.machine.network
+    exchanged = Precision.FP32 if train.mixed_precision else Precision.BF16
+    return Use(
+        software=software,
+        precision=train.precision or Precision.FP32,
+        summed_in=train.accumulation_precision or train.gradient_precision or exchanged,
+        spread=parallelism_of(draft).splits_model,
+        link=None if network is None else network.link,
     )

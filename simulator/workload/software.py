@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.calibration import PERFECT, Efficiency, Factor
+from simulator.workload.kernels import Kernels
 
 
 class CudaGraphs(StrEnum):
@@ -52,7 +53,8 @@ class Software:
     ("": the framework's usual one). `padded_vocabulary`: the table of tokens is padded so that
     products with it are aligned. `profiled_kernels`: the step is put together from kernels timed
     one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
-    a fault that was found later.
+    a fault that was found later. `kernels` is what its kernels and exchanges reach on the device,
+    where that was fitted.
     """
 
     framework: str = "pytorch"
@@ -70,3 +72,4 @@ class Software:
     degraded: bool = False
     factors: tuple[Factor, ...] = ()
     efficiency: Efficiency = PERFECT
+    kernels: Kernels | None = None

@@ -1,0 +1,208 @@
+"""From a scenario to what one of its devices computes and sends."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from simulator.errors import NotModelled
+from simulator.hardware.gpu import Gpu
+from simulator.hardware.host import Host
+from simulator.precision import Precision
+from simulator.scenario import Job, Scenario
+from simulator.spread.description import Description, Device, Layout, Shape, Work
+from simulator.units import BytesPerSecond, Real
+from simulator.workload.models.transformer import Transformer
+from simulator.workload.parallelism import Sharding
+from simulator.workload.software import CudaGraphs
+from simulator.workload.train import Recompute
+
+NARROW: Final = (Precision.FP8, Precision.FP4)
+SIXTEEN: Final = (Precision.BF16, Precision.FP16)
+_HALF_WIDTH: Final = Precision.BF16.bytes_per_element
+_LOW_WIDTH: Final = 1.0
+"""Bytes of a value that a product below 16 bit reads; 4-bit ones are as wide with their scales."""
+_SOFTMAX_GROUP: Final = 4.0
+_SOFTMAX_LONGEST: Final = 2048.0
+"""Megatron's kernel for scale, mask and softmax takes whole groups of matrices and rows so long:
+NVIDIA/Megatron-LM megatron/model/fused_softmax.py."""
+_SMALL_MODULES: Final = 0.2
+"""Part of a layer's passes over memory that recomputing its small modules repeats."""
+_EVERY_SECOND: Final = 0.5
+
+
+def covers(scenario: Scenario) -> bool:
+    """Whether there are figures for the scenario's model, software, precision and device."""
+    job = scenario.job
+    known = isinstance(job.model, Transformer) and job.model.causal and job.software.kernels
+    return bool(known) and job.train.precision in (*NARROW, *SIXTEEN)
+
+
+def describe(scenario: Scenario) -> Description:
+    """What one device of a job computes and sends in a step.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its job trains a decoder; batch, accumulation and rates may be arrays of candidates.
+
+    Returns
+    -------
+    Description
+        Factors of calibration are in the device's rates.
+
+    Raises
+    ------
+    NotModelled
+        If the model is no transformer or there is no accelerator.
+    """
+    job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
+    if not isinstance(job.model, Transformer) or gpu is None:
+        msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
+        raise NotModelled(msg)
+    return Description(
+        shape=_shape(job.model),
+        layout=_layout(scenario),
+        work=_work(job, job.model),
+        device=_device(scenario, gpu),
+    )
+
+
+def _shape(model: Transformer) -> Shape:
+    head = model.head_width or model.hidden / model.heads
+    latent, experts = model.latent, model.experts
+    return Shape(
+        layers=float(model.depth),
+        hidden=float(model.hidden),
+        heads=float(model.heads),
+        kv_heads=float(model.kv_heads),
+        ffn=float(model.ffn),
+        head_width=head,
+        value_width=head if latent is None else float(latent.value_dim),
+        vocabulary=float(model.head.features),
+        sequence=float(model.sequence),
+        gated=float(model.gated),
+        bias=float(model.bias),
+        dropout=float(model.dropout),
+        rotary=float(model.gated or model.rotary),
+        causal=float(model.causal),
+        latent=0.0 if latent is None else 1.0,
+        query_rank=0.0 if latent is None else float(latent.query_rank),
+        kv_rank=0.0 if latent is None else float(latent.kv_rank),
+        rope_width=0.0 if latent is None else float(latent.rope_dim),
+        experts=0.0 if experts is None else float(experts.experts),
+        top_k=0.0 if experts is None else float(experts.top_k),
+        expert_ffn=0.0 if experts is None else float(experts.ffn),
+        shared_ffn=0.0 if experts is None else float(experts.shared_ffn),
+        dense_share=1.0 if experts is None else experts.dense_layers / model.depth,
+        scored=1.0 + model.further_tokens,
+        attention_share=model.attention_share,
+    )
+
+
+def _layout(scenario: Scenario) -> Layout:
+    job, degrees = scenario.job, scenario.job.parallelism
+    machine = scenario.cluster.trainers.gpus_per_host
+    gathered = degrees.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)
+    again = degrees.reshard
+    if again is None:
+        again = degrees.sharding is Sharding.PARAMETERS and degrees.pipeline == 1
+    return Layout(
+        devices=float(scenario.devices),
+        domain=float(machine),
+        tensor=float(degrees.tensor),
+        pipeline=float(degrees.pipeline),
+        chunks=float(degrees.interleave),
+        context=float(degrees.context),
+        expert=float(degrees.expert),
+        replicas=float(scenario.ranks),
+        micro_batch=job.train.batch_size,
+        micro_batches=job.train.accumulation,
+        sequence_parallel=float(degrees.sequence),
+        async_tensor=float(degrees.async_tensor),
+        scattered_sends=float(degrees.scattered_sends),
+        async_sends=float(degrees.async_sends),
+        overlapped_gradients=float(job.train.overlap_communication),
+        overlapped_experts=float(degrees.overlap_experts),
+        deduplicated=float(degrees.deduplicated_dispatch),
+        padded_experts=float(degrees.padded_experts),
+        imbalance=degrees.expert_imbalance,
+        unbalanced_context=float(not degrees.balanced_context),
+        sharded=float(gathered),
+        again=float(again),
+        sharded_optimizer=float(degrees.sharding is Sharding.OPTIMIZER),
+    )
+
+
+def gradient_precision(job: Job) -> Precision:
+    """What gradients are exchanged in."""
+    given = job.train.gradient_precision
+    return given or (Precision.FP32 if job.train.mixed else Precision.BF16)
+
+
+def summed_in(job: Job) -> Precision:
+    """What gradients of several micro-batches are added up in."""
+    return job.train.accumulation_precision or gradient_precision(job)
+
+
+def _work(job: Job, model: Transformer) -> Work:
+    train, software, degrees = job.train, job.software, job.parallelism
+    low = train.precision in NARROW
+    many = train.batch_size * model.heads / degrees.tensor
+    fits = (many % _SOFTMAX_GROUP == 0) & (model.sequence <= _SOFTMAX_LONGEST)
+    full = train.recompute is Recompute.FULL
+    operators = train.recompute is Recompute.OPERATORS
+    scores = train.recompute is Recompute.SELECTIVE and not software.fused_attention
+    small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
+    experts = model.experts
+    waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
+    gathered = degrees.gather_precision
+    return Work(
+        low=float(low),
+        width=_LOW_WIDTH if low else _HALF_WIDTH,
+        gradient_bytes=gradient_precision(job).bytes_per_element,
+        gather_bytes=_HALF_WIDTH if gathered is None else max(gathered.bytes_per_element, 1.0),
+        wide_gradients=float(summed_in(job) is Precision.FP32),
+        redo_products=1.0 if full else _EVERY_SECOND * operators,
+        redo_attention=float(full or scores),
+        redo_passes=1.0 if full or operators else small,
+        redo_exchange=float(full or operators),
+        redo_launches=float(full or operators),
+        fused_attention=float(software.fused_attention),
+        fused_softmax=np.where(fits, 1.0, 0.0),
+        padded_vocabulary=float(software.padded_vocabulary),
+        waits=float(experts is not None and waits),
+        eager_activation=float(
+            experts is not None and experts.clamped and not software.fused_experts
+        ),
+        fused_experts=float(software.fused_experts),
+        blocking=float(software.blocking_launches),
+    )
+
+
+def _device(scenario: Scenario, gpu: Gpu) -> Device:
+    host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
+    factor = scenario.calibration.value
+    wide = precision if precision in SIXTEEN else Precision.BF16
+    peaks = {each: gpu.peak[gpu.fallback.get(each, each)] for each in (wide, precision)}
+    link = host.peer_link or host.host_link
+    return Device(
+        peak16=peaks[wide] * factor("compute"),
+        peak=peaks[precision] * factor("compute"),
+        bandwidth=gpu.memory_bandwidth * factor("device_memory"),
+        link=np.inf if link is None else link.peak * factor("collective"),
+        units=float(gpu.multiprocessors or 1),
+        network=_network(host, scenario.cluster.trainers.gpus_per_host) * factor("collective"),
+    )
+
+
+def _network(host: Host, used: int) -> BytesPerSecond | Real:
+    """Rate of the machine's network that the accelerators in use can reach [B/s].
+
+    Where there are as many cards as accelerators, each has its own.
+    """
+    if host.network is None:
+        return np.inf
+    own = min(host.network.cards, host.gpu_count)
+    return host.network.bandwidth * min(1.0, used / max(1, own))

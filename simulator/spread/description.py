@@ -1,0 +1,144 @@
+"""What one device of a spread model computes and sends: numbers, or arrays of candidates.
+
+Switches are 0 or 1, so that candidates may differ in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The model: `layers` with those that predict further tokens, widths, vocabulary.
+
+    `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
+    the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
+    sets of scores are computed, `attention_share` what windows leave of full attention.
+    """
+
+    layers: Real
+    hidden: Real
+    heads: Real
+    kv_heads: Real
+    ffn: Real
+    head_width: Real
+    value_width: Real
+    vocabulary: Real
+    sequence: Real
+    gated: Real
+    bias: Real
+    dropout: Real
+    rotary: Real
+    causal: Real = 1.0
+    latent: Real = 0.0
+    query_rank: Real = 0.0
+    kv_rank: Real = 0.0
+    rope_width: Real = 0.0
+    experts: Real = 0.0
+    top_k: Real = 0.0
+    expert_ffn: Real = 0.0
+    shared_ffn: Real = 0.0
+    dense_share: Real = 1.0
+    scored: Real = 1.0
+    attention_share: Real = 1.0
+
+    @property
+    def routed(self) -> Real:
+        """Share of layers with experts."""
+        return np.where(self.experts > 0, 1.0 - self.dense_share, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Degrees of parallelism, batches, and what is split or overlapped.
+
+    `domain` is how many devices one machine joins. `replicas` are copies of the model,
+    `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
+    parameters are gathered layer by layer, and `again` for the backward pass;
+    `sharded_optimizer`: each replica updates its part. `imbalance` is the load of the busiest
+    expert rank over the mean one.
+    """
+
+    devices: Real
+    domain: Real
+    tensor: Real
+    pipeline: Real
+    chunks: Real
+    context: Real
+    expert: Real
+    replicas: Real
+    micro_batch: Real
+    micro_batches: Real
+    sequence_parallel: Real = 0.0
+    async_tensor: Real = 0.0
+    scattered_sends: Real = 0.0
+    async_sends: Real = 0.0
+    overlapped_gradients: Real = 0.0
+    overlapped_experts: Real = 0.0
+    deduplicated: Real = 0.0
+    padded_experts: Real = 0.0
+    imbalance: Real = 1.0
+    unbalanced_context: Real = 0.0
+    sharded: Real = 0.0
+    again: Real = 0.0
+    sharded_optimizer: Real = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
+
+    `low`: linear layers compute in `width` bytes below 16 bit. `redo_*` are the shares of a forward
+    pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of unfused
+    attention are one kernel. `waits`: the host waits for the counts of tokens that go to experts.
+    `eager_activation`: the activation of experts is many kernels.
+    """
+
+    low: Real = 0.0
+    width: Bytes | Real = 2.0
+    gradient_bytes: Bytes | Real = 2.0
+    gather_bytes: Bytes | Real = 2.0
+    wide_gradients: Real = 0.0
+    redo_products: Real = 0.0
+    redo_attention: Real = 0.0
+    redo_passes: Real = 0.0
+    redo_exchange: Real = 0.0
+    redo_launches: Real = 0.0
+    fused_attention: Real = 1.0
+    fused_softmax: Real = 1.0
+    padded_vocabulary: Real = 1.0
+    waits: Real = 0.0
+    eager_activation: Real = 0.0
+    fused_experts: Real = 0.0
+    blocking: Real = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
+
+    `units` compute tiles side by side, `link` is its rate to the others of its machine, `network`
+    that of all the machine's devices in use.
+    """
+
+    peak16: FlopsPerSecond | Real
+    peak: FlopsPerSecond | Real
+    bandwidth: BytesPerSecond | Real
+    link: BytesPerSecond | Real
+    units: Real
+    network: BytesPerSecond | Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """One training step as its devices see it."""
+
+    shape: Shape
+    layout: Layout
+    work: Work
+    device: Device

@@ -1,0 +1,141 @@
+"""Times of what is no plain matrix product: attention, norms, activations, casts, the update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.spread.description import Description
+from simulator.spread.shapes import padded_vocabulary, table_parameters, tokens
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds
+from simulator.workload.kernels import Kernels
+
+_HALF: Final = 2.0
+"""Bytes of a stored activation [B]."""
+_TILE: Final = 128.0
+"""Positions a fused attention kernel handles at once; half of a diagonal tile is wasted."""
+_REPEATED: Final = 2.5
+"""Work of a fused attention's backward pass over that of its forward pass: five products to two."""
+_DROPPED: Final = 5.0
+"""Bytes of a score that dropout moves [B]: read, written, and its mask."""
+_ONE_KERNEL: Final = (4.0, 6.0)
+_MANY_KERNELS: Final = (26.0, 26.0)
+"""Bytes of a score that scale, mask and softmax move, forward and backward [B]."""
+_EMBEDDED: Final = 30.0
+"""Bytes that an embedded value moves: looked up, dropped, cast, and its gradient [B]."""
+_KERNELS: Final = (22.0, 46.0)
+"""Small kernels of a layer, forward and backward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Seconds of a forward and of a backward pass."""
+
+    forward: Seconds | Real
+    backward: Seconds | Real
+
+    def __add__(self, other: Both) -> Both:
+        """Both together."""
+        return Both(self.forward + other.forward, self.backward + other.backward)
+
+    def times(self, factor: Real) -> Both:
+        """Both, a factor longer."""
+        return Both(self.forward * factor, self.backward * factor)
+
+
+def bandwidth(d: Description, k: Kernels) -> BytesPerSecond | Real:
+    """Device memory bandwidth that kernels reach [B/s]."""
+    return d.device.bandwidth * k.kernel.memory
+
+
+def score_traffic(d: Description, k: Kernels) -> Both:
+    """Softmax and dropout over scores that lie in memory."""
+    s = d.shape
+    scores = d.layout.micro_batch * s.heads / d.layout.tensor * s.sequence**2
+    seconds = scores / bandwidth(d, k)
+    pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
+    moved = [np.where(d.work.fused_softmax > 0, one, many) + _DROPPED for one, many in pairs]
+    return Both(seconds * moved[0], seconds * moved[1])
+
+
+def fused_attention(d: Description, k: Kernels) -> Both:
+    """One kernel; a causal one does half of the work and the tiles on the diagonal."""
+    s, layout = d.shape, d.layout
+    width = s.heads * (s.head_width + s.value_width) / layout.tensor
+    work = 2.0 * layout.micro_batch * s.sequence**2 / layout.context * width * s.attention_share
+    work = work * np.where(s.causal > 0, 0.5 * (1.0 + _TILE / s.sequence), 1.0)
+    late = layout.unbalanced_context * k.kernel.unbalanced_context
+    work = work * (1.0 + late * (1.0 - 1.0 / layout.context))
+    seconds = work / (d.device.peak16 * k.kernel.attention)
+    return Both(seconds, _REPEATED * seconds / k.kernel.attention_backward)
+
+
+def passes(d: Description, k: Kernels) -> Both:
+    """Norms, biases, dropout, activation, rotary positions and casts of a layer."""
+    whole, split = _whole_bytes(d, k), _split_bytes(d, k)
+    along = np.where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+    factor = np.where(d.shape.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
+    return whole.times(factor / along) + split.times(factor / d.layout.tensor)
+
+
+def _whole_bytes(d: Description, k: Kernels) -> Both:
+    """Bytes of what tensor parallelism leaves whole: two norms, two residual sums with dropout."""
+    values, dropped = tokens(d) * d.shape.hidden, d.shape.dropout
+    norms, sums = 2.0 * 2.0 * _HALF, 2.0 * (3.0 * _HALF + dropped)
+    back = 2.0 * 5.0 * _HALF + 2.0 * (2.0 * _HALF + 1.0) * dropped + 2.0 * 3.0 * _HALF
+    cast = 2.0 * cast_bytes(d, k)
+    return Both(values * (norms + sums + cast), values * (back + cast))
+
+
+def _split_bytes(d: Description, k: Kernels) -> Both:
+    """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
+    s, rows, cast = d.shape, tokens(d), cast_bytes(d, k)
+    inside = s.ffn * (1.0 - s.routed)
+    function = inside * _HALF * np.where(s.gated > 0, 3.0, 2.0)
+    derived = inside * _HALF * np.where(s.gated > 0, 5.0, 3.0 + s.bias)
+    sides, width = (s.heads + 2.0 * s.kv_heads) * s.head_width, s.heads * s.head_width
+    apart = 1.0 - d.work.fused_attention
+    moved = (sides + width) * 2.0 * _HALF * apart + sides * 2.0 * _HALF * s.rotary
+    back = moved + sides * _HALF * s.bias + width * 2.0 * _HALF * d.work.fused_attention
+    narrow = cast * (width + inside)
+    narrow_back = cast * (sides + inside * (1.0 + s.gated))
+    return Both(rows * (function + moved + narrow), rows * (derived + back + narrow_back))
+
+
+def cast_bytes(d: Description, k: Kernels) -> Bytes | Real:
+    """Bytes moved for each value brought to 8 bit or less [B]."""
+    return np.where(d.work.low > 0, k.kernel.cast, 0.0)
+
+
+def starts(k: Kernels) -> Both:
+    """Device time of small kernels beside their work."""
+    return Both(_KERNELS[0] * k.kernel.start, _KERNELS[1] * k.kernel.start)
+
+
+def loss(d: Description, k: Kernels) -> Seconds | Real:
+    """Softmax and loss over the scores, forward or backward [s]."""
+    scores = tokens(d) * padded_vocabulary(d) / d.layout.tensor
+    return 0.5 * scores * k.kernel.loss / bandwidth(d, k)
+
+
+def embedding(d: Description, k: Kernels) -> Seconds | Real:
+    """Looking up a micro-batch's tokens [s]."""
+    return tokens(d) * d.shape.hidden * _EMBEDDED / bandwidth(d, k)
+
+
+def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds | Real:
+    """The optimizer's step over the parameters of a stage, or over this replica's part [s].
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the stage.
+    of_layer : float or array
+        Parameters of one of them on this device.
+    """
+    split = np.maximum(d.layout.sharded_optimizer, d.layout.sharded) > 0
+    parts = np.where(split, d.layout.replicas * d.layout.context, 1.0)
+    own = (of_layer * layers + table_parameters(d)) / parts
+    return own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer

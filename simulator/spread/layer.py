@@ -1,0 +1,171 @@
+"""Times of one layer, and of the head: device, exchange, host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.spread import experts, kernels, launch
+from simulator.spread.description import Description
+from simulator.spread.exchange import ring, tensor_all_reduce
+from simulator.spread.kernels import Both, bandwidth
+from simulator.spread.products import Array, product_times
+from simulator.spread.shapes import (
+    Product,
+    attention_products,
+    expert_products,
+    head_product,
+    layer_parameters,
+    mlp_products,
+    score_products,
+    tokens,
+)
+from simulator.units import Real, Seconds
+from simulator.workload.kernels import Kernels
+
+_VALUE: Final = 2.0
+"""Bytes of an activation that is exchanged [B]."""
+_GATHERED_AGAIN: Final = 0.5
+"""Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerTimes:
+    """One layer on one device, on average over the layers, and the head's product [s].
+
+    `device` is the device's own work, `exposed` the exchange it waits for, `exchanged` all
+    exchange, hidden or not. `host` are launches, `routing` those of experts.
+    """
+
+    device: Both
+    exposed: Both
+    exchanged: Both
+    host: Both
+    routing: Seconds | Real
+    head: Both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathering:
+    """What sharded parameters cost a layer [s]: gathers, scatter of gradients, a ring's latency.
+
+    `gather` is once in the forward pass, `again` in the backward pass. `ring` is not hidden;
+    `tax` is the share of a collective that slows down the compute it runs beside.
+    """
+
+    gather: Seconds | Real = 0.0
+    again: Seconds | Real = 0.0
+    scatter: Seconds | Real = 0.0
+    ring: Seconds | Real = 0.0
+    tax: Real = 0.0
+
+
+def layer_times(d: Description, k: Kernels) -> LayerTimes:
+    """What one layer takes.
+
+    Parameters
+    ----------
+    d : Description
+        The step; its numbers may be arrays of candidates.
+    k : Kernels
+        What kernels and links reach.
+    """
+    products, scores, head = _products(d, k)
+    attention = _attention(d, k, scores)
+    routed = bool(np.any(d.shape.experts > 0))
+    if routed:
+        products = products + experts.passes(d, k)
+    small, passed, host = kernels.starts(k), kernels.passes(d, k), launch.layer(d, k)
+    rest = attention + passed + small
+    products = products.times(_clock(k, products, rest, host))
+    work = d.work
+    again = (
+        work.redo_products * products.forward
+        + work.redo_attention * attention.forward
+        + work.redo_passes * (passed.forward + small.forward)
+    )
+    held, _ = layer_parameters(d)
+    added = held * k.update.accumulated / bandwidth(d, k)
+    exposed, exchanged = _exchange(d, k, routed=routed)
+    return LayerTimes(
+        device=products + rest + Both(0.0, again + added),
+        exposed=exposed,
+        exchanged=exchanged,
+        host=host,
+        routing=launch.experts(d, k) if routed else 0.0,
+        head=head,
+    )
+
+
+def _products(d: Description, k: Kernels) -> tuple[Both, Both, Both]:
+    """Products of the layer, of unfused attention, and of the head."""
+    linear = attention_products(d) + mlp_products(d)
+    if np.any(d.shape.experts > 0):
+        linear += expert_products(d, k)
+    scores: list[Product] = score_products(d) if np.any(d.work.fused_attention < 1) else []
+    forward, backward = product_times([*linear, *scores, head_product(d, k)], d, k)
+    first, last = len(linear), len(linear) + len(scores)
+
+    def together(start: int, end: int) -> Both:
+        return Both(_sum(forward[start:end], d), _sum(backward[start:end], d))
+
+    return together(0, first), together(first, last), together(last, last + 1)
+
+
+def _sum(times: Array, d: Description) -> Real:
+    """Sum over products; a plain number where the description has no arrays."""
+    total = times.sum(axis=0)
+    return total if np.ndim(d.layout.micro_batch) or total.size > 1 else float(total[0])
+
+
+def _attention(d: Description, k: Kernels, scores: Both) -> Both:
+    fused = kernels.fused_attention(d, k)
+    if not np.any(d.work.fused_attention < 1):
+        return fused
+    plain, one = scores + kernels.score_traffic(d, k), d.work.fused_attention > 0
+    return Both(
+        np.where(one, fused.forward, plain.forward), np.where(one, fused.backward, plain.backward)
+    )
+
+
+def _clock(k: Kernels, products: Both, rest: Both, host: Both) -> Real:
+    """How much longer products take: the clock sinks with the time matrix units are busy."""
+    busy = products.forward + products.backward
+    whole = np.maximum(busy + rest.forward + rest.backward, host.forward + host.backward)
+    return 1.0 / (1.0 - k.product.throttle * busy / whole)
+
+
+def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
+    """Exchange of a layer that the device waits for, and all of it."""
+    layout, s = d.layout, d.shape
+    reduce = tensor_all_reduce(tokens(d) * s.hidden * _VALUE, d, k)
+    shown = 1.0 - layout.async_tensor * k.exchange.hidden_tensor
+    # a layer of experts reduces once, after attention
+    count = np.where(s.experts > 0, 1.0 + s.dense_share, 2.0)
+    gathered = np.where(layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
+    forward = count * reduce
+    tensor = Both(forward, forward * (1.0 + gathered + d.work.redo_exchange))
+    if not routed:
+        return tensor.times(shown), tensor
+    sent = experts.exchange(d, k)
+    seen = sent * (1.0 - layout.overlapped_experts * k.exchange.hidden_experts)
+    return tensor.times(shown) + Both(seen, seen), tensor + Both(sent, sent)
+
+
+def gathering(d: Description, k: Kernels) -> Gathering:
+    """Collectives of a layer whose parameters are sharded."""
+    layout = d.layout
+    if not np.any(layout.sharded > 0):
+        return Gathering()
+    on, ranks = np.where(layout.sharded > 0, 1.0, 0.0), layout.replicas
+    held, _ = layer_parameters(d)
+    gather = on * ring(held * d.work.gather_bytes, ranks, d, k)
+    return Gathering(
+        gather=gather,
+        again=gather * layout.again,
+        scatter=on * ring(held * d.work.gradient_bytes, ranks, d, k),
+        ring=on * k.exchange.ring * np.where(ranks > layout.domain, ranks, 0.0),
+        tax=on * k.exchange.tax,
+    )

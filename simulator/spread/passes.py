@@ -1,0 +1,127 @@
+"""Times of one micro-batch on a stage of the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from simulator.spread import kernels, launch
+from simulator.spread.description import Description
+from simulator.spread.kernels import Both
+from simulator.spread.layer import Gathering, LayerTimes
+from simulator.units import Real, Seconds
+from simulator.workload.kernels import Kernels
+
+_NOTHING: Final = Both(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """A micro-batch on one stage [s]: computing, waiting for exchange, and exchange hidden.
+
+    Where the host is the slower one, its time counts as computing.
+    """
+
+    forward: Seconds | Real
+    backward: Seconds | Real
+    exposed: Seconds | Real
+    hidden: Seconds | Real
+
+    @property
+    def length(self) -> Seconds | Real:
+        """From its first kernel to its last, without the pipeline's sends."""
+        return self.forward + self.backward + self.exposed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outside:
+    """What a stage does beside its layers [s]: on the device and on the host."""
+
+    device: Both = _NOTHING
+    host: Both = _NOTHING
+
+
+def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Outside]:
+    """Embedding and head on the first stage (both where there is one stage), and on the last."""
+    one = np.where(d.layout.pipeline == 1, 1.0, 0.0)
+    lost = kernels.loss(d, k)
+    head = (times.head + Both(lost, lost)).times(d.shape.scored)
+    looked_up, factor = kernels.embedding(d, k), k.launch.factor
+    half = 0.5 * k.launch.head * factor
+    first = Outside(
+        device=Both(looked_up, looked_up) + head.times(one),
+        host=Both(k.launch.embedding * factor + half * one, half * one),
+    )
+    return first, Outside(device=head, host=Both(half, half))
+
+
+def stage_pass(  # noqa: PLR0913 - a stage and what it is made of
+    d: Description,
+    k: Kernels,
+    times: LayerTimes,
+    gathered: Gathering,
+    *,
+    layers: Real,
+    beside: Outside,
+) -> Pass:
+    """A micro-batch on a stage of `layers` layers with `beside` before or after them."""
+    alone = _both(d, k, times, layers, beside, exposed=_NOTHING)
+    waiting = _both(d, k, times, layers, beside, exposed=times.exposed)
+    ends = _gathered(gathered, layers, waiting)
+    exposed = ends.forward + ends.backward - alone.forward - alone.backward
+    exchanged = times.exchanged.forward + times.exchanged.backward
+    sharded = 2.0 * gathered.ring + gathered.gather + gathered.again + gathered.scatter
+    whole = layers * (exchanged + sharded)
+    return Pass(
+        forward=alone.forward,
+        backward=alone.backward,
+        exposed=exposed,
+        hidden=np.maximum(whole - exposed, 0.0),
+    )
+
+
+def _both(  # noqa: PLR0913 - the parts of both passes
+    d: Description,
+    k: Kernels,
+    times: LayerTimes,
+    layers: Real,
+    beside: Outside,
+    *,
+    exposed: Both,
+) -> Both:
+    device, host, routing = times.device + exposed, times.host, times.routing
+    back = host.backward + d.work.redo_launches * host.forward
+    own = Both(
+        launch.layer_beside(d, k, device.forward, host.forward, routing),
+        launch.layer_beside(d, k, device.backward, back, routing),
+    )
+    rest = Both(
+        launch.beside(d, k, beside.device.forward, beside.host.forward),
+        launch.beside(d, k, beside.device.backward, beside.host.backward),
+    )
+    return own.times(layers) + rest
+
+
+def _gathered(z: Gathering, layers: Real, alone: Both) -> Both:
+    """Passes with parameters gathered beside them: the first gather, or the last scatter, shows."""
+    there, back = layers * z.gather, layers * (z.again + z.scatter)
+    again = np.where(z.again > 0, 1.0, 0.0)
+    forward = np.maximum(alone.forward + z.tax * there, there) + z.gather
+    backward = np.maximum(alone.backward + z.tax * back, back) + z.scatter
+    return Both(forward + layers * z.ring, backward + layers * z.ring * (1.0 + again))
+
+
+def chosen(which: tuple[Real, Real], first: Pass, middle: Pass, last: Pass) -> Pass:
+    """The pass of one of three stages: `which` holds where it is the first, and the middle."""
+    return Pass(
+        **{
+            item.name: np.where(
+                which[0],
+                getattr(first, item.name),
+                np.where(which[1], getattr(middle, item.name), getattr(last, item.name)),
+            )
+            for item in fields(Pass)
+        }
+    )

@@ -1,0 +1,98 @@
+"""Times of matrix products: all of a layer at once, as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.gemm import (
+    effective_waves,
+    memory_time,
+    product_traffic,
+    tile_rate,
+    tiled_time,
+)
+from simulator.spread.description import Description
+from simulator.spread.shapes import Product
+from simulator.workload.kernels import Kernels
+
+Array = NDArray[np.float64]
+
+_HEIGHTS: Final = np.array([256.0, 128.0, 128.0, 128.0, 64.0])
+_WIDTHS: Final = np.array([128.0, 256.0, 128.0, 64.0, 64.0])
+_BEST: Final = 256.0 * 128.0 / (256.0 + 128.0)
+_SPLITS: Final = (1.0, 4.0)
+"""Into how many parts, computed side by side, the inner dimension is cut."""
+_SPLIT_FROM: Final = 8.0 * 128.0
+"""Steps along the inner dimension that a part has at least."""
+_PARTIAL: Final = 4.0
+"""Bytes of a partial sum [B]."""
+_RESULT: Final = 2.0
+_MACS: Final = 2.0
+
+
+class _Sides(NamedTuple):
+    """Products as arrays: rows are products, columns candidates."""
+
+    m: Array
+    n: Array
+    inner: Array
+    batch: Array
+    reached: Array
+    peak: Array
+    width: Array
+
+
+def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tuple[Array, Array]:
+    """Seconds of each product, forward and backward (both factors' gradients).
+
+    Parameters
+    ----------
+    products : sequence of Product
+        Of the forward pass.
+    d, k : Description, Kernels
+        The device, and what its matrix units reach.
+
+    Returns
+    -------
+    tuple of array
+        Two arrays of as many rows as products; columns are candidates.
+    """
+    ones = np.ones_like(np.atleast_1d(d.layout.micro_batch * d.shape.hidden * d.layout.tensor))
+    rows = [[value * ones for value in product] for product in products]
+    m, n, inner, batch, share, low, aligned = np.array(rows).transpose(1, 0, 2)
+    reached = np.where(low > 0, k.product.share, k.product.share16) * aligned
+    peak = np.where(low > 0, d.device.peak, d.device.peak16)
+    width = np.where(low > 0, d.work.width, _RESULT)
+    # forward, gradient of the input, gradient of the weights
+    sides = _Sides(
+        *(np.concatenate(three) for three in ((m, m, n), (n, inner, inner), (inner, n, m))),
+        *(np.tile(each, (3, 1)) for each in (batch, reached, peak, width)),
+    )
+    times, count = _times(sides, d, k), len(products)
+    return share * times[:count], share * (times[count : 2 * count] + times[2 * count :])
+
+
+def _times(sides: _Sides, d: Description, k: Kernels) -> Array:
+    """The best tile and split, or the memory's time where that is longer."""
+    m, n, inner, batch, reached, peak, width = sides
+    high, wide = _HEIGHTS[:, None, None], _WIDTHS[:, None, None]
+    tiles = np.ceil(m / high) * np.ceil(n / wide) * batch
+    units = np.asarray(d.device.units, dtype=float)
+    step = _MACS * high * wide * units / tile_rate(high, wide, k.product.tile_half, _BEST)
+    bandwidth = np.asarray(d.device.bandwidth * k.kernel.memory, dtype=float)
+    best = np.full(m.shape, np.inf)
+    for parts in _SPLITS:
+        waves = effective_waves(tiles * parts, units, k.product.wave)
+        by_tile = tiled_time(waves, step, inner / parts + k.product.fill, 1.0)
+        time = np.min(by_tile, axis=0) / peak
+        if parts > 1.0:
+            extra = memory_time(_PARTIAL * parts * m * n * batch, bandwidth)
+            time = np.where(inner >= _SPLIT_FROM * parts, time + extra, np.inf)
+        best = np.minimum(best, time)
+    moved = batch * product_traffic(m, n, inner, width, _RESULT)
+    longest: Array = np.maximum(best / reached, memory_time(moved, bandwidth))
+    return longest

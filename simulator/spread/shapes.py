@@ -1,0 +1,139 @@
+"""Matrix products of one layer on one device, and the parameters it holds."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from simulator.spread.description import Description
+from simulator.units import Real
+from simulator.workload.kernels import Kernels
+
+_TILE: Final = 128.0
+"""Columns that a padded vocabulary is a multiple of, on each tensor-parallel rank."""
+_ALIGNED: Final = 8.0
+"""Columns whose multiples let matrix units read whole words."""
+
+
+class Product(NamedTuple):
+    """`batch` products of m x k and k x n values in the forward pass, for a `share` of the layers.
+
+    `low`: at the precision of linear layers, else in 16 bit. `aligned`: share of the rate left.
+    """
+
+    m: Real
+    n: Real
+    k: Real
+    batch: Real = 1.0
+    share: Real = 1.0
+    low: Real = 1.0
+    aligned: Real = 1.0
+
+
+def tokens(d: Description) -> Real:
+    """Tokens of one micro-batch on one device."""
+    return d.layout.micro_batch * d.shape.sequence / d.layout.context
+
+
+def padded_vocabulary(d: Description) -> Real:
+    """Rows of the table of tokens as stored."""
+    group = _TILE * d.layout.tensor
+    whole = np.ceil(d.shape.vocabulary / group) * group
+    return np.where(d.work.padded_vocabulary > 0, whole, d.shape.vocabulary)
+
+
+def attention_products(d: Description) -> list[Product]:
+    """Products before and after attention, plain or latent, split over tensor-parallel ranks."""
+    s, t, rows = d.shape, d.layout.tensor, tokens(d)
+    plain = (s.heads + 2.0 * s.kv_heads) * s.head_width / t
+    found = [
+        Product(rows, plain, s.hidden, share=1.0 - s.latent),
+        Product(rows, s.hidden, s.heads * s.value_width / t),
+    ]
+    if np.any(s.latent > 0):
+        still = s.heads * (s.head_width - s.rope_width + s.value_width) / t
+        sides = (
+            (s.query_rank, s.hidden),
+            (s.heads * s.head_width / t, s.query_rank),
+            (s.kv_rank + s.rope_width, s.hidden),
+            (still, s.kv_rank),
+        )
+        found += [
+            Product(rows, np.maximum(n, 1.0), np.maximum(k, 1.0), share=s.latent) for n, k in sides
+        ]
+    return found
+
+
+def mlp_products(d: Description) -> list[Product]:
+    """Products of the plain MLP, for the layers that have one."""
+    s, t, rows = d.shape, d.layout.tensor, tokens(d)
+    share = 1.0 - s.routed
+    return [
+        Product(rows, s.ffn * (1.0 + s.gated) / t, s.hidden, share=share),
+        Product(rows, s.hidden, s.ffn / t, share=share),
+    ]
+
+
+def score_products(d: Description) -> list[Product]:
+    """Scores and weighted values of unfused attention: many small products in 16 bit."""
+    s, many = d.shape, d.layout.micro_batch * d.shape.heads / d.layout.tensor
+    share = 1.0 - d.work.fused_attention
+    return [
+        Product(s.sequence, s.sequence, s.head_width, many, share, 0.0),
+        Product(s.sequence, s.head_width, s.sequence, many, share, 0.0),
+    ]
+
+
+def expert_products(d: Description, k: Kernels) -> list[Product]:
+    """Products of the experts on this device, one of a batch each, and of the shared ones."""
+    s, share = d.shape, d.shape.routed
+    rows = tokens(d) / d.layout.tensor
+    local = np.maximum(1.0, s.experts / d.layout.expert)
+    padding = np.where(d.layout.padded_experts > 0, k.expert.padding, 1.0)
+    chosen = np.maximum(1.0, rows * s.top_k / local) * padding * d.layout.imbalance
+    inside, shared = np.maximum(s.expert_ffn, 1.0), np.maximum(s.shared_ffn, 1.0)
+    both = share * np.where(s.shared_ffn > 0, 1.0, 0.0)
+    return [
+        Product(chosen, inside * (1.0 + s.gated), s.hidden, local, share),
+        Product(chosen, s.hidden, inside, local, share),
+        Product(rows, shared * (1.0 + s.gated), s.hidden, 1.0, both),
+        Product(rows, s.hidden, shared, 1.0, both),
+    ]
+
+
+def head_product(d: Description, k: Kernels) -> Product:
+    """Scores of the tokens, in 16 bit; slow where the vocabulary is not a multiple of eight."""
+    columns = padded_vocabulary(d) / d.layout.tensor
+    whole = np.isclose(columns % _ALIGNED, 0.0)
+    aligned = np.where(whole, 1.0, k.product.unaligned)
+    return Product(tokens(d), columns, d.shape.hidden, low=0.0, aligned=aligned)
+
+
+def attention_parameters(d: Description) -> Real:
+    """Weights of a layer's attention on one device."""
+    s = d.shape
+    plain = s.hidden * (s.heads + 2.0 * s.kv_heads) * s.head_width
+    still = s.head_width - s.rope_width + s.value_width
+    latent = (
+        s.hidden * (s.query_rank + s.kv_rank + s.rope_width)
+        + s.query_rank * s.heads * s.head_width
+        + s.kv_rank * s.heads * still
+    )
+    own = np.where(s.latent > 0, latent, plain) + s.heads * s.value_width * s.hidden
+    return own / d.layout.tensor
+
+
+def layer_parameters(d: Description) -> tuple[Real, Real]:
+    """Weights of a layer on one device: all of them, and without the experts it shares out."""
+    s = d.shape
+    matrices = (2.0 + s.gated) * s.hidden
+    plain = attention_parameters(d) + matrices * s.ffn / d.layout.tensor * (1.0 - s.routed)
+    shared = matrices * s.shared_ffn * s.routed
+    own = s.experts / np.maximum(1.0, d.layout.expert) * matrices * s.expert_ffn * s.routed
+    return plain + shared + own, plain + shared
+
+
+def table_parameters(d: Description) -> Real:
+    """Weights of the table of tokens on one device."""
+    return padded_vocabulary(d) * d.shape.hidden / d.layout.tensor

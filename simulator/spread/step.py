@@ -1,0 +1,129 @@
+"""A training step: passes on the stages of the pipeline, gradients, update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_layers
+from simulator.spread import kernels
+from simulator.spread.description import Description
+from simulator.spread.exchange import ring, send
+from simulator.spread.layer import gathering, layer_times
+from simulator.spread.passes import Outside, chosen, outside, stage_pass
+from simulator.spread.shapes import layer_parameters, table_parameters, tokens
+from simulator.units import Real, Seconds
+from simulator.workload.kernels import Kernels
+
+_VALUE: Final = 2.0
+"""Bytes of an activation that is sent [B]."""
+_BEHIND: Final = 0.5
+"""Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadStep:
+    """One optimizer step [s].
+
+    `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
+    stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
+    `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step.
+    `stages` are a micro-batch's lengths on the first, middle and last stage, sends included.
+    """
+
+    micro_batches: Real
+    forward: Seconds | Real
+    backward: Seconds | Real
+    exchange: Seconds | Real
+    bubble: Seconds | Real
+    gradients: Seconds | Real
+    update: Seconds | Real
+    launches: Seconds | Real
+    hidden: Seconds | Real
+    stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
+
+    @property
+    def total(self) -> Seconds | Real:
+        """The whole step."""
+        passes = self.micro_batches * (self.forward + self.backward + self.exchange)
+        return passes + self.bubble + self.gradients + self.update + self.launches
+
+    @property
+    def exposed(self) -> Seconds | Real:
+        """Waiting for exchange in the whole step."""
+        return self.micro_batches * self.exchange + self.gradients
+
+
+def spread_step(d: Description, k: Kernels) -> SpreadStep:
+    """Time of one optimizer step.
+
+    Parameters
+    ----------
+    d : Description
+        What one device computes and sends; numbers, or arrays of candidates.
+    k : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    SpreadStep
+        Floats, or arrays of one entry a candidate.
+    """
+    times, gathered, layout = layer_times(d, k), gathering(d, k), d.layout
+    ends, between = stage_layers(d.shape.layers, layout.pipeline)
+    front, back = outside(d, k, times)
+    first = stage_pass(d, k, times, gathered, layers=ends, beside=front)
+    middle = stage_pass(d, k, times, gathered, layers=between, beside=Outside())
+    last = stage_pass(d, k, times, gathered, layers=ends, beside=back)
+    sent = _sent(d, k)
+    lengths = (first.length + sent, middle.length + sent, last.length + sent)
+    slow = slowest_stage(*lengths, layout.pipeline)
+    own = chosen((lengths[0] == slow, lengths[1] == slow), first, middle, last)
+    most = slowest_stage(ends, between, ends, layout.pipeline)
+    held, _ = layer_parameters(d)
+    wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
+    late = k.slowness
+    return SpreadStep(
+        micro_batches=layout.micro_batches,
+        forward=own.forward * late,
+        backward=own.backward * late,
+        exchange=(own.exposed + sent) * late,
+        bubble=pipeline_bubble(*lengths, layout.pipeline, layout.chunks) * late,
+        gradients=wait * late,
+        update=kernels.update(d, k, most, held) * late,
+        launches=k.launch.step * k.launch.factor * late,
+        hidden=layout.micro_batches * own.hidden + hidden,
+        stages=lengths,
+    )
+
+
+def _sent(d: Description, k: Kernels) -> Seconds | Real:
+    """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
+    layout = d.layout
+    along = np.where(layout.sequence_parallel > 0, layout.tensor, 1.0)
+    size = tokens(d) * d.shape.hidden * _VALUE / along
+    seen = np.where(layout.async_sends > 0, k.exchange.unhidden_sends, 1.0)
+    return 2.0 * send(size, d, k) * layout.chunks * seen
+
+
+def _gradients(
+    d: Description, k: Kernels, layers: Real, behind: Seconds | Real
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """Exchange of gradients and updated parameters that is waited for, and what is hidden.
+
+    What overlaps hides behind the backward pass of one micro-batch. Copies of the table of tokens
+    on the first and last stage add up their gradients.
+    """
+    layout, work, table = d.layout, d.work, table_parameters(d)
+    _, shared = layer_parameters(d)
+    size, ranks = shared * layers + table, layout.replicas * layout.context
+    back = np.where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
+    whole = ring(size * work.gradient_bytes, ranks, d, k) + ring(size * back, ranks, d, k)
+    left = np.maximum(whole * k.exchange.unhidden_gradients, whole - behind)
+    seen = np.where(layout.overlapped_gradients > 0, left, whole)
+    own = np.where(layout.sharded > 0, 0.0, 1.0)
+    copies = ring(2.0 * table * work.gradient_bytes, 2.0, d, k)
+    tied = np.where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
+    return own * seen + tied, own * (whole - seen)
