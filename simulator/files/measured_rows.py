@@ -14,6 +14,7 @@ from simulator.errors import InputError, Problem, UnitError
 from simulator.files.document import examine, field_at, model_at
 from simulator.files.gather import parse_override
 from simulator.files.measured_sections import SetFile
+from simulator.files.models import shape_keys
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import ScenarioFile
 from simulator.files.shipped_sets import find_base, nearest_bases
@@ -85,7 +86,7 @@ class Heading:
             yield Problem(origin=table.origin, line=1, message=message, hint=hint)
         yield from self._metric_problems()
         for key in self.keys:
-            if field_at(ScenarioFile, tuple(key.split("."))) is None:
+            if key not in shape_keys() and field_at(ScenarioFile, tuple(key.split("."))) is None:
                 yield table.about(key, "is no key of a scenario", nearest_hint(key, all_keys()))
         for label in self.labels:
             plain = label.lower()
@@ -110,13 +111,14 @@ class Heading:
 
 
 def all_keys() -> tuple[str, ...]:
-    """All ``section.key`` of a scenario."""
+    """All ``section.key`` of a scenario, and the figures of a model's shape."""
     sections = {name: model_at(ScenarioFile, (name,)) for name in ScenarioFile.model_fields}
-    return tuple(
+    named = (
         f"{name}.{info.alias or key}"
         for name, model in sections.items()
         for key, info in (model.model_fields.items() if model is not None else ())
     )
+    return (*named, *sorted(shape_keys()))
 
 
 def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:

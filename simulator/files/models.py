@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,6 +117,13 @@ def _measured(row: StepTimeTable) -> StepTimes:
         precision=row.precision,
         framework=row.framework,
     )
+
+
+@cache
+def shape_keys() -> frozenset[str]:
+    """Keys of a scenario that are figures of a model's shape, over all families."""
+    figures = {name for family in _FAMILIES.values() for name in family.shape.model_fields}
+    return frozenset(f"model.shape.{name}" for name in figures - _ABOUT_THE_TABLE)
 
 
 def model_names() -> tuple[str, ...]:

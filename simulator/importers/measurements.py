@@ -180,7 +180,7 @@ def _split(
         full = {"family": family, **{c: cell for c, cell in row.items() if cell}}
         key = tuple(full.get(column, "") for column in shipped.configuration)
         fitted = by_configuration and not held_out(key)
-        given = table_row.text("split") or (Split.FIT if fitted else Split.TEST)
+        given = table_row.text("split") or row.get("split") or (Split.FIT if fitted else Split.TEST)
         row["split"] = str(Split.FIT if row.get("anchor") == YES else given)
 
 
