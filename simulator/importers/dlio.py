@@ -1,8 +1,8 @@
 """A DLIO workload (MLPerf Storage) as a scenario: emulated accelerators that wait for data.
 
-`dlio_workload` reads the file. Loader rules: argonne-lcf/dlio_benchmark ``data_loader/torch_data_loader.py`` and
-``reader/tf_reader.py`` there; each rank is one process that reads, waits for `computation_time`
-and meets the others at a barrier.
+`dlio_workload` reads the file. Loader rules: argonne-lcf/dlio_benchmark,
+``data_loader/torch_data_loader.py`` and ``reader/tf_reader.py``; each rank is one process that
+reads, waits for `computation_time` and meets the others at a barrier.
 """
 
 from __future__ import annotations
