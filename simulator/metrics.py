@@ -18,9 +18,11 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias
 
 from simulator import storage_benchmark
+from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
 from simulator.results import Prediction, Usage
 from simulator.stages.base import Resource
+from simulator.stages.read import read_bytes
 from simulator.units import (
     BYTE,
     HOUR,
@@ -63,6 +65,15 @@ def _ratio(
 
 def _bytes(name: str, get: Getter, doc: str, better: Literal["low"] | None = None) -> Metric:
     return Metric(name=name, get=get, doc=doc, unit=BYTE, better=better)
+
+
+def _store_bytes(prediction: Prediction) -> float:
+    """What a machine reads past its page cache in a warm epoch [B]."""
+    scenario = prediction.scenario
+    job = scenario.job
+    asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
+    own = asked / scenario.cluster.trainers.count
+    return float(bytes_from_store(own, prediction.cache_hit_ratio))
 
 
 def _usage_metrics(resource: Resource) -> tuple[Metric, ...]:
@@ -160,6 +171,12 @@ _MEMORY: Final = (
     _bytes("host_ram_bytes.total", lambda p: p.host_ram.total, "RAM one machine needs.", "low"),
     _bytes("host_ram_bytes.capacity", lambda p: p.host_ram.capacity, "RAM one machine has."),
     _bytes("host_ram_bytes.items", lambda p: p.host_ram.items, "What the RAM is needed for."),
+    _bytes(
+        "store_bytes_per_epoch",
+        _store_bytes,
+        "What one machine reads past its page cache in an epoch with warm caches.",
+        "low",
+    ),
     _bytes(
         "gpu_memory_bytes.total",
         lambda p: None if p.memory is None else p.memory.total,

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from simulator.errors import UnknownName
+from simulator.files.scenario import load_scenario
+from simulator.files.shipped_sets import set_folder
 from simulator.metrics import METRICS, select
+from simulator.predict import predict
 
 
 def test_names_are_unique_and_documented() -> None:
@@ -53,3 +56,26 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     """The message offers what was probably meant."""
     with pytest.raises(UnknownName, match=r"there is no metric 'cost\.usd_to_trian'.*usd_to_train"):
         select("cost.usd_to_trian")
+
+
+def test_bytes_from_the_store_leave_out_what_memory_answers() -> None:
+    """Two servers that hold 75 of 146 parts each read 44 of their 73; a full cache reads nothing."""
+    base = set_folder() / "bases" / "loader-cache.toml"
+    size = ("data.samples=1000", "data.bytes_per_sample=146 MiB", "train.batch_size=8")
+    size = (*size, 'model.step_times=[{batch_size = 8, time = "1 ns"}]')
+    (metric,) = select("store_bytes_per_epoch")
+
+    def read(*overrides: str) -> float:
+        prediction = predict(load_scenario(str(base), overrides=(*size, *overrides)))
+        value = metric.get(prediction)
+        assert isinstance(value, float)
+        return value / (1000 * 2**20)
+
+    assert read("hardware.count=2", "memory.page_cache=73.2421875 GiB") == pytest.approx(
+        44.1, abs=0.1
+    )
+    assert read("memory.page_cache=73 GiB", "data.cache=ideal") == pytest.approx(
+        146 - 74.752, abs=0.1
+    )
+    assert read("data.cache=none") == pytest.approx(146.0)
+    assert read("data.cache=preloaded") == 0.0

@@ -144,7 +144,11 @@ def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
     if transport is Transport.IN_PROCESS:
         return
     if given.receive_per_batch is None:
-        yield defaults.RECEIVE_PER_BATCH
+        # A pipe carries all tensors of a batch at once.
+        others = given.tensors_per_batch - defaults.TENSORS
+        more = 0 if transport is Transport.PIPE else others
+        what = f"{given.tensors_per_batch} tensors in place of {defaults.TENSORS}"
+        yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
     if given.receive_per_sample is None:
         piped = transport is Transport.PIPE
         figure = defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE

@@ -164,6 +164,8 @@ class InputSection(FileModel):
     """Whether copies to the device run beside compute; as pin_memory by default."""
     transport: Annotated[Transport, Choice(Transport)] | None = None
     """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
+    tensors_per_batch: CountField = 2
+    """Tensors of a finished batch; worker processes hand over each by itself."""
     receive_per_batch: TimeOrZeroField | None = None
     """CPU time of the thread that takes a finished batch, once a batch."""
     receive_per_sample: TimeOrZeroField | None = None
@@ -241,7 +243,9 @@ class ModelSection(FileModel):
     step_times: list[StepTimeTable] = Field(default_factory=list)
     """Your own measurements, at one batch size or several; they win over everything else."""
     step_time: TimeField | None = None
-    """The same for train.batch_size alone, such as 120 ms; in place of step_times."""
+    """The same at one batch size, such as 120 ms; in place of step_times."""
+    step_time_batch: BatchField | None = None
+    """The batch size that step_time was measured at; train.batch_size by default."""
 
 
 class EvaluationTable(FileModel):

@@ -127,10 +127,10 @@ def _number(row: TableRow, column: str) -> float:
 
 def _family(row: TableRow) -> str:
     """What the row is counted under: what should limit it, unless it is apart."""
-    if _number(row, "quiet_spread_pct") > _NOISY:
-        return "repeats differ"
     if row.text("cache") == "cold":
         return "cold"
+    if _number(row, "quiet_spread_pct") > _NOISY:
+        return "repeats differ"
     return "cpu-bound" if _making(row) > _number(row, "compute_ms") * _MILLI else "compute-bound"
 
 
