@@ -94,9 +94,13 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     dict
         Nothing where nothing is in doubt: no doubts, and a simulation without chance.
     """
-    mean = prediction.timing.step_time.mean
-    stated = (doubt.for_step(mean) for doubt in question.scenario.doubts)
-    doubts = (*stated, *_of_chance(prediction.timing))
+    timing = prediction.timing
+    mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
+    stated = (
+        doubt.for_step(first if doubt.rate is Rate.START else mean)
+        for doubt in question.scenario.doubts
+    )
+    doubts = (*stated, *_of_chance(timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
     drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
@@ -238,10 +242,12 @@ def _step(times: _Times, mean: Seconds) -> Real:
         # What is exposed beside the slowest resource counts only if that does not explain it.
         longest = np.maximum(longest, times.working)
     beside = mean - _figured(longest)
-    if beside > BESIDE * mean:
-        # Part of what the slowest hides in theory comes on top of it: one waits for the other.
-        longest = longest + min(1.0, beside / _figured(times.shorter)) * times.shorter
-    return longest
+    if beside <= BESIDE * mean:
+        return longest
+    # Part of what the slowest hides in theory comes on top of it: one waits for the other.
+    hidden = min(beside, _figured(times.shorter))
+    on_top = hidden * times.shorter / _figured(times.shorter)
+    return longest + on_top + (beside - hidden) * times.waiting
 
 
 def _figured(times: Real) -> Seconds:
@@ -271,18 +277,24 @@ class _Times:
 
     @cached_property
     def working(self) -> Real:
-        """What a rank's timeline shows it doing in a step, waiting apart."""
+        """What a rank's timeline shows in a step but waiting for data."""
         split = self._split
+        total = (split.compute + split.bubble) / self._speeds.get(Rate.DEVICE, 1.0)
+        total = total + split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
+        total = total + split.other * self.waiting
         parts = (
-            (split.compute + split.bubble, Actor.COMPUTE_STREAM),
             (split.h2d, Actor.COPY_ENGINE),
             (split.communication, Actor.COMMUNICATION_STREAM),
         )
-        total = split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
         for time, actor in parts:
             alone = np.maximum(TINY, alone_time(self._plant, self._stages, actor))
             total = total + time * alone / _figured(alone)
         return total
+
+    @cached_property
+    def waiting(self) -> Real:
+        """How many times as long as figured nothing works."""
+        return 1.0 / self._speeds.get(Rate.WAITING, 1.0)
 
     @cached_property
     def shorter(self) -> Real:
@@ -327,6 +339,8 @@ def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
         rate = Rate.COLLECTIVES
     elif demand.path is Path.CORES:
         rate = _ACTORS.get(actor, Rate.WORKERS)
+    elif actor is Actor.COMPUTE_STREAM and not works:
+        rate = Rate.WAITING
     if rate not in speeds:
         return demand
     speed = speeds[rate]

@@ -37,6 +37,8 @@ class Rate(StrEnum):
     HOST_MEMORY = "host memory"
     COLLECTIVES = "collectives"
     """Adding up gradients and other exchanges between devices, whatever link they take."""
+    WAITING = "waiting"
+    """Time in a step in which nothing works: for other ranks, for the program, in queues."""
     START = "start"
     """The first step, while workers and queues fill: less is known of it than of later ones."""
     STEP = "step"

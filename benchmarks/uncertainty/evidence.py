@@ -47,7 +47,7 @@ class Sample:
     `error` is log(measured / predicted). `effects` are changes of the log figure per log rate, by
     rate and grade; `distances` the doublings between anchors and row by axis, for calibrated
     rates. `chance` is what the simulation's own randomness adds, `given` what doubts add that are
-    not fitted here, `step` the mean step [s].
+    not fitted here, `step` the mean step and `first` the first one [s].
     """
 
     set: str
@@ -61,6 +61,7 @@ class Sample:
     chance: float
     given: float
     step: float
+    first: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +116,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
     if keys:
         scenario = calibrated(scenario, keys, anchors)
     try:
-        effects, at, chance, step = _effects(scenario)
+        effects, at, chance, step, first = _effects(scenario)
     except NotModelled:
         return []
     found = []
@@ -141,6 +142,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
             chance=chance,
             given=math.hypot(*extra),
             step=step,
+            first=first,
         )
         found.append(sample)
     return found
@@ -159,10 +161,14 @@ def _distance(axis: Axis, place: Place, anchors: Sequence[Place]) -> float:
     return float(doublings_outside(place[axis], min(seen), max(seen)))
 
 
+Effects = tuple[dict[str, dict[Rate, float]], dict[str, float], float, float, float]
+"""Change of each log figure per log rate, the figures, their chance, mean and first step [s]."""
+
+
 def _effects(
     scenario: Scenario,
-) -> tuple[dict[str, dict[Rate, float]], dict[str, float], float, float]:
-    """Change of each log figure per log rate, the figures, their chance, and the mean step [s]."""
+) -> Effects:
+    """How the figures of a scenario depend on rates."""
     plant = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     question = Question(
@@ -184,7 +190,8 @@ def _effects(
             if low > 0.0 and high > 0.0:
                 effects[name][rate] = abs(math.log(high / low)) / (2.0 * STEP)
     mean = timing.step_time.mean
-    return effects, at, timing.half_width / HALF_WIDTH / mean if mean else 0.0, mean
+    chance = timing.half_width / HALF_WIDTH / mean if mean else 0.0
+    return effects, at, chance, mean, timing.first_steps[0] or timing.first_step
 
 
 @cache

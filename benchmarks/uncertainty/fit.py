@@ -62,11 +62,16 @@ def slopes(sample: Sample) -> dict[Name, float]:
     for (rate, grade), effect in sample.effects.items():
         found[rate, grade, LOG] = effect
         if graded(rate, grade).seconds > 0.0:
-            found[rate, grade, SECONDS] = effect / sample.step
+            found[rate, grade, SECONDS] = effect / _length(sample, rate)
     for (rate, axis), effect in sample.distances.items():
         if axis in graded(rate, Grade.CALIBRATED).per_doubling:
             found[rate, Grade.CALIBRATED, axis] = effect
     return found
+
+
+def _length(sample: Sample, rate: Rate) -> float:
+    """The step that a deviation in seconds is a part of [s]."""
+    return sample.first if rate is Rate.START else sample.step
 
 
 def before(name: Name) -> float:

@@ -30,6 +30,8 @@ USED = (
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
+    (Rate.WAITING, Grade.COMPUTED),
+    (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
     (Rate.START, Grade.CALIBRATED),
 )
@@ -151,6 +153,7 @@ def test_distance_from_the_anchors_widens() -> None:
         ("calibration.compute", Rate.DEVICE),
         ("calibration.collective", Rate.COLLECTIVES),
         ("input.worker_start", Rate.START),
+        ("calibration.straggling", Rate.WAITING),
         ("train.start_up", Rate.STEP),
     ],
 )
