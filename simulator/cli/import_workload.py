@@ -13,6 +13,7 @@ from simulator.cli.import_output import (
     file_argument,
     files_argument,
     output_option,
+    profiles_option,
     quantity,
 )
 from simulator.cli.output import complain, emit, write_file
@@ -54,6 +55,7 @@ def hf_config(
 @click.command()
 @file_argument
 @output_option
+@profiles_option
 @click.option("--machine", default="", metavar="NAME", help="Profile of the machine it runs on.")
 @click.option("--storage", default="", metavar="NAME", help="Profile of the store it reads from.")
 @click.option(
@@ -64,6 +66,7 @@ def dlio(  # noqa: PLR0913 - one parameter an option
     *,
     file: Path,
     output: Path | None,
+    profiles: tuple[Path, ...],
     machine: str,
     storage: str,
     accelerators: int | None,
@@ -78,7 +81,14 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
     check_output(output)
+    from simulator.files.catalogue import Catalogue
     from simulator.importers import dlio as importer
+
+    catalogue = Catalogue.default(profiles)
+    if machine:
+        catalogue.host(machine)
+    if storage:
+        catalogue.storage(storage)
 
     place = importer.Place(machine=machine, storage=storage, accelerators=accelerators, hosts=hosts)
     deliver(importer.read(file, place), output)
@@ -184,6 +194,7 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
     --to-batch and --gpus the steps are scaled, and what that assumes is printed.
     """
     check_output(output)
+    _check_extended(extends, output)
     from simulator import units
     from simulator.importers import torch_trace as importer
 
@@ -229,3 +240,17 @@ def chakra(
 
     request = importer.Request(batch=batch, steps=steps, repair=repair)
     deliver(importer.read(files, request), output)
+
+
+def _check_extended(name: str, output: Path | None) -> None:
+    """Refuse to build on a scenario that is not there, seen from where the file will lie."""
+    if not name:
+        return
+    from simulator.errors import UnknownName
+    from simulator.files.shipped import find_scenario, nearest_scenarios
+
+    folder = Path() if output is None else output.parent
+    found = find_scenario(name, folder)
+    if found is None or not found.exists():
+        msg = f"--extends: there is no scenario '{name}'; {nearest_scenarios(name, folder)}"
+        raise UnknownName(msg)

@@ -176,6 +176,14 @@ def test_options_without_a_machine_are_refused() -> None:
     assert "--machine, which is missing" in outcome.err
 
 
+def test_a_machine_that_is_not_there_is_refused() -> None:
+    """A scenario is not built on names that lead nowhere."""
+    workload = DATA / "dlio-unet3d-v2.yaml"
+    assert "node/none" in refused("dlio", workload, "--machine", "node/none")[0]
+    found = refused("dlio", workload, "--machine", "node/dgx-a100-80gb", "--storage", "storage/x")
+    assert "storage/x" in found[0]
+
+
 @settings(max_examples=30, deadline=None)
 @given(share=st.floats(0.0, 1.0))
 def test_a_prefix_is_read_or_refused(share: float) -> None:

@@ -386,6 +386,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
         (("--gpus", "12", "--batch", "32"), None),
         (("--network", "1 GB/s"), "--network: is asked for only with other numbers of devices"),
         (("--network", "1 GB", "--gpus", "16"), "measures bytes"),
+        (("--extends", "resnet50-imagenet-p4"), "--extends: there is no scenario"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: tuple[str, ...], message: str | None) -> None:
