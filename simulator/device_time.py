@@ -18,6 +18,8 @@ from simulator.hardware.gpu import Gpu
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
+from simulator.spread.describe import covers, describe, kernels_of
+from simulator.spread.step import SpreadStep, spread_step
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.models import Model, Operator, StepTimes
 from simulator.workload.train import Mode, Recompute
@@ -33,7 +35,9 @@ class DeviceTime:
     """Busy time of the compute stream for one batch, and what it rests on.
 
     `equation` and `inputs` name the function and its arguments for `plan explain`; `measured`
-    says that the time was measured, not computed.
+    says that the time was measured, not computed. `step` is the whole step where the model
+    is spread over devices and the exchange between them is known with it; `forward` and `backward`
+    are then those of a micro-batch on the slowest stage.
     """
 
     forward: Seconds | Real
@@ -43,6 +47,7 @@ class DeviceTime:
     inputs: dict[str, Real]
     source: Source
     measured: bool = False
+    step: SpreadStep | None = None
 
     @property
     def total(self) -> Real:
@@ -80,12 +85,45 @@ takes a while. Scenarios never change, so the same object has the same time."""
 def _computed(scenario: Scenario) -> DeviceTime | None:
     job = scenario.job
     gpu = scenario.cluster.trainers.host.gpu
+    if is_spread(scenario):
+        return _from_kernels(scenario)
     measured = measured_times(scenario)
     if measured is not None:
         return _from_measurement(job, measured)
     if gpu is None or job.model is None:
         return None
     return _from_roofline(scenario, job, job.model, gpu)
+
+
+def is_spread(scenario: Scenario) -> bool:
+    """Whether the step comes from fitted kernels and exchanges, which count all communication.
+
+    A measured step wins where each device holds the whole model.
+    """
+    job = scenario.job
+    if job.mode is not Mode.TRAIN or not covers(scenario):
+        return False
+    return job.parallelism.splits_model or measured_times(scenario) is None
+
+
+def _from_kernels(scenario: Scenario) -> DeviceTime:
+    step = spread_step(describe(scenario), kernels_of(scenario))
+    degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
+    return DeviceTime(
+        forward=step.forward,
+        backward=step.backward,
+        optimizer=step.update + step.launches,
+        equation="spread.step.spread_step",
+        inputs={
+            "micro-batch": scenario.job.train.batch_size,
+            "tensor": degrees.tensor,
+            "pipeline": degrees.pipeline,
+            "context": degrees.context,
+            "replicas": scenario.ranks,
+        },
+        source=found["share16"],
+        step=step,
+    )
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from simulator.errors import NotModelled
 from simulator.scenario import Scenario
+from simulator.spread.describe import covers
+from simulator.workload.models.transformer import Transformer
+from simulator.workload.parallelism import Schedule
 from simulator.workload.train import Mode
 
 
@@ -31,8 +36,10 @@ def check_modelled(scenario: Scenario) -> None:
         )
         raise NotModelled(msg)
     if job.parallelism.splits_model:
-        msg = f"{name}: a model spread over several accelerators is not modelled yet"
-        raise NotModelled(msg)
+        reason = next(_not_spread(scenario), None)
+        if reason is not None:
+            msg = f"{name}: a model spread over several accelerators is not modelled {reason}"
+            raise NotModelled(msg)
     if trainers.host.gpu is None and _needs_device(scenario):
         model = "" if job.model is None else job.model.name
         msg = (
@@ -40,6 +47,32 @@ def check_modelled(scenario: Scenario) -> None:
             "measured there"
         )
         raise NotModelled(msg)
+
+
+def _not_spread(scenario: Scenario) -> Iterator[str]:
+    """What keeps a spread model from being predicted."""
+    job, degrees = scenario.job, scenario.job.parallelism
+    if job.mode is not Mode.TRAIN:
+        yield f"with train.mode = {job.mode}"
+    if job.step_times is not None:
+        yield "from model.step_times: they don't tell compute from exchange"
+    if not isinstance(job.model, Transformer) or not job.model.causal:
+        yield "but for decoders: families gpt, llama and moe"
+    elif job.software.kernels is None:
+        yield (
+            f"for the framework '{job.software.framework}' on this accelerator: no kernel "
+            "figures were fitted to it; docs/spread.md lists those there are"
+        )
+    elif not covers(scenario):
+        yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
+    elif job.model.layers < degrees.pipeline * degrees.interleave:
+        yield "with more stages, or chunks of them, than layers"
+    if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
+        yield f"with parallelism.schedule = {degrees.schedule}; allowed: 1f1b"
+    if degrees.shard_group is not None:
+        yield "with parallelism.shard_group"
+    if degrees.offload_optimizer:
+        yield "with parallelism.offload_optimizer"
 
 
 def _needs_device(scenario: Scenario) -> bool:

@@ -12,6 +12,8 @@ from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
+from simulator.stages.bubble import WAITING_FOR_STAGES
+from simulator.stages.exchange import EXCHANGING, GATHERING
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import drives_of
 from simulator.stages.slowest import WAITING
@@ -90,7 +92,10 @@ def worker_start(scenario: Scenario) -> Seconds:
     return loader.worker_start * loader.crew.makers
 
 
-TRAINING_ONLY = frozenset({"backward", "all-reduce", WAITING, "optimizer", PROGRAM})
+TRAINING_ONLY = frozenset(
+    {"backward", "all-reduce", WAITING, "optimizer", PROGRAM}
+    | {EXCHANGING, GATHERING, WAITING_FOR_STAGES}
+)
 """Stages that a forward-only pass leaves out."""
 
 

@@ -52,15 +52,16 @@ def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, 
     """The mean step of the average rank as a sum of parts, and its communication [s]."""
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     spent = np.asarray(last.ledgers).mean(axis=0) - np.asarray(first.ledgers).mean(axis=0)
-    stall, h2d, compute, communication, other, hidden = (
+    stall, h2d, compute, communication, bubble, other, hidden = (
         float(total) / (epoch.last - epoch.first) for total in spent
     )
-    rest = mean - checkpoint - (stall + h2d + compute + communication + other)
+    rest = mean - checkpoint - (stall + h2d + compute + communication + bubble + other)
     parts = StepSplit(
         data_stall=stall,
         h2d=h2d,
         compute=compute,
         communication=communication,
+        bubble=bubble,
         checkpoint=checkpoint,
         other=other + rest,
     )
@@ -82,7 +83,9 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
     found = _pools(share, plant)
     if plant.host.gpu is not None:
         gpus = [share[f"gpu{rank}"] for rank in range(plant.ranks) if f"gpu{rank}" in share]
-        found[str(Resource.GPU)] = _over(gpus * (plant.ranks // len(gpus)))
+        # a replica of the model over several accelerators keeps all of them busy alike
+        there = max(plant.ranks, plant.sites[0].group.gpus_per_host)
+        found[str(Resource.GPU)] = _over(gpus * (there // len(gpus)))
     things: dict[str, dict[str, float]] = {}
     for name in plant.units:
         group = things.setdefault(resource_name(plant, name), {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from simpy import Environment, Event
@@ -33,6 +33,10 @@ class Work:
     wait: Sequence[Task]
     program: Sequence[Task]
     result: Sequence[Task]
+    exchange: Sequence[Task]
+    gather: Sequence[Task]
+    bubble: Sequence[Task]
+    hidden: float
     bucket_shares: Sequence[float]
 
 
@@ -44,16 +48,18 @@ class Ledger:
     h2d: float = 0.0
     compute: float = 0.0
     communication: float = 0.0
+    bubble: float = 0.0
     other: float = 0.0
     hidden_communication: float = 0.0
 
-    def totals(self) -> tuple[float, float, float, float, float, float]:
+    def totals(self) -> tuple[float, ...]:
         """All entries, in the order they are declared."""
         return (
             self.data_stall,
             self.h2d,
             self.compute,
             self.communication,
+            self.bubble,
             self.other,
             self.hidden_communication,
         )
@@ -219,15 +225,23 @@ class Rank:
             yield from self._run("backward", self._work.backward, item.share, item.step)
         else:
             yield from self._backward_with_reductions(item)
+        self.ledger.communication += yield from self._let_pass(self._work.exchange, item.share)
         if item.closes_step:
+            self.ledger.bubble += yield from self._let_pass(self._work.bubble, 1.0)
+            self.ledger.communication += yield from self._let_pass(self._work.gather, 1.0)
+            self.ledger.hidden_communication += self._work.hidden
             yield from self._run("optimizer", self._work.update, 1.0, item.step)
             yield from self._stand_idle(self._work.program)
 
     def _stand_idle(self, tasks: Sequence[Task]) -> Steps:
+        self.ledger.other += yield from self._let_pass(tasks, 1.0)
+
+    def _let_pass(self, tasks: Sequence[Task], share: float) -> Generator[Event, object, float]:
+        """Carry out what keeps no device busy; how long it took [s]."""
         started = self._env.now
         for task in tasks:
-            yield task(1.0)
-        self.ledger.other += self._env.now - started
+            yield task(share)
+        return float(self._env.now) - started
 
     def _run(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
         started = self._env.now

@@ -13,6 +13,7 @@ from simulator.precision import Precision
 from simulator.scenario import Job, Scenario
 from simulator.spread.description import Description, Device, Layout, Shape, Work
 from simulator.units import BytesPerSecond, Real
+from simulator.workload.kernels import Kernels
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.parallelism import Sharding
 from simulator.workload.software import CudaGraphs
@@ -37,6 +38,21 @@ def covers(scenario: Scenario) -> bool:
     job = scenario.job
     known = isinstance(job.model, Transformer) and job.model.causal and job.software.kernels
     return bool(known) and job.train.precision in (*NARROW, *SIXTEEN)
+
+
+def kernels_of(scenario: Scenario) -> Kernels:
+    """The fitted figures of a scenario that is covered.
+
+    Raises
+    ------
+    NotModelled
+        If there are none.
+    """
+    found = scenario.job.software.kernels
+    if found is None:
+        msg = f"{scenario.name}: nothing is known of the kernels of its software on its device"
+        raise NotModelled(msg)
+    return found
 
 
 def describe(scenario: Scenario) -> Description:

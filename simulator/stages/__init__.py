@@ -12,12 +12,14 @@ from simulator.scenario import Scenario
 from simulator.stages.agree import Agree, Share
 from simulator.stages.allreduce import AllReduce
 from simulator.stages.base import Phase, Stage, StageDemands, ask
+from simulator.stages.bubble import Bubble
 from simulator.stages.checkpoint import Checkpoint
 from simulator.stages.collate import Collate
 from simulator.stages.compute import Backward, Forward, Update
 from simulator.stages.copy import Copy
 from simulator.stages.decode import Decode
 from simulator.stages.decode_on_device import DecodeOnDevice
+from simulator.stages.exchange import Exchange, GradientExchange
 from simulator.stages.fit import Fit
 from simulator.stages.program import Program
 from simulator.stages.read import Read
@@ -38,6 +40,9 @@ USING: tuple[Stage, ...] = (
     Fit(),
     Forward(),
     Backward(),
+    Exchange(),
+    Bubble(),
+    GradientExchange(),
     AllReduce(),
     Agree(),
     Share(),

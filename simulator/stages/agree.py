@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.device_time import device_time
+from simulator.device_time import device_time, is_spread
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
@@ -81,4 +81,5 @@ def _exchanges(scenario: Scenario) -> bool:
     job = scenario.job
     known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
     device = scenario.cluster.trainers.host.gpu is not None
-    return job.mode is Mode.TRAIN and scenario.ranks > 1 and known and device
+    counted = is_spread(scenario)
+    return job.mode is Mode.TRAIN and scenario.ranks > 1 and known and device and not counted

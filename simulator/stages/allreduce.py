@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.collectives import Team, pace_between, pace_inside
+from simulator.device_time import is_spread
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.hardware.host import Host
 from simulator.hardware.link import Collective, LinkKind
@@ -33,7 +34,7 @@ class AllReduce:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes each rank sends to its neighbour in the ring, and its part of the machine's."""
         job = scenario.job
-        if job.model is None or job.mode is not Mode.TRAIN:
+        if job.model is None or job.mode is not Mode.TRAIN or is_spread(scenario):
             return ()
         return (*self._within(scenario), *self._between(scenario))
 

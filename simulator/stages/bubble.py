@@ -1,0 +1,43 @@
+"""Waiting for the other stages of a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.exchange import step_of
+
+WAITING_FOR_STAGES = "pipeline bubble"
+"""What the stage is called in which the slowest stage waits for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bubble:
+    """A step's first micro-batch on its way there, and its last on its way back."""
+
+    name: str = WAITING_FOR_STAGES
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time of a step that passes without compute."""
+        step, degrees = step_of(scenario), scenario.job.parallelism
+        if step is None or degrees.pipeline == 1:
+            return ()
+        return (
+            Demand(
+                resource=Resource.GPU,
+                path=Path.MEMORY,
+                amount=0.0 * step.bubble,
+                latency=step.bubble,
+                equation="pipeline.pipeline_bubble",
+                inputs={
+                    "first stage [s]": step.stages[0],
+                    "middle stage [s]": step.stages[1],
+                    "last stage [s]": step.stages[2],
+                    "stages": degrees.pipeline,
+                    "chunks": degrees.interleave,
+                },
+            ),
+        )

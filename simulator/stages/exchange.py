@@ -1,0 +1,71 @@
+"""Waiting for the exchange of a model that is spread over devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.device_time import device_time
+from simulator.scenario import Scenario
+from simulator.spread.step import SpreadStep
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.units import Real, Seconds
+
+EXCHANGING = "exchange"
+"""What the stage is called in which devices of a replica wait for one another's results."""
+GATHERING = "gradient exchange"
+"""What the stage is called in which replicas wait for one another's gradients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Tensor, pipeline, context and expert parallelism, and gathering of sharded parameters.
+
+    What compute hides is left out; so are the links, which no other stage uses meanwhile.
+    """
+
+    name: str = EXCHANGING
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = False
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time of a micro-batch that passes without compute."""
+        step = step_of(scenario)
+        return () if step is None else (_passing(step.exchange, scenario, "SpreadStep.exchange"),)
+
+
+@dataclass(frozen=True, slots=True)
+class GradientExchange:
+    """Gradients there and parameters back, once a step, as far as they are waited for."""
+
+    name: str = GATHERING
+    actor: Actor = Actor.COMPUTE_STREAM
+    once_a_step: bool = True
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time of a step that passes without compute."""
+        step = step_of(scenario)
+        return () if step is None else (_passing(step.gradients, scenario, "SpreadStep.gradients"),)
+
+
+def step_of(scenario: Scenario) -> SpreadStep | None:
+    """The step of a spread model; None where the model isn't, or its steps were measured."""
+    time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
+    return None if time is None else time.step
+
+
+def hidden_exchange(scenario: Scenario) -> Seconds:
+    """Exchange that compute hides, in one step [s]; only what `Exchange` stands for."""
+    step = step_of(scenario)
+    return 0.0 if step is None else float(step.hidden)
+
+
+def _passing(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:
+    several = scenario.cluster.trainers.count > 1
+    return Demand(
+        resource=Resource.NETWORK if several else Resource.NVLINK,
+        path=Path.MEMORY,
+        amount=0.0 * seconds,
+        latency=seconds,
+        equation=f"spread.step.spread_step, {name}",
+        inputs={"replicas": scenario.ranks, "devices": scenario.devices},
+    )
