@@ -76,14 +76,14 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
 
 def _speeds(levels: Sequence[Level], size: int, *, jpeg: bool) -> Iterator[Reading]:
     name = "decode" if jpeg else "inflate"
-    what = f"JPEG of {decode.WIDTH} x {decode.HEIGHT}, {units.show(size, units.BYTE)}, to RGB"
+    what = f"JPEG of {decode.WIDTH} x {decode.HEIGHT}, {units.show(size, units.BYTE)}"
     what = what if jpeg else f"zlib, {units.show(size, units.BYTE)}"
     for level in levels:
         beside = "one process" if level.processes == 1 else f"{level.processes} processes"
         end = "" if level.processes == 1 else f"_{level.processes}"
-        note = f"CPU time of one; {what}; {beside}"
+        note = f"CPU time, {what}, {beside}"
         yield _reading(f"{name}_time{end}", level.cost, units.SECOND, note)
-        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}; {beside}")
+        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}, {beside}")
 
 
 def _reading(key: str, value: float, unit: units.Unit, note: str) -> Reading:

@@ -33,7 +33,18 @@ _LEAVE: Final = 0.5
 """Share of the free space that is left alone."""
 _OPENS: Final = 300
 _SEED: Final = 1
-_NETWORK: Final = ("nfs", "smb", "cifs", "lustre", "ceph", "glusterfs", "beegfs", "gpfs", "9p", "fuse.")
+_NETWORK: Final = (
+    "nfs",
+    "smb",
+    "cifs",
+    "lustre",
+    "ceph",
+    "glusterfs",
+    "beegfs",
+    "gpfs",
+    "9p",
+    "fuse.",
+)
 _UNITS: Final[dict[str, Unit]] = {
     "read_bandwidth": units.BYTE_PER_SECOND,
     "read_operations": units.PER_SECOND,

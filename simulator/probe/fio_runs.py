@@ -75,8 +75,7 @@ def _figure(told: Mapping[str, Any], case: Case, volume: Volume) -> tuple[float,
     side = job["write" if case.write else "read"]
     latency = side["clat_ns"]
     tail = float(latency["percentile"]["99.000000"]) * _NANOSECOND
-    how = "past the page cache" if volume.direct else "through the page cache"
-    how = f"{told['fio version']}, {how}, p99 {units.show(tail, units.SECOND)}"
+    how = f"{told['fio version']}, {volume.way}, p99 {units.show(tail, units.SECOND)}"
     if case.depth == 1:
         return _positive(latency["mean"]) * _NANOSECOND, how
     return _positive(side["iops"] if case.random else side["bw_bytes"]), how

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from simulator.errors import PlanError
-from simulator.probe.processes import Usage, own_memory, usage
+from simulator.probe.processes import Usage, in_line, own_memory, usage
 from simulator.units import Bytes, Seconds
 
 AHEAD: Final = 2
@@ -44,7 +44,8 @@ class Timed:
 
     `made` is the time between two batches that nobody waits to take, `cpu` the worker's CPU time
     and `blocked` the time it waited for something else than a core (None: the system doesn't
-    say); `taken` is what the main process takes for a ready batch.
+    say); `taken` is what the main process takes for a ready batch, without waiting
+    for a core.
     """
 
     size: int
@@ -255,9 +256,11 @@ def _timed(loader: Loader, size: int, batches: int, seconds: Seconds) -> Timed:
 
 
 def _later(run: _Run, pause: Seconds) -> Seconds:
-    """Time to take a batch that has been ready for a while."""
+    """Time to take a batch that has been ready for a while, less waiting for a core."""
     time.sleep(pause)
-    return run.take()
+    before = in_line()
+    took = run.take()
+    return max(0.0, took - (in_line() - before))
 
 
 def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:

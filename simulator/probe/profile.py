@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.files.profile_text import Line, binary_size, quote, table
+from simulator.files.profile_text import Line, quantity, quote, table
 from simulator.hardware.storage import Scope
 from simulator.probe.profile_gpu import accelerator, gpu_lines
 from simulator.probe.profile_lines import Known, Writer
@@ -84,7 +84,7 @@ def _node(writer: Writer, parts: dict[str, str]) -> str:
         f"note = {quote(here.cpu)}",
         f"virtual = {str(here.virtual).lower()}",
         "",
-        str(writer.line("ram", quote(binary_size(here.ram)), limits)),
+        str(writer.line("ram", quantity(here.ram, units.BYTE), limits)),
         *map(str, writer.figure("memory_bandwidth", writer.read("memory", "copy_all_cores"))),
         "",
         table("cpu", _cpu(writer)),

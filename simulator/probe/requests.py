@@ -64,6 +64,11 @@ class Volume:
     direct: bool
 
     @property
+    def way(self) -> str:
+        """Which way requests go, in a word or two."""
+        return "direct" if self.direct else "through the page cache"
+
+    @property
     def path(self) -> str:
         """A path that opens the file though it has no name; Linux only."""
         return f"/proc/self/fd/{self.handle}"
@@ -119,9 +124,8 @@ def own_reads(volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]
     if not times:
         msg = "no request was answered in time"
         raise OSError(msg)
-    how = "past the page cache" if volume.direct else "through the page cache"
     tail = sorted(times)[int(_TAIL * (len(times) - 1))]
-    how = f"Python threads, {how}, p99 {units.show(tail, units.SECOND)}"
+    how = f"Python threads, {volume.way}, p99 {units.show(tail, units.SECOND)}"
     if case.depth == 1:
         return statistics.fmean(times), how
     rate = len(times) / elapsed
