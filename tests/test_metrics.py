@@ -59,7 +59,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
 
 
 def test_bytes_from_the_store_leave_out_what_memory_answers() -> None:
-    """Two servers that hold 75 of 146 parts each read 44 of their 73; a full cache reads nothing."""
+    """Two servers that hold 75 of 146 parts each read 44 of their 73; a full memory reads none."""
     base = set_folder() / "bases" / "loader-cache.toml"
     size = ("data.samples=1000", "data.bytes_per_sample=146 MiB", "train.batch_size=8")
     size = (*size, 'model.step_times=[{batch_size = 8, time = "1 ns"}]')

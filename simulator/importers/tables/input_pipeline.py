@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from simulator.files.pipeline_sources import SourceTable, pipeline_sources
 from simulator.importers.tables import Columns, TableRow
 from simulator.units import BYTE, parse
 
@@ -48,7 +49,8 @@ COLUMNS: Final = Columns(
 
 RATE: Final = "throughput_samples_per_s"
 READ: Final = "store_bytes_per_epoch"
-IMAGENET: Final = 1281167.0
+_SAMPLES: Final = 1281167.0
+"""Samples that a data set of known size is divided into, where only its size matters."""
 _IMAGE: Final = 114661.0
 """Bytes of an ImageNet image as stored: 146.9 GB over all."""
 _PER_CENT: Final = 100.0
@@ -123,9 +125,13 @@ def _id(row: TableRow) -> str:
 
 
 def _family(row: TableRow) -> str:
-    source = row.text("source")
-    known = next((name for name, (start, _) in _SOURCES.items() if source.startswith(start)), "")
-    return known or source
+    known = _source(row)
+    return row.text("source") if known is None else known.family
+
+
+def _source(row: TableRow) -> SourceTable | None:
+    name = row.text("source")
+    return next((one for one in pipeline_sources() if name.startswith(one.begins)), None)
 
 
 def _last_number(text: str) -> float | None:
@@ -138,14 +144,18 @@ def _told(row: TableRow) -> Told | str:
     """What a row tells, or why it is not predicted."""
     if not row.text("value"):
         return "nothing was measured"
-    for start, reader in _SOURCES.values():
-        if row.text("source").startswith(start):
-            return reader(row)
-    return _any_curve(row)
+    source = _source(row)
+    if source is None:
+        return _any_curve(row)
+    if source.reader is None:
+        return source.reason or "not read"
+    return _READERS[source.reader](row)
 
 
 def _any_curve(row: TableRow) -> Told | str:
     """Worker processes over images on so many virtual CPUs, two to a core, whoever measured it."""
+    if row.text("metric") == "time to first batch":
+        return "what listing the files and what starting a worker takes is not told apart"
     workers, threads = _workers(row), re.search(r"(\d+) vCPU", row.text("hardware"))
     if "throughput" not in row.text("metric") or row.text("unit") not in _RATE_UNITS:
         return "no rate of a loader against its workers"
@@ -172,7 +182,7 @@ def _workers(row: TableRow) -> float | None:
     return float(text) if text.isdigit() and int(text) else None
 
 
-def _presto(row: TableRow) -> Told | str:
+def _strategies(row: TableRow) -> Told | str:
     """Threads of tf.data over what four strategies have prepared, on eight virtual CPUs."""
     threads, reference = _workers(row), row.text("source_ref")
     strategy = re.search(r"strategy (\d\S*)", row.text("loader"))
@@ -210,26 +220,26 @@ _STILL_ENCODED: Final = re.compile(r"read-|concatenat")
 _LARGER_PART: Final = 8000.0
 
 
-def _ffcv(row: TableRow) -> Told | str:
-    """Threads and workers on an AWS p3dn.24xlarge."""
-    loader, workers = row.text("loader"), _workers(row)
+def _loaders(row: TableRow) -> Told | str:
+    """Threads and workers of loaders on a machine that the source names."""
+    name, workers, source = row.text("loader"), _workers(row), _source(row)
     reason = _METRICS_LEFT_OUT.get(row.text("metric"), "")
     if row.text("metric").startswith("train_time"):
         reason = "a training run whose input pipeline is not described"
     if not reason and row.text("cache") != "RAM":
         reason = "which volume was read, and how fast it was provisioned, is not stated"
-    threads = loader.startswith("FFCV")
-    if not reason and (workers is None or not (threads or "ImageFolder" in loader)):
-        reason = "workers, or how this loader shares its work, are not stated"
     if reason:
         return reason
+    known = () if source is None else source.loader
+    loader = next((one for one in known if name.startswith(one.begins)), None)
+    if loader is None or workers is None:
+        return "workers, or how this loader shares its work, are not stated"
     return Told(
-        base="loader-ffcv-p3dn" if threads else "loader-p3dn",
-        curve=f"ffcv {loader}",
+        base=loader.base,
+        curve=f"{_family(row)} {name}",
         keys={"input.workers": f"{workers:g}"},
         least=workers,
-        # Contention and smt_worth of the bases were fitted to FFCV's threads.
-        always=threads,
+        always=loader.fitted,
     )
 
 
@@ -239,7 +249,7 @@ _METRICS_LEFT_OUT: Final = {
 }
 
 
-def _synergy(row: TableRow) -> Told | str:
+def _cores(row: TableRow) -> Told | str:
     """Cores of one accelerator's DALI, as rates relative to those of three cores."""
     cores = _workers(row)
     time = re.search(r"iter_time (\d+(?:\.\d+)?) s", row.text("notes"))
@@ -267,7 +277,7 @@ _FAIR_SHARE: Final = 3.0
 """Cores of each of eight accelerators on 24 cores: what the rates are relative to."""
 
 
-def _coordl(row: TableRow) -> Told | str:
+def _cached_shares(row: TableRow) -> Told | str:
     """Shares of a data set, or bytes of it, that an epoch takes from the store."""
     metric, loader, cache = row.text("metric"), row.text("loader"), row.text("cache")
     size = _SIZE.search(row.text("dataset"))
@@ -288,7 +298,7 @@ def _coordl(row: TableRow) -> Told | str:
         base="loader-cache",
         curve="coordl front to back" if scans else "coordl",
         keys={
-            "data.bytes_per_sample": f"{total / IMAGENET:.10g} B",
+            "data.bytes_per_sample": f"{total / _SAMPLES:.10g} B",
             "data.access": "sequential" if scans else "",
             "data.cache": "scan" if scans else kept,
             "memory.page_cache": f"{held:.10g} B",
@@ -318,7 +328,7 @@ def _held(cache: str, total: float) -> float | None:
     return None if amount is None else parse(amount.group(), BYTE)
 
 
-def _roboflow(row: TableRow) -> Told | str:
+def _tensors(row: TableRow) -> Told | str:
     """Worker processes that hand over 114 tensors a batch."""
     workers = _workers(row)
     if row.text("metric") != "loader throughput" or workers is None:
@@ -331,7 +341,7 @@ def _roboflow(row: TableRow) -> Told | str:
     return Told(base="loader-coco", curve="roboflow", keys=keys, least=workers)
 
 
-def _plumber(row: TableRow) -> Told | str:
+def _drive(row: TableRow) -> Told | str:
     """A disk read front to back."""
     rate = re.search(r"HDD (\d+) ?MB/s", row.text("hardware"))
     if rate is None or row.text("unit") != "minibatch/s":
@@ -344,44 +354,13 @@ def _plumber(row: TableRow) -> Told | str:
     )
 
 
-def _spdl(row: TableRow) -> Told | str:
-    """Worker processes over ImageNet."""
-    if row.text("metric") == "time to first batch":
-        return "what listing the files and what starting a worker takes is not told apart"
-    return _any_curve(row)
-
-
-def _left_out(reason: str) -> Callable[[TableRow], str]:
-    return lambda _: reason
-
-
-_SOURCES: Final[Mapping[str, tuple[str, Callable[[TableRow], Told | str]]]] = {
-    "imread_benchmark": (
-        "repo ternaus/imread_benchmark",
-        _left_out("a measurement set of its own: imread_benchmark"),
-    ),
-    "ffcv": ("repo libffcv/ffcv", _ffcv),
-    "presto": ("repo cirquit/presto", _presto),
-    "synergy": ("repo msr-fiddle/synergy", _synergy),
-    "coordl": ("VLDB21 Mohan", _coordl),
-    "plumber": ("MLSys22 Plumber", _plumber),
-    "roboflow": ("github roboflow/rf-detr", _roboflow),
-    "spdl": ("SPDL paper", _spdl),
-    "spdl repo": (
-        "repo facebookresearch/spdl",
-        _left_out("the model, the machine and what a sample costs are not stated"),
-    ),
-    "concurrent-dataloader": (
-        "repo iarai/concurrent-dataloader",
-        _left_out("the model, the store's rates and what a sample costs are not stated"),
-    ),
-    "sagemaker": (
-        "repo aws/amazon-sagemaker-examples",
-        _left_out("predicted in the set published_cases, with the machines of both groups"),
-    ),
-    "dlio": (
-        "repo argonne-lcf/dlio_benchmark",
-        _left_out("a setting of the benchmark, an input of a prediction"),
-    ),
+_READERS: Final[Mapping[str, Callable[[TableRow], Told | str]]] = {
+    "loaders": _loaders,
+    "strategies": _strategies,
+    "cores": _cores,
+    "cached shares": _cached_shares,
+    "drive": _drive,
+    "tensors": _tensors,
+    "any curve": _any_curve,
 }
-"""Name of each source's family, how its name begins, and who reads its rows."""
+"""Who reads the rows of a source, by the names in data/pipeline_sources.toml."""

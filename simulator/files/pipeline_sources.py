@@ -1,0 +1,53 @@
+"""Who reads the rows of each source of the table of input pipelines."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field
+
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.quantity import TextField
+
+_FILE: Final = Path(__file__).resolve().parents[1] / "data" / "pipeline_sources.toml"
+
+
+class LoaderTable(FileModel):
+    """A loader that a source ran."""
+
+    begins: TextField
+    """How the loader's name begins."""
+    base: TextField
+    """The scenario its rows change."""
+    fitted: bool = False
+    """Whether figures of the scenario were fitted to its rows."""
+
+
+class SourceTable(FileModel):
+    """A source: either a reader or a reason not to read it."""
+
+    family: TextField
+    """What its rows are counted under."""
+    begins: TextField
+    """How its name begins."""
+    reader: TextField | None = None
+    """Who reads its rows."""
+    reason: TextField | None = None
+    """Why its rows are not predicted."""
+    loader: list[LoaderTable] = Field(default_factory=list)
+    """Loaders it ran."""
+
+
+class SourcesFile(FileModel):
+    """The sources of the table, the first that fits first."""
+
+    source: list[SourceTable]
+    """One by one."""
+
+
+@cache
+def pipeline_sources() -> tuple[SourceTable, ...]:
+    """The sources whose rows are known."""
+    return tuple(check(SourcesFile, read_document(_FILE)).source)
