@@ -21,6 +21,8 @@ from simulator.errors import NotModelled
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
+from simulator.spread.describe import covers, describe, kernels_of
+from simulator.spread.memory import rank_memory
 from simulator.units import BYTE, Bytes, Real, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
@@ -301,6 +303,8 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     if job.model is None or job.mode is Mode.PREPARE:
         return {}
     training = job.mode is Mode.TRAIN
+    if training and job.parallelism.splits_model and covers(scenario):
+        return _spread_items(scenario)
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
     items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
     train = job.train
@@ -313,6 +317,15 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     if np.any(job.preprocessing.device_memory):
         items["preparing"] = job.preprocessing.device_memory
     return items | _overhead_items(scenario, activations)
+
+
+def _spread_items(scenario: Scenario) -> dict[str, Real]:
+    """Memory of a rank of a model that is spread over devices, on its fullest stage."""
+    job = scenario.job
+    moments = memory.state_bytes(job.train.optimizer, memory.FULL_PRECISION)
+    items = rank_memory(describe(scenario), kernels_of(scenario).memory, moments)
+    copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
+    return {**items, "input_batches": copies * batch_bytes(scenario)}
 
 
 def _forward_activations(model: Model, train: Train) -> Real:

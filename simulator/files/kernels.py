@@ -27,6 +27,7 @@ from simulator.workload.kernels import (
     KernelFigures,
     Kernels,
     LaunchFigures,
+    MemoryFigures,
     ProductFigures,
     UpdateFigures,
 )
@@ -197,6 +198,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
+        memory=_memory(found, use.software),
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
         sources=found.sources(),
@@ -310,6 +312,18 @@ def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
     names = [each.name for each in fields(ExchangeFigures) if each.name not in combined]
     values = {name: found.value(name) for name in names}
     return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
+
+
+def _memory(found: _Figures, software: Software) -> MemoryFigures:
+    eager = not software.compiled_loss and "memory_scores_eager" in found
+    return MemoryFigures(
+        waste=found.value("memory_waste"),
+        context=found.value("memory_context"),
+        group=found.value("memory_group"),
+        buckets=found.value("memory_buckets"),
+        scores=found.value("memory_scores_eager" if eager else "memory_scores"),
+        kept=found.value("memory_kept"),
+    )
 
 
 def _network_factors(link: Link | None) -> tuple[float, float]:

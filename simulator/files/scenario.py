@@ -186,6 +186,7 @@ def _software(draft: Draft, model: Model | None) -> Software:
         padded_vocabulary=given.padded_vocabulary,
         fp8_recipe=given.fp8_recipe,
         gradient_sum=given.gradient_sum,
+        compiled_loss=given.compile if given.compiled_loss is None else given.compiled_loss,
         profiled_kernels=given.profiled_kernels,
         degraded=given.degraded,
         factors=factors(gpu, given.framework, version, given.compile, fused),

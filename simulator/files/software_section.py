@@ -36,6 +36,8 @@ class SoftwareSection(FileModel):
     gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
     """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
     matrix product, or in-place; the framework's usual way by default."""
+    compiled_loss: bool | None = None
+    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
     profiled_kernels: bool = False
     """Whether the step is put together from kernels timed one by one on a cool device."""
     degraded: bool = False

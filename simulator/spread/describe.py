@@ -102,6 +102,7 @@ def _shape(model: Transformer) -> Shape:
         bias=float(model.bias),
         dropout=float(model.dropout),
         rotary=float(model.gated or model.rotary),
+        tied=float(model.head.tied),
         causal=float(model.causal),
         latent=0.0 if latent is None else 1.0,
         query_rank=0.0 if latent is None else float(latent.query_rank),

@@ -18,7 +18,8 @@ class Shape:
 
     `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
     the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
-    sets of scores are computed, `attention_share` what windows leave of full attention.
+    sets of scores are computed, `attention_share` what windows leave of full attention. `tied`: one
+    table of tokens serves embedding and head.
     """
 
     layers: Real
@@ -34,6 +35,7 @@ class Shape:
     bias: Real
     dropout: Real
     rotary: Real
+    tied: Real = 1.0
     causal: Real = 1.0
     latent: Real = 0.0
     query_rank: Real = 0.0

@@ -135,6 +135,24 @@ class ExpertFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFigures:
+    """Device memory beside what is counted, in bytes but for factors.
+
+    `waste`: what the allocator takes over what is asked of it. `context`, `group` (buffers of a
+    group of ranks that communicate) and `buckets` (of a sharded optimizer) lie outside of it.
+    `scores`: bytes of a score at the loss. `kept`: of the products of an MLP that recompute every
+    second one, how much is kept over half.
+    """
+
+    waste: float
+    context: Bytes
+    group: Bytes
+    buckets: Bytes
+    scores: Bytes
+    kept: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
     """What the software of a scenario reaches on its device.
 
@@ -148,6 +166,7 @@ class Kernels:
     exchange: ExchangeFigures
     update: UpdateFigures
     expert: ExpertFigures
+    memory: MemoryFigures
     slowness: float = 1.0
     at_bound: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)

@@ -51,7 +51,8 @@ class Software:
     `blocking_launches`: the host waits for each kernel. `fused_experts`: activation, casts and
     permutation of experts are fused into their products. `attention_kernel` names the fused kernel
     ("": the framework's usual one). `padded_vocabulary`: the table of tokens is padded so that
-    products with it are aligned. `profiled_kernels`: the step is put together from kernels timed
+    products with it are aligned. `compiled_loss`: the loss is compiled too, and keeps no
+    copies of the scores. `profiled_kernels`: the step is put together from kernels timed
     one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
     a fault that was found later. `kernels` is what its kernels and exchanges reach on the device,
     where that was fitted.
@@ -68,6 +69,7 @@ class Software:
     padded_vocabulary: bool = True
     fp8_recipe: Scaling = Scaling.TENSOR
     gradient_sum: GradientSum | None = None
+    compiled_loss: bool = False
     profiled_kernels: bool = False
     degraded: bool = False
     factors: tuple[Factor, ...] = ()
