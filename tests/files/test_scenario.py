@@ -244,7 +244,7 @@ def test_figures_that_fill_gaps_are_noted_with_source() -> None:
     scenario = load()
     loader, noted = scenario.job.loader, notes(scenario)
     assert loader.worker_start == pytest.approx(0.040)
-    assert loader.worker_memory == 11e6
+    assert loader.worker_memory == 74e6
     assert loader.receive_per_batch + 32 * loader.receive_per_sample == pytest.approx(
         3.3e-3, rel=0.1
     )
