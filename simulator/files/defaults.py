@@ -96,11 +96,11 @@ RECEIVE_PER_SAMPLE: Final = Default(
     sample="602.112 kB",
     source=_RECEIVE,
 )
-PER_TENSOR: Final = 0.25e-3
+PER_TENSOR: Final = 0.2e-3
 """Time to take over one more tensor of a batch [s]: a file handle asked of the worker.
 
-Own measurement, torch 2.13.0 DataLoader of one worker, 2-core machine that others used too,
-2026-11: 28.7 ms for 114 tensors, 3.3 for 9, 1.4 for one, all of 64 MiB together.
+Own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, 2-core machine,
+2026-11-21: 23.7 ms for 114 tensors, 2.7 for 9, 1.0 for one, all of 64 MiB together.
 """
 TENSORS: Final = 2
 """Tensors of the batches that `RECEIVE_PER_BATCH` was measured with: images and labels."""

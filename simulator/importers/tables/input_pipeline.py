@@ -337,7 +337,7 @@ def _tensors(row: TableRow) -> Told | str:
         return "how many tensors a batch has is not stated"
     keys = {"input.workers": f"{workers:g}"}
     if "pin_memory=True" in row.text("loader"):
-        keys["input.receive_per_sample"] = "1.43 ms"
+        keys["input.receive_per_sample"] = "1.45 ms"
     return Told(base="loader-coco", curve="roboflow", keys=keys, least=workers)
 
 
