@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from simulator import units
@@ -122,4 +121,4 @@ def slug(text: str) -> str:
     ('my-host.local', 'this-machine')
     """
     kept = "".join(c if c.isascii() and (c.isalnum() or c in "-._") else "-" for c in text.lower())
-    return Path(kept).name.strip("-._") or "this-machine"
+    return kept.strip("-._") or "this-machine"
