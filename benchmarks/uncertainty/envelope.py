@@ -2,7 +2,7 @@
 
 Run it after a measurement set or a model with step times has come or gone:
 
-    python benchmarks/uncertainty/envelope.py --write
+    python benchmarks/uncertainty/envelope.py [SETS...] --write
 
 Without ``--write`` it prints the file. What lies outside is warned of, and known less well.
 """
@@ -10,9 +10,10 @@ Without ``--write`` it prints the file. What lies outside is warned of, and know
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from simulator.files.shipped_sets import set_names
 from simulator.uncertainty import Axis
 
 TARGET = Path(__file__).parents[2] / "simulator" / "data" / "envelope.toml"
+LEAST = {Axis.MACHINES: 2.0, Axis.RANKS: 2.0, Axis.EXCHANGING: 2.0, Axis.WORKERS: 1.0}
+"""Where a range begins whatever was measured: fewer parts are the simpler case."""
 SHOWN = 6
 """Digits of the end of a range."""
 
@@ -56,9 +59,9 @@ def step_times() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
                 yield names, {Axis.BATCH: batch, Axis.PARAMETERS: model.parameters}
 
 
-def rows() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
-    """Runs of the shipped measurement sets that a prediction is compared with."""
-    for name in set_names():
+def rows(sets: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+    """Runs of measurement sets that a prediction is compared with."""
+    for name in sets:
         for row in load_set(name).rows:
             if row.excluded:
                 continue
@@ -70,9 +73,9 @@ def rows() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
             yield dict(named(scenario)), dict(placed(scenario))
 
 
-def text(covered: Covered) -> str:
+def text(covered: Covered, sets: Sequence[str]) -> str:
     """The file."""
-    source = f"step times of the model library, measurement sets: {', '.join(set_names())}"
+    source = f"step times of the model library, measurement sets: {', '.join(sets)}"
     lines = [
         "# What measured runs cover. Made by benchmarks/uncertainty/envelope.py from the evidence",
         "# that ships; don't edit.",
@@ -87,7 +90,8 @@ def text(covered: Covered) -> str:
     for axis in Axis:
         found = covered.values[axis]
         if found:
-            low, high = (f"{end:.{SHOWN}g}" for end in (min(found), max(found)))
+            ends = (min(*found, LEAST.get(axis, math.inf)), max(found))
+            low, high = (f"{end:.{SHOWN}g}" for end in ends)
             lines += ["", "[[span]]", f'axis = "{axis}"', f"low = {low}", f"high = {high}"]
     return "\n".join([*lines, ""])
 
@@ -95,16 +99,18 @@ def text(covered: Covered) -> str:
 def main() -> None:
     """Print the file, or write it."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", nargs="*", default=list(set_names()))
     parser.add_argument("--write", action="store_true", help="write the file of the package")
-    write = parser.parse_args().write
+    given = parser.parse_args()
     covered = Covered()
-    for found in (step_times(), rows()):
+    for found in (step_times(), rows(given.sets)):
         for names, place in found:
             covered.add(names, place)
-    if write:
-        TARGET.write_text(text(covered), encoding="utf-8")
+    made = text(covered, given.sets)
+    if given.write:
+        TARGET.write_text(made, encoding="utf-8")
     else:
-        sys.stdout.write(text(covered))
+        sys.stdout.write(made)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,7 +30,7 @@ from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
-from simulator.studies.forecast import Fitted, Fitting, fitted_group
+from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
 from simulator.studies.pool import cores, pool
 from simulator.uncertainty import Axis, Grade, Rate
 from simulator.workload.software import Software
@@ -71,15 +72,19 @@ class Asked:
     set: MeasurementSet
     row: Row
     anchors: tuple[Row, ...]
+    family: str
 
 
 def samples(names: Sequence[str]) -> list[Sample]:
     """All judged figures of the rows of some sets.
 
     An anchor is predicted from the anchors of other configurations of its group, as any other row
-    of the group would be; one without such others says nothing and is left out.
+    of the group would be; one without such others says nothing and is left out. Where a whole
+    curve against workers serves as anchors, it is also predicted from its least workers alone: so
+    much can be said about distance.
     """
-    asked = [one for name in names for one in _asked(load_set(name))]
+    sets = [load_set(name) for name in names]
+    asked = [one for found in sets for one in (*_asked(found), *_extrapolated(found))]
     tasks = {(task := _task(one)).key: task for one in asked if one.anchors and one.set.fit}
     with pool(cores()) as workers:
         groups = {group.key: group for group in workers.map(fitted_group, list(tasks.values()))}
@@ -99,7 +104,23 @@ def _asked(found: MeasurementSet) -> Iterator[Asked]:
         )
         if row.anchor and found.fit and not others:
             continue
-        yield Asked(set=found, row=row, anchors=others if row.anchor else tuple(group))
+        anchors = others if row.anchor else tuple(group)
+        yield Asked(set=found, row=row, anchors=anchors, family=row.family)
+
+
+def _extrapolated(found: MeasurementSet) -> Iterator[Asked]:
+    curves: dict[tuple[str, ...], list[tuple[float, Row]]] = defaultdict(list)
+    for row in found.rows if found.fit else ():
+        if row.anchor and not row.excluded:
+            place = placed(load_scenario(row.base, overrides=row.overrides))
+            curves[row.key(found.configuration)].append((place.get(Axis.WORKERS, 0.0), row))
+    for curve in curves.values():
+        least = min(workers for workers, _ in curve)
+        anchors = tuple(row for workers, row in curve if workers == least)
+        for workers, row in curve:
+            if workers > least:
+                family = f"{row.family}, from the least workers"
+                yield Asked(set=found, row=row, anchors=anchors, family=family)
 
 
 def _task(one: Asked) -> Fitting:
@@ -114,7 +135,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
     scenario = load_scenario(row.base, overrides=(*row.overrides, *fitted))
     keys = [override.partition("=")[0] for override in fitted]
     if keys:
-        scenario = calibrated(scenario, keys, anchors)
+        scenario = calibrated(scenario, keys, anchors, noise(one.anchors))
     try:
         effects, at, chance, step, first = _effects(scenario)
     except NotModelled:
@@ -129,11 +150,12 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
         if metric not in at or measured <= 0.0 or at[metric] <= 0.0:
             continue
         own = effects[metric]
-        extra = [d.log_sd * own.get(d.rate, 0.0) for d in scenario.doubts if d.warning]
+        others = (d for d in scenario.doubts if d.warning or ", " not in d.name)
+        extra = [d.log_sd * own.get(d.rate, 0.0) for d in others]
         sample = Sample(
             set=one.set.name,
             id=row.id,
-            family=row.family,
+            family=one.family,
             split=row.split,
             metric=metric,
             error=math.log(measured / at[metric]),
@@ -151,7 +173,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
 def _grades(scenario: Scenario) -> list[Term]:
     """Rate and grade of each doubt inside of the evidence, read from its name."""
     names = [doubt.name.partition(", ") for doubt in scenario.doubts if not doubt.warning]
-    return [(Rate(rate), Grade(grade)) for rate, _, grade in names]
+    return [(Rate(rate), Grade(grade)) for rate, _, grade in names if grade]
 
 
 def _distance(axis: Axis, place: Place, anchors: Sequence[Place]) -> float:

@@ -320,7 +320,10 @@ def rate_of(key: str) -> Rate:
 
 
 def calibrated(
-    scenario: Scenario, keys: Sequence[str], anchors: Sequence[Mapping[Axis, float]]
+    scenario: Scenario,
+    keys: Sequence[str],
+    anchors: Sequence[Mapping[Axis, float]],
+    noise: float = 0.0,
 ) -> Scenario:
     """The scenario after `keys` were fitted to anchors: runs of the same system, as measured.
 
@@ -332,6 +335,8 @@ def calibrated(
         What was fitted, such as ``hardware.storage_bandwidth``.
     anchors : sequence of mapping of Axis to float
         Where the anchors lie, as `envelope.placed` says; the doubt grows with the distance.
+    noise : float
+        Log deviation of what was measured on them.
 
     Returns
     -------
@@ -342,7 +347,13 @@ def calibrated(
     fitted = dict.fromkeys(rate_of(key) for key in keys)
     kept = [doubt for doubt in scenario.doubts if doubt.rate not in fitted]
     new = [_near(rate, place, anchors) for rate in fitted]
+    if noise > 0.0:
+        # Whatever was fitted took up what the measurement was off.
+        new.append(Doubt(name="anchors", rate=Rate.STEP, log_sd=noise, source=_NOISE))
     return replace(scenario, doubts=(*kept, *new))
+
+
+_NOISE: Final = Source(reference="spread of the anchors' repeats", date="undated")
 
 
 def _near(

@@ -6,6 +6,7 @@ anchors); both are answered by functions of this module, so that any process can
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,8 +41,8 @@ FIT_WEIGHT: Final = 10.0
 class Case:
     """One scenario to predict, and which figures of it are wanted.
 
-    `fitted` are keys among the overrides that were fitted to runs at `anchors`. `doubts`: whether
-    intervals are wanted too.
+    `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
+    measured has the log deviation `noise`. `doubts`: whether intervals are wanted too.
     """
 
     base: str
@@ -52,6 +53,7 @@ class Case:
     profiles: tuple[Path, ...] = ()
     fitted: tuple[str, ...] = ()
     anchors: tuple[Place, ...] = ()
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +85,15 @@ class Fitting:
 class Fitted:
     """The overrides that make a group's anchors come out; `unfitted`: why there are none.
 
-    `anchors` says where those lie along the axes that evidence has.
+    `anchors` says where those lie along the axes that evidence has, `noise` how far what was
+    measured on them may be off, as a log deviation.
     """
 
     key: GroupKey
     overrides: tuple[str, ...] = ()
     unfitted: str = ""
     anchors: tuple[Place, ...] = ()
+    noise: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +180,7 @@ def _case(
         profiles=profiles,
         fitted=tuple(override.partition("=")[0] for override in group.overrides),
         anchors=group.anchors,
+        noise=group.noise,
     )
 
 
@@ -188,7 +193,16 @@ def fitted_group(task: Fitting) -> Fitted:
         return Fitted(key=task.key, unfitted=_refusal(task.anchors[0], task))
     constants = anchored(predicted, task.fit, task.metrics, predictor=partial(_predicted, task))
     places = tuple(dict.fromkeys(_place(row, task.profiles) for row in predicted))
-    return Fitted(key=task.key, overrides=constants, anchors=places)
+    return Fitted(key=task.key, overrides=constants, anchors=places, noise=noise(predicted))
+
+
+def noise(anchors: Sequence[Row]) -> float:
+    """How far the mean of what was measured on anchors may be off, as a log deviation.
+
+    The range of a few repeats is about twice their standard deviation.
+    """
+    widest = [max(anchor.spread.values(), default=0.0) / 2.0 for anchor in anchors]
+    return math.sqrt(sum(one**2 for one in widest)) / len(widest)
 
 
 def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
@@ -239,7 +253,8 @@ def forecast(case: Case) -> Forecast:
         catalogue = known_profiles(case.profiles)
         scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
         if case.fitted:
-            scenario = calibrated(scenario, case.fitted, [dict(place) for place in case.anchors])
+            places = [dict(place) for place in case.anchors]
+            scenario = calibrated(scenario, case.fitted, places, case.noise)
         prediction = predict(scenario, doubts=case.doubts)
     except InputError as error:
         return Forecast(problems=error.problems)
