@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import os
 import signal
 import subprocess
 import sys
@@ -217,7 +216,7 @@ def test_a_loader_that_fails_is_a_message(
     done = plan("probe", "--loader", "mine_of_a_test:make", "-o", str(path))
     assert (done.code, "the loader failed" in done.err) == (Exit.BAD_INPUT, True)
     assert not path.exists()
-    monkeypatch.setattr(module, "make", lambda: os.stat("/no/such"))
+    monkeypatch.setattr(module, "make", lambda: Path("/no/such").stat())
     done = plan("probe", "--loader", "mine_of_a_test:make")
     assert (done.code, "FileNotFoundError" in done.err) == (Exit.BAD_INPUT, True)
 

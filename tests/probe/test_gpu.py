@@ -167,7 +167,7 @@ def test_tf32_is_only_used_when_asked(precision: Precision, setting: str) -> Non
 def test_what_torch_refuses_is_unsupported() -> None:
     """A RuntimeError of torch becomes a reason in one line, and the setting comes back."""
     log: list[str] = []
-    with pytest.raises(Unsupported, match="^bf16 is not supported$"):
+    with pytest.raises(Unsupported, match=r"^bf16 is not supported$"):
         TorchDevice(torch=fake_torch(log)).multiply(Precision.BF16, (8, 8, 8), 1)
     assert log[-1] == "before"
 

@@ -181,7 +181,7 @@ def test_the_users_own_error_is_passed_on() -> None:
             msg = "Caught ValueError in worker\nTraceback ...\nValueError: no such image"
             raise ValueError(msg)
 
-    with pytest.raises(PlanError, match="failed with one worker: ValueError: .*no such image$"):
+    with pytest.raises(PlanError, match=r"failed with one worker: ValueError: .*no such image$"):
         profile_loader(Broken())
 
 
@@ -365,7 +365,7 @@ def test_a_real_loaders_error_is_passed_on() -> None:
     """An exception in a worker ends in its last line."""
     loader = real()
     loader.dataset.__class__ = Failing
-    with pytest.raises(PlanError, match="failed with one worker: .*no such image"):
+    with pytest.raises(PlanError, match=r"failed with one worker: .*no such image"):
         profile_loader(loader)
 
 
