@@ -73,8 +73,8 @@ def solve(question: Question, options: Options) -> Timing:
     imposed = pressures(question.scenario, question.plant, question.demands[_phase(again)])
     limits = _ranked(list(imposed), parts.data_stall / step.mean if step.mean else 0.0)
     train = question.scenario.job.train
-    samples = train.batch_size * train.accumulation * question.plant.ranks
-    samples *= question.scenario.cluster.trainers.count * lengths.fullest
+    everyone = question.scenario.ranks * question.scenario.job.copies
+    samples = train.batch_size * train.accumulation * everyone * lengths.fullest
     gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,

@@ -1,0 +1,148 @@
+"""Fitted figures of kernels: bounds, sources, which file holds for what."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.errors import NotModelled
+from simulator.files.catalogue import Catalogue
+from simulator.files.kernels import Use, kernels
+from simulator.files.scenario import load_scenario
+from simulator.limits import check_modelled
+from simulator.precision import Precision
+from simulator.workload.kernels import Kernels
+from simulator.workload.software import CudaGraphs, GradientSum, Software
+
+FOLDER = Path(__file__).parents[2] / "simulator" / "data" / "kernels"
+FILES = {
+    path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.toml")
+}
+SOURCES = {key: value for key, value in FILES.pop("sources").items() if key != "schema"}
+
+
+def tables() -> list[tuple[str, dict[str, Any]]]:
+    """Every figure that ships, with its name."""
+    return [
+        (f"{stem}.{name}", table)
+        for stem, file in FILES.items()
+        for name, table in file.get("figures", {}).items()
+    ]
+
+
+def test_every_figure_says_what_it_was_fitted_to() -> None:
+    """Its source exists, and every source is used."""
+    others = [
+        each
+        for file in FILES.values()
+        for key in ("variant", "network")
+        for each in file.get(key, [])
+    ]
+    used = {table["source"] for _, table in tables()} | {each["source"] for each in others}
+    assert used == set(SOURCES)
+    for source in SOURCES.values():
+        assert len(source["reference"]) > 20
+        assert source["date"]
+
+
+@pytest.mark.parametrize(("name", "table"), tables(), ids=[name for name, _ in tables()])
+def test_figures_lie_within_their_bounds(name: str, table: dict[str, Any]) -> None:
+    """And one within a hundredth of the range of a bound says so."""
+    fitted = "low" in table
+    assert fitted or table["source"] == "set" or table.get("note"), name
+    if not fitted:
+        return
+    low, high, value = table["low"], table["high"], table["value"]
+    assert low <= value <= high
+    near = 0.01 * (high - low)
+    expected = "low" if value - low < near else "high" if high - value < near else None
+    assert table.get("at_bound") == expected
+
+
+def figures(gpu: str = "a100-sxm4-80gb", **software: Any) -> Kernels:
+    """The figures for a device and software."""
+    use = Use(
+        software=Software(**{"framework": "megatron-lm", **software}),
+        precision=Precision.BF16,
+        summed_in=Precision.BF16,
+        spread=True,
+    )
+    found = kernels(Catalogue.default(()).gpu(gpu), use)
+    assert found is not None
+    return found
+
+
+def test_graphs_save_launches() -> None:
+    """Each kind of graph saves more of the host's time than the one before."""
+    factors = [
+        figures(framework="nemo", gpu="b200-sxm-180gb", cuda_graphs=kind).launch
+        for kind in (CudaGraphs.NONE, CudaGraphs.LOCAL, CudaGraphs.FULL)
+    ]
+    assert factors[0].factor > factors[1].factor > factors[2].factor > 0.0
+    assert factors[0].experts > factors[1].experts > factors[2].experts > 0.0
+
+
+def test_limited_boards_reach_less() -> None:
+    """A board limited to less power has less of the same peak; others of its kind are alike."""
+    full, limited = figures("h100-sxm5-80gb"), figures("h100-sxm5-96gb")
+    assert limited.product.share16 < full.product.share16
+    assert figures("h200-sxm-141gb").product == full.product
+
+
+def test_kernels_timed_one_by_one_keep_their_clock() -> None:
+    """Nothing sinks the clock of a device that computes one kernel at a time."""
+    assert figures().product.throttle > 0.0
+    assert figures(profiled_kernels=True).product.throttle == 0.0
+
+
+def test_sums_of_gradients() -> None:
+    """Separate kernels move the most bytes, sums in place none."""
+    moved = {
+        way: figures(framework="nemo", gpu="b200-sxm-180gb", gradient_sum=way).update.accumulated
+        for way in GradientSum
+    }
+    assert moved[GradientSum.SEPARATE] > moved[GradientSum.FUSED] > 0.0
+    assert moved[GradientSum.IN_PLACE] == 0.0
+
+
+def test_what_is_at_its_bound_is_told() -> None:
+    """Those whose fit ended at a bound are named with the figures."""
+    assert "fill" in figures().at_bound
+    assert "wave" not in figures().at_bound
+
+
+def test_other_frameworks_and_devices_have_none() -> None:
+    """Nothing is made up for a framework or an accelerator that nothing was fitted to."""
+    catalogue = Catalogue.default(())
+    use = Use(
+        software=Software(framework="jax"),
+        precision=Precision.BF16,
+        summed_in=Precision.BF16,
+        spread=True,
+    )
+    assert kernels(catalogue.gpu("a100-sxm4-80gb"), use) is None
+    known = replace(use, software=Software(framework="megatron-lm"))
+    assert kernels(catalogue.gpu("mi300x"), known) is None
+    assert kernels(None, known) is None
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("software.framework=jax", "no kernel figures"),
+        ("train.precision=fp32", "allowed: bf16"),
+        ("model.name=resnet50", "families gpt, llama and moe"),
+        ("parallelism.schedule=zero-bubble", "parallelism.schedule"),
+        ("parallelism.offload_optimizer=true", "offload_optimizer"),
+        ("parallelism.interleave=99", "than layers"),
+    ],
+)
+def test_what_is_not_modelled_is_refused_by_name(override: str, said: str) -> None:
+    """A spread model beyond the figures is refused with the key to change."""
+    scenario = load_scenario("gpt3-175b-megatron", overrides=(override, "train.recompute=none"))
+    with pytest.raises(NotModelled, match=said):
+        check_modelled(scenario)

@@ -1,0 +1,234 @@
+"""The step of a spread model: published rows, the simulated schedule, laws, batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.device_time import device_time
+from simulator.engine.run import Options, Question, solve
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage
+from simulator.files.scenario import load_scenario
+from simulator.plant import build
+from simulator.run_length import extras, lengths
+from simulator.scenario import Scenario
+from simulator.schedule import Pipeline, simulate
+from simulator.spread.describe import describe, kernels_of
+from simulator.spread.description import Description
+from simulator.spread.step import SpreadStep, spread_step
+from simulator.stages import demand_table
+from simulator.stages.base import Phase
+from simulator.workload.kernels import Kernels
+from simulator.workload.parallelism import Schedule
+
+SELECTIVE = ("train.recompute=selective", "parallelism.sequence=true")
+
+
+def spread(name: str, *overrides: str) -> tuple[Description, Kernels]:
+    """What a shipped scenario's devices compute and send, and the figures that hold."""
+    scenario = load_scenario(name, overrides=overrides)
+    return describe(scenario), kernels_of(scenario)
+
+
+GPT = spread("gpt3-175b-megatron")
+LLAMA = spread("llama3-8b-fsdp", "hardware.count=4")
+EXPERTS = spread(
+    "llama3-8b-fsdp",
+    *("hardware.count=4", "model.name=qwen3-30b-a3b", "parallelism.expert=32"),
+    *("parallelism.sharding=optimizer", "software.framework=megatron-bridge"),
+    "software.attention_kernel=cudnn",
+)
+CASES = {"pipeline": GPT, "sharded": LLAMA, "experts": EXPERTS}
+
+
+def changed(description: Description, **changes: Any) -> Description:
+    """The description with figures changed, named as part_figure."""
+    parts: dict[str, Any] = {}
+    for name, value in changes.items():
+        part, _, figure = name.partition("_")
+        parts[part] = replace(parts.get(part, getattr(description, part)), **{figure: value})
+    return replace(description, **parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "published", "within"),
+    [
+        ("gpt3-175b-megatron", (), 18.13, 0.03),
+        ("gpt3-175b-megatron", SELECTIVE, 13.75, 0.03),
+        ("megatron-1t", (), 94.42, 0.06),
+        ("megatron-1t", SELECTIVE, 71.49, 0.06),
+        ("bloom-176b", (), 105.22, 0.03),
+        ("llama3-8b-fsdp", (), 2.8435, 0.04),
+        ("llama3-8b-fsdp", ("hardware.count=16",), 2.9231, 0.04),
+        ("llama3-8b-fsdp", ("software.compile=true",), 2.4575, 0.04),
+    ],
+)
+def test_published_steps(
+    name: str, overrides: tuple[str, ...], published: float, within: float
+) -> None:
+    """Steps come as near to those published as they did when the figures were fitted."""
+    step = spread_step(*spread(name, *overrides))
+    assert float(step.total) == pytest.approx(published, rel=within)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_batch_of_candidates_is_as_good_as_one_by_one(case: str) -> None:
+    """Arrays of layouts give what each of them gives alone."""
+    description, kernels = CASES[case]
+    batches, groups = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 8.0])
+    together = spread_step(
+        changed(description, layout_micro_batch=batches, layout_tensor=groups), kernels
+    )
+    for index, (batch, group) in enumerate(zip(batches, groups, strict=True)):
+        alone = changed(description, layout_micro_batch=float(batch), layout_tensor=float(group))
+        step = spread_step(alone, kernels)
+        for figure in ("total", "forward", "backward", "exchange", "gradients", "hidden"):
+            several = np.broadcast_to(getattr(together, figure), batches.shape)
+            assert several[index] == pytest.approx(float(getattr(step, figure)), rel=1e-12)
+
+
+def total(case: str, **changes: float) -> float:
+    """Length of the step of a case with figures changed [s]."""
+    description, kernels = CASES[case]
+    return float(spread_step(changed(description, **changes), kernels).total)
+
+
+FASTER = st.floats(min_value=1.0, max_value=20.0)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=st.sampled_from(sorted(CASES)), factor=FASTER)
+@pytest.mark.parametrize("rate", ["bandwidth", "link", "network"])
+def test_a_faster_part_never_slows_the_step(rate: str, case: str, factor: float) -> None:
+    """More bandwidth of memory, link or network never takes longer."""
+    own = getattr(CASES[case][0].device, rate)
+    assert total(case, **{f"device_{rate}": own * factor}) <= total(case) * (1.0 + 1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=st.sampled_from(sorted(CASES)), factor=FASTER)
+def test_a_faster_device_never_slows_the_step(case: str, factor: float) -> None:
+    """Higher peaks never take longer."""
+    device = CASES[case][0].device
+    faster = {"device_peak": device.peak * factor, "device_peak16": device.peak16 * factor}
+    assert total(case, **faster) <= total(case) * (1.0 + 1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(case=st.sampled_from(sorted(CASES)), more=st.integers(min_value=1, max_value=50))
+def test_more_micro_batches_add_equal_parts(case: str, more: int) -> None:
+    """Each further micro-batch takes as long as the last one did."""
+    own = CASES[case][0].layout.micro_batches
+    first = total(case, layout_micro_batches=own + 1.0) - total(case)
+    many = total(case, layout_micro_batches=own + float(more)) - total(case)
+    assert many == pytest.approx(more * first, rel=1e-6)
+
+
+def test_exchange_grows_with_slower_links_alone() -> None:
+    """Compute of a micro-batch does not depend on the links, waiting does."""
+    description, kernels = GPT
+    slow = changed(description, device_link=description.device.link / 4.0)
+    before, after = spread_step(description, kernels), spread_step(slow, kernels)
+    assert float(after.forward) == pytest.approx(float(before.forward), rel=1e-12)
+    assert float(after.exchange) > 1.5 * float(before.exchange)
+
+
+def test_full_recomputation_repeats_a_forward_pass() -> None:
+    """Its backward pass is longer by about the forward pass."""
+    plain = spread_step(*spread("gpt3-175b-megatron", "train.recompute=none"))
+    again = spread_step(*GPT)
+    ratio = (float(again.backward) - float(plain.backward)) / float(plain.forward)
+    assert ratio == pytest.approx(1.0, abs=0.1)
+
+
+def test_one_stage_has_no_bubble() -> None:
+    """Without a pipeline nobody waits for another stage."""
+    assert float(spread_step(*LLAMA).bubble) == 0.0
+
+
+@pytest.mark.parametrize(("stages", "batches"), [(2, 2), (4, 7), (8, 32)])
+def test_the_closed_form_is_the_simulated_schedule(stages: int, batches: int) -> None:
+    """1F1B of equal middle stages, with ends up to as long, takes what its simulation takes."""
+    first, middle, last = 0.8, 1.0, 0.9
+    lengths_ = [first, *([middle] * (stages - 2)), last]
+    run = simulate(
+        Schedule.ONE_FORWARD_ONE_BACKWARD,
+        Pipeline(
+            devices=stages,
+            forward=[length / 3.0 for length in lengths_],
+            backward=[length * 2.0 / 3.0 for length in lengths_],
+            weights=[length / 3.0 for length in lengths_],
+        ),
+        batches,
+    )
+    slow = slowest_stage(first, middle, last, float(stages))
+    closed = batches * slow + pipeline_bubble(first, middle, last, float(stages), 1.0)
+    assert run.length == pytest.approx(float(closed), rel=0.02)
+
+
+def test_the_closed_form_is_the_simulated_interleaved_schedule() -> None:
+    """Equal chunks, as many groups of micro-batches as stages: exactly the simulation."""
+    stages, chunks, batches = 4, 3, 16
+    run = simulate(
+        Schedule.ONE_FORWARD_ONE_BACKWARD,
+        Pipeline(
+            devices=stages,
+            forward=[1.0] * stages * chunks,
+            backward=[2.0] * stages * chunks,
+            weights=[1.0] * stages * chunks,
+        ),
+        batches,
+    )
+    stage = 3.0 * chunks
+    closed = batches * stage + pipeline_bubble(stage, stage, stage, float(stages), float(chunks))
+    assert run.length == pytest.approx(float(closed), rel=1e-9)
+
+
+def solved(scenario: Scenario) -> Any:
+    """What the event engine says of a scenario."""
+    plant = build(scenario)
+    demands = {phase: demand_table(scenario, phase) for phase in Phase}
+    question = Question(
+        scenario=scenario,
+        plant=plant,
+        demands=demands,
+        lengths=lengths(scenario),
+        extras=extras(scenario, plant, demands[Phase.WARM]),
+    )
+    return solve(question, Options(seed=0))
+
+
+@pytest.mark.parametrize("name", ["gpt3-175b-megatron", "llama3-8b-fsdp"])
+def test_the_engine_takes_the_step_apart(name: str) -> None:
+    """Compute, exchange, bubble and hidden exchange of a simulated step are those of the model."""
+    scenario = load_scenario(name)
+    timing, time = solved(scenario), device_time(scenario)
+    assert time is not None
+    step: SpreadStep | None = time.step
+    assert step is not None
+    assert timing.split.bubble == pytest.approx(float(step.bubble), rel=1e-6)
+    assert timing.split.communication == pytest.approx(float(step.exposed), rel=1e-6)
+    assert timing.communication.hidden == pytest.approx(float(step.hidden), rel=1e-6)
+    assert timing.step_time.mean == pytest.approx(float(step.total), rel=1e-3)
+    samples = scenario.job.train.batch_size * scenario.job.train.accumulation * scenario.ranks
+    assert timing.throughput == pytest.approx(samples / timing.step_time.mean, rel=1e-9)
+
+
+def test_a_job_of_many_machines_costs_what_one_machine_costs() -> None:
+    """A step on 384 machines is that of 64, but for the exchange of gradients."""
+    few, many = (
+        device_time(load_scenario("megatron-1t", overrides=(f"hardware.count={count}",)))
+        for count in (64, 384)
+    )
+    assert few is not None
+    assert many is not None
+    assert few.step is not None
+    assert many.step is not None
+    rest = float(many.step.total) - float(many.step.gradients)
+    assert rest == pytest.approx(float(few.step.total) - float(few.step.gradients), rel=1e-9)
+    assert float(many.step.gradients) > float(few.step.gradients)
