@@ -16,6 +16,8 @@ from simulator.units import BytesPerSecond, Seconds
 
 BUFFER: Final = units.parse("64 MiB", units.BYTE)
 """What each thread copies: more than the caches of most processors hold."""
+ROUNDS: Final = 3
+"""What memory can do is the best of so many: others on the machine only ever take from it."""
 _PART: Final = 0.05
 """Share of RAM that the buffers may take."""
 _MOVED: Final = 2.0
@@ -40,16 +42,16 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     size = int(min(BUFFER, _PART * machine.ram / (2.0 * machine.cores)))
     buffers = [_pair(size) for _ in range(machine.cores)]
     levels = {"copy_one_core": 1, "copy_all_cores": machine.cores}
-    each = seconds / len(levels)
+    each = seconds / (len(levels) * ROUNDS)
     return Found(
         readings=tuple(
             Reading(
                 device="memory",
                 key=key,
-                value=_rate(buffers[:threads], each),
+                value=max(_rate(buffers[:threads], each) for _ in range(ROUNDS)),
                 unit=units.BYTE_PER_SECOND,
                 note=f"read plus written; numpy, {threads} thread{'s' * (threads > 1)}, "
-                f"{units.show(size, units.BYTE)} each",
+                f"{units.show(size, units.BYTE)} each, best of {ROUNDS}",
             )
             for key, threads in levels.items()
         )

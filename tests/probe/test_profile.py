@@ -31,6 +31,7 @@ READINGS = (
     Reading(device="disk", key="read_latency", value=4e-5, unit=units.SECOND),
     Reading(device="disk", key="open_latency", value=2e-6, unit=units.SECOND),
     Reading(device="memory", key="copy_all_cores", value=3e10, unit=units.BYTE_PER_SECOND),
+    Reading(device="memory", key="copy_one_core", value=2e10, unit=units.BYTE_PER_SECOND),
     Reading(device="cpu", key="contention", value=0.125, unit=SHARE),
     Reading(device="cpu", key="smt_worth", value=0.25, unit=SHARE),
 )
@@ -91,6 +92,13 @@ def test_a_machine_reads_back(tmp_path: Path) -> None:
     assert source.reference == f'measured by plan probe {__version__} on Some "CPU"'
     assert (source.date, source.verified) == ("2026-11-21", True)
     assert all(text.startswith(f"# {MARK}") for text in made.texts.values())
+
+
+def test_the_faster_copy_is_the_memorys(tmp_path: Path) -> None:
+    """Where others kept the cores busy, one thread may copy faster than all."""
+    fast = Reading(device="memory", key="copy_one_core", value=9e10, unit=units.BYTE_PER_SECOND)
+    made = profiles(probed("memory", readings=(*READINGS[:6], fast)), "mine")
+    assert machine(written(made, tmp_path)).memory_bandwidth == 9e10
 
 
 def test_a_disk_alone_is_no_machine() -> None:
