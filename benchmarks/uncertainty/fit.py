@@ -28,8 +28,8 @@ from evidence import Sample, achieved_over_stated, roofline_errors, samples
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from simulator.files.deviations import graded
 from simulator.files.shipped_sets import set_names
-from simulator.files.uncertainty import graded
 from simulator.measurement import Split
 from simulator.uncertainty import Grade, Rate
 from simulator.units import SECOND, show

@@ -8,149 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Final, TypeAlias
-
-from pydantic import Field
+from typing import Final
 
 from simulator.calibration import Overlay
 from simulator.device_time import device_time, measured_times
-from simulator.envelope import Envelope, Listed, Span, outside, placed
-from simulator.files.document import FileModel, check, read_document
+from simulator.envelope import outside, placed
+from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft
-from simulator.files.model_sections import SourcedTable
-from simulator.files.quantity import (
-    Choice,
-    NumberField,
-    NumberOrZeroField,
-    TextField,
-    TimeOrZeroField,
-)
 from simulator.hardware.link import Link
 from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.uncertainty import Axis, Doubt, Grade, Rate, Reach, stretched
-
-_DATA: Final = Path(__file__).resolve().parents[1] / "data"
-
-RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
-AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
-
-
-class DoubtTable(SourcedTable):
-    """How far a rate may be off, given what stands behind its figure."""
-
-    rate: RateField
-    """Which rate."""
-    grade: Annotated[Grade, Choice(Grade)]
-    """What stands behind the figure."""
-    log_sd: NumberOrZeroField
-    """Standard deviation of the rate's logarithm."""
-    seconds: TimeOrZeroField = 0.0
-    """Deviation of a step beside it that does not grow with the step."""
-    per_doubling: dict[AxisField, NumberOrZeroField] = Field(default_factory=dict)
-    """What each doubling beyond what was measured adds, by axis."""
-
-
-class OutsideTable(SourcedTable):
-    """How much less is known of a rate outside of all that was measured."""
-
-    kind: TextField
-    """What is outside: one of the kinds or axes of the envelope."""
-    rate: RateField
-    """The rate that is known less well."""
-    log_sd: NumberOrZeroField
-    """Log deviation that is added: once for a kind, for each doubling along an axis."""
-
-
-class UncertaintyFile(FileModel):
-    """Deviations by evidence."""
-
-    doubt: list[DoubtTable]
-    """Inside of what was measured."""
-    outside: list[OutsideTable]
-    """Outside of it."""
-
-
-class ListedTable(FileModel):
-    """What of a kind was measured."""
-
-    kind: TextField
-    """Such as accelerator or precision."""
-    names: list[TextField]
-    """All that occur."""
-
-
-class SpanTable(FileModel):
-    """A range that was measured."""
-
-    axis: AxisField
-    """What ranges."""
-    low: NumberField
-    """Least measured value."""
-    high: NumberField
-    """Largest measured value."""
-
-
-class EnvelopeFile(FileModel):
-    """What all measured runs together cover."""
-
-    source: TextField
-    """The sets it was made from."""
-    date: TextField
-    """When."""
-    listed: list[ListedTable] = Field(default_factory=list)
-    """Things that occur or don't."""
-    span: list[SpanTable] = Field(default_factory=list)
-    """Ranges."""
-
-
-@cache
-def _deviations() -> UncertaintyFile:
-    return check(UncertaintyFile, read_document(_DATA / "uncertainty.toml"))
-
-
-@cache
-def shipped_envelope() -> Envelope:
-    """What the shipped measurement sets and step times cover."""
-    file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
-    tables = {table.kind: table for table in _deviations().outside}
-    made = Source(reference=file.source, date=file.date)
-    listed = tuple(
-        Listed(
-            kind=one.kind,
-            names=frozenset(one.names),
-            rate=tables[one.kind].rate,
-            log_sd=tables[one.kind].log_sd,
-            source=made,
-        )
-        for one in file.listed
-    )
-    spans = tuple(
-        Span(
-            reach=Reach(
-                axis=one.axis, low=one.low, high=one.high, per_doubling=tables[one.axis].log_sd
-            ),
-            rate=tables[one.axis].rate,
-            source=made,
-        )
-        for one in file.span
-    )
-    return Envelope(listed=listed, spans=spans)
-
-
-@cache
-def graded(rate: Rate, grade: Grade) -> DoubtTable:
-    """How far a rate may be off at a grade of evidence.
-
-    Raises
-    ------
-    KeyError
-        If there is no figure for it, which is a bug.
-    """
-    tables = {(table.rate, table.grade): table for table in _deviations().doubt}
-    return tables[rate, grade]
 
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:

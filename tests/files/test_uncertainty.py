@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from simulator.calibration import Envelope, Fitted, Overlay
+from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.overlay import overlay_text
 from simulator.files.scenario import load_scenario
-from simulator.files.uncertainty import calibrated, graded, rate_of, shipped_envelope
+from simulator.files.uncertainty import calibrated, rate_of
 from simulator.predict import predict
 from simulator.provenance import Source
 from simulator.scenario import Scenario
