@@ -18,10 +18,12 @@ from simulator.hardware.gpu import Gpu
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
+from simulator.schedule import Pipeline, simulate
 from simulator.spread.describe import covers, describe, kernels_of
 from simulator.spread.step import SpreadStep, spread_step
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.models import Model, Operator, StepTimes
+from simulator.workload.parallelism import Parallelism, Schedule
 from simulator.workload.train import Mode, Recompute
 
 UNSTATED = Source(reference="the accelerator's profile", date="undated")
@@ -107,8 +109,10 @@ def is_spread(scenario: Scenario) -> bool:
 
 
 def _from_kernels(scenario: Scenario) -> DeviceTime:
-    step = spread_step(describe(scenario), kernels_of(scenario))
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
+    step = spread_step(describe(scenario), kernels_of(scenario))
+    if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
+        step = replace(step, bubble=_simulated_bubble(step, degrees))
     return DeviceTime(
         forward=step.forward,
         backward=step.backward,
@@ -124,6 +128,30 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
         source=found["share16"],
         step=step,
     )
+
+
+def _simulated_bubble(step: SpreadStep, degrees: Parallelism) -> Seconds:
+    """Waiting of the slowest stage in a schedule that has no closed form [s].
+
+    The weights' gradients, which a zero-bubble schedule may put off, take half of what a backward
+    pass takes beyond what it repeats of the forward pass, at most as long as that pass.
+    """
+    chunks, stages = degrees.interleave, degrees.pipeline
+    ends = [step.stages[0], *([step.stages[1]] * (stages - 2)), step.stages[2]]
+    chunk = [float(length) / chunks for length in ends[:stages]] * chunks
+    whole = float(step.forward + step.backward)
+    there, back = float(step.forward) / whole, float(step.backward) / whole
+    run = simulate(
+        degrees.schedule,
+        Pipeline(
+            devices=stages,
+            forward=[there * length for length in chunk],
+            backward=[back * length for length in chunk],
+            weights=[min(there, back / 2.0) * length for length in chunk],
+        ),
+        int(step.micro_batches),
+    )
+    return run.length - float(step.micro_batches) * max(chunk) * chunks
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:

@@ -8,7 +8,6 @@ from simulator.errors import NotModelled
 from simulator.scenario import Scenario
 from simulator.spread.describe import covers
 from simulator.workload.models.transformer import Transformer
-from simulator.workload.parallelism import Schedule
 from simulator.workload.train import Mode
 
 
@@ -67,8 +66,6 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
     elif job.model.layers < degrees.pipeline * degrees.interleave:
         yield "with more stages, or chunks of them, than layers"
-    if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
-        yield f"with parallelism.schedule = {degrees.schedule}; allowed: 1f1b"
     if degrees.shard_group is not None:
         yield "with parallelism.shard_group"
     if degrees.offload_optimizer:

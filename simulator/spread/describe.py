@@ -15,7 +15,7 @@ from simulator.spread.description import Description, Device, Layout, Shape, Wor
 from simulator.units import BytesPerSecond, Real
 from simulator.workload.kernels import Kernels
 from simulator.workload.models.transformer import Transformer
-from simulator.workload.parallelism import Sharding
+from simulator.workload.parallelism import Schedule, Sharding
 from simulator.workload.software import CudaGraphs
 from simulator.workload.train import Recompute
 
@@ -146,6 +146,7 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
+        forward_first=float(degrees.schedule is Schedule.ALL_FORWARD),
         sharded=float(gathered),
         again=float(again),
         sharded_optimizer=float(degrees.sharding is Sharding.OPTIMIZER),

@@ -63,7 +63,8 @@ class Layout:
     `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
     parameters are gathered layer by layer, and `again` for the backward pass;
     `sharded_optimizer`: each replica updates its part. `imbalance` is the load of the busiest
-    expert rank over the mean one.
+    expert rank over the mean one. `forward_first`: all forward passes come before all
+    backward passes.
     """
 
     devices: Real
@@ -86,6 +87,7 @@ class Layout:
     padded_experts: Real = 0.0
     imbalance: Real = 1.0
     unbalanced_context: Real = 0.0
+    forward_first: Real = 0.0
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0

@@ -64,17 +64,21 @@ def _stages(d: Description, f: MemoryFigures, moments: Bytes | Real) -> tuple[It
     several, long = np.where(stages > 1, 1.0, 0.0), np.where(stages > _ENDS, 1.0, 0.0)
     chunks = d.layout.chunks
     ahead = np.where(chunks > 1, 1.0 + (stages - 1.0) / (stages * chunks), 1.0)
-    held = np.where(stages > 1, np.minimum(d.layout.micro_batches, stages), 1.0) * ahead
+    batches = d.layout.micro_batches
+    most = np.where(d.layout.forward_first > 0, batches, np.minimum(batches, stages))
+    held = np.where(stages > 1, most, 1.0) * ahead
     looked_up = held * _HALF * tokens(d) * d.shape.hidden / _along(d)
     tables = table * np.where(stages > 1, 1.0, 2.0 - d.shape.tied)
     work, scores = _working(d), _scores(d, f)
     first = _stage(d, f, moments, layers=ends, tables=tables, held=held)
     first |= {"working": work + (1.0 - several) * scores}
     first["activations"] = first["activations"] + looked_up
-    behind = np.minimum(d.layout.micro_batches, np.maximum(stages - 1.0, 1.0))
+    behind = np.minimum(most, np.maximum(stages - 1.0, 1.0))
+    behind = np.where(d.layout.forward_first > 0, batches, behind)
     middle = _stage(d, f, moments, layers=between, tables=0.0, held=behind)
     middle |= {"working": work}
-    last = _stage(d, f, moments, layers=ends, tables=tables, held=1.0)
+    behind = np.where(d.layout.forward_first > 0, batches, 1.0)
+    last = _stage(d, f, moments, layers=ends, tables=tables, held=behind)
     last |= {"working": np.maximum(work, scores)}
     return first, _only(middle, long), _only(last, several)
 

@@ -14,6 +14,7 @@ from simulator.device_time import device_time
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
+from simulator.footprint import memory_fit
 from simulator.plant import build
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
@@ -187,6 +188,37 @@ def test_the_closed_form_is_the_simulated_interleaved_schedule() -> None:
     stage = 3.0 * chunks
     closed = batches * stage + pipeline_bubble(stage, stage, stage, float(stages), float(chunks))
     assert run.length == pytest.approx(float(closed), rel=1e-9)
+
+
+def bubble(*overrides: str) -> float:
+    """What the slowest stage of GPT-3 waits for others in a step [s]."""
+    scenario = load_scenario(
+        "gpt3-175b-megatron", overrides=("parallelism.interleave=1", *overrides)
+    )
+    time = device_time(scenario)
+    assert time is not None
+    assert time.step is not None
+    return float(time.step.bubble)
+
+
+def test_schedules_differ_in_their_bubbles() -> None:
+    """All forward first waits as long as 1F1B; weight gradients put off fill much of the time."""
+    plain, first, filled = (
+        bubble(f"parallelism.schedule={name}") for name in ("1f1b", "all-forward", "zero-bubble")
+    )
+    assert first == pytest.approx(plain, rel=0.05)
+    assert 0.2 * plain < filled < 0.7 * plain
+
+
+def test_all_forward_passes_first_keep_everything() -> None:
+    """With all forward passes first, as many micro-batches are kept as a step has."""
+    kept = [
+        memory_fit(
+            load_scenario("gpt3-175b-megatron", overrides=("parallelism.interleave=1", override))
+        ).items["activations"]
+        for override in ("parallelism.schedule=1f1b", "parallelism.schedule=all-forward")
+    ]
+    assert float(kept[1]) == pytest.approx(64.0 / 8.0 * float(kept[0]), rel=1e-9)
 
 
 def solved(scenario: Scenario) -> Any:
