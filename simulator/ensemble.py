@@ -283,11 +283,14 @@ class _Times:
         total = total + split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
         total = total + split.other * self.waiting
         parts = (
-            (split.h2d, Actor.COPY_ENGINE),
-            (split.communication, Actor.COMMUNICATION_STREAM),
+            (split.h2d, Actor.COPY_ENGINE, Rate.PCIE),
+            (split.communication, Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
         )
-        for time, actor in parts:
-            alone = np.maximum(TINY, alone_time(self._plant, self._stages, actor))
+        for time, actor, rate in parts:
+            alone = alone_time(self._plant, self._stages, actor)
+            if _figured(alone) <= TINY:
+                # Not a demand of any stage; its rate is all that is known of it.
+                alone = 1.0 / self._speeds.get(rate, 1.0)
             total = total + time * alone / _figured(alone)
         return total
 

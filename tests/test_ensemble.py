@@ -233,6 +233,21 @@ def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
         assert abs(math.log(closed / there.step_time.mean)) < tolerance
 
 
+def test_exposed_time_without_a_demand_goes_with_its_rate() -> None:
+    """Communication that no stage asks for is as long as collectives are slow."""
+    asked = question(scenario(compute=0.06, workers=2, machine=host(gpus=1)))
+    timing = solve(asked, Options())
+    mean = timing.step_time.mean + 0.04
+    exposed = replace(
+        timing,
+        step_time=replace(timing.step_time, mean=mean),
+        split=replace(timing.split, communication=0.04),
+    )
+    longer = stretch(asked, exposed, {Rate.COLLECTIVES: np.array([0.5, 1.0, 2.0])}).step
+    expected = [(mean + 0.04) / mean, 1.0, (mean - 0.02) / mean]
+    np.testing.assert_allclose(longer, expected, rtol=1e-6)
+
+
 def at_speeds(asked: Question, speeds: Speeds) -> Question:
     """The same job on machines whose rates are `speeds` times as high."""
     plant = faster_plant(asked.plant, speeds)
