@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.scenario import Scenario
@@ -48,6 +49,10 @@ def check_modelled(scenario: Scenario) -> None:
         raise NotModelled(msg)
 
 
+_ENDS: Final = 2
+"""Chunks that may hold no layer: one with the embedding alone, one with the head."""
+
+
 def _not_spread(scenario: Scenario) -> Iterator[str]:
     """What keeps a spread model from being predicted."""
     job, degrees = scenario.job, scenario.job.parallelism
@@ -64,8 +69,8 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         )
     elif not covers(scenario):
         yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
-    elif job.model.layers < degrees.pipeline * degrees.interleave:
-        yield "with more stages, or chunks of them, than layers"
+    elif job.model.depth + _ENDS < degrees.pipeline * degrees.interleave:
+        yield "with more stages, or chunks of them, than layers, embedding and head"
     if degrees.shard_group is not None:
         yield "with parallelism.shard_group"
     if degrees.offload_optimizer:
