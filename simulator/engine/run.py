@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from simulator.engine import compose
+from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import Epoch, Plan
 from simulator.loads import pressures
@@ -59,6 +59,7 @@ def solve(question: Question, options: Options) -> Timing:
     Timing
         Steady steps, epochs, the whole run, utilization and bottleneck.
     """
+    question = _merged(question)
     lengths, extras = question.lengths, question.extras
     cold = _simulate(question, Phase.COLD, options)
     again = lengths.epochs > 1.0 and question.demands[Phase.WARM] != question.demands[Phase.COLD]
@@ -97,6 +98,23 @@ def solve(question: Question, options: Options) -> Timing:
         trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
         if options.trace
         else None,
+    )
+
+
+def _merged(question: Question) -> Question:
+    """The question with accumulated batches merged where that changes nothing."""
+    scenario, accumulated = question.scenario, question.scenario.job.train.accumulation
+    together = merging.merged_together(scenario, question.plant, question.demands)
+    if together == 1:
+        return question
+    return replace(
+        question,
+        scenario=merging.merge_scenario(scenario, together),
+        demands={
+            phase: merging.merge_stages(stages, accumulated, together)
+            for phase, stages in question.demands.items()
+        },
+        lengths=merging.merge_lengths(question.lengths, together),
     )
 
 

@@ -65,7 +65,7 @@ def pipeline_bubble(
     """
     slow = slowest_stage(first, middle, last, stages)
     total = np.where(stages > 1, first + last + (stages - _ENDS) * middle, first)
-    bubble: Real = np.where(stages > 1, (total - slow) / chunks, 0.0)
+    bubble: Real = np.where(stages > 1, np.maximum(0.0, total - slow) / chunks, 0.0)
     return bubble
 
 
