@@ -48,8 +48,13 @@ def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:
     return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
 
 
-def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, Communication]:
-    """The mean step of the average rank as a sum of parts, and its communication [s]."""
+def split(
+    epoch: Epoch, mean: Seconds, checkpoint: Seconds, beside: Seconds
+) -> tuple[StepSplit, Communication]:
+    """The mean step of the average rank as a sum of parts, and its communication [s].
+
+    `beside` is communication of a step that compute hides and that was not simulated.
+    """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     spent = np.asarray(last.ledgers).mean(axis=0) - np.asarray(first.ledgers).mean(axis=0)
     stall, h2d, compute, communication, bubble, other, hidden = (
@@ -65,7 +70,7 @@ def split(epoch: Epoch, mean: Seconds, checkpoint: Seconds) -> tuple[StepSplit, 
         checkpoint=checkpoint,
         other=other + rest,
     )
-    return parts, Communication(exposed=communication, hidden=hidden)
+    return parts, Communication(exposed=communication, hidden=hidden + beside)
 
 
 def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:

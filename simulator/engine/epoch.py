@@ -28,7 +28,7 @@ from simulator.stages.agree import AGREEING, SHARING
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
 from simulator.stages.bubble import WAITING_FOR_STAGES
-from simulator.stages.exchange import EXCHANGING, GATHERING, hidden_exchange
+from simulator.stages.exchange import EXCHANGING, GATHERING
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import READING
 from simulator.stages.slowest import WAITING
@@ -228,7 +228,6 @@ def _work(site: _Site, index: int) -> Work:
         exchange=site.tasks_of(EXCHANGING, index),
         gather=site.tasks_of(GATHERING, index),
         bubble=site.tasks_of(WAITING_FOR_STAGES, index),
-        hidden=hidden_exchange(site.scenario),
         bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),
     )
 

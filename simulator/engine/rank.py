@@ -36,7 +36,6 @@ class Work:
     exchange: Sequence[Task]
     gather: Sequence[Task]
     bubble: Sequence[Task]
-    hidden: float
     bucket_shares: Sequence[float]
 
 
@@ -229,7 +228,6 @@ class Rank:
         if item.closes_step:
             self.ledger.bubble += yield from self._let_pass(self._work.bubble, 1.0)
             self.ledger.communication += yield from self._let_pass(self._work.gather, 1.0)
-            self.ledger.hidden_communication += self._work.hidden
             yield from self._run("optimizer", self._work.update, 1.0, item.step)
             yield from self._stand_idle(self._work.program)
 

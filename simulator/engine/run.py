@@ -15,6 +15,7 @@ from simulator.results import STARVED, Timing, Trace
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
+from simulator.stages.exchange import hidden_exchange
 from simulator.units import Seconds
 
 
@@ -59,6 +60,7 @@ def solve(question: Question, options: Options) -> Timing:
     Timing
         Steady steps, epochs, the whole run, utilization and bottleneck.
     """
+    beside = hidden_exchange(question.scenario)
     question = _merged(question)
     lengths, extras = question.lengths, question.extras
     cold = _simulate(question, Phase.COLD, options)
@@ -68,14 +70,12 @@ def solve(question: Question, options: Options) -> Timing:
     once = 0.0 if question.scenario.job.loader.crew.restarts else worker_start(question.scenario)
     epoch = _later_epoch(question, warm, start=0.0 if again else once)
     step = compose.distribution(warm, extras.per_step)
-    parts, communication = compose.split(warm, step.mean, extras.per_step)
+    parts, communication = compose.split(warm, step.mean, extras.per_step, beside)
     stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
     used = compose.usage(warm, question.plant, stretch)
     imposed = pressures(question.scenario, question.plant, question.demands[_phase(again)])
     limits = _ranked(list(imposed), parts.data_stall / step.mean if step.mean else 0.0)
-    train = question.scenario.job.train
-    everyone = question.scenario.ranks * question.scenario.job.copies
-    samples = train.batch_size * train.accumulation * everyone * lengths.fullest
+    samples = _samples_a_step(question.scenario) * lengths.fullest
     gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,
@@ -99,6 +99,12 @@ def solve(question: Question, options: Options) -> Timing:
         if options.trace
         else None,
     )
+
+
+def _samples_a_step(scenario: Scenario) -> float:
+    """Samples that all ranks of all jobs take in a full step."""
+    train = scenario.job.train
+    return train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
 
 
 def _merged(question: Question) -> Question:
