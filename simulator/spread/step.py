@@ -89,7 +89,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
         micro_batches=layout.micro_batches,
         forward=own.forward * late,
         backward=own.backward * late,
-        exchange=(own.exposed + sent) * late,
+        exchange=(np.maximum(0.0, own.exposed) + sent) * late,
         bubble=pipeline_bubble(*lengths, layout.pipeline, layout.chunks) * late,
         gradients=wait * late,
         update=kernels.update(d, k, most, held) * late,
