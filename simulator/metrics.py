@@ -72,7 +72,7 @@ def _store_bytes(prediction: Prediction) -> float:
     scenario = prediction.scenario
     job = scenario.job
     asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
-    own = asked / scenario.cluster.trainers.count
+    own = asked * scenario.ranks_per_job / scenario.ranks
     return float(bytes_from_store(own, prediction.cache_hit_ratio))
 
 
