@@ -220,11 +220,12 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
 
 
 def _with_step_time(draft: Draft) -> Draft:
-    """The draft with a step time for its own batch size in the list of step times."""
+    """The draft with its one step time in the list of step times."""
     model = draft.model
     if model is None or model.step_time is None or model.step_times:
         return draft
-    step = StepTimeTable.model_construct(batch_size=draft.train.batch_size, time=model.step_time)
+    batch = model.step_time_batch or draft.train.batch_size
+    step = StepTimeTable.model_construct(batch_size=batch, time=model.step_time)
     return replace(draft, model=model.model_copy(update={"step_times": [step]}))
 
 

@@ -82,9 +82,12 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
     if np.any(moved):
         x, found = search.descend(x, found, slopes)
     if not np.all(moved) and np.max(np.abs(found)) > BLAMED:
+        kept = x, found, moved
         x, found, slopes = search.slopes(x, found, reach=True)
         moved = moved | np.any(slopes, axis=0)
         x, found = search.descend(x, found, slopes)
+        if search.cost(x, found) >= search.cost(kept[0], kept[1]):
+            x, found, moved = kept
     better = search.cost(x, found) < search.cost(start, at_start)
     return Point(x=x, errors=found, moved=tuple(map(bool, moved))) if better else stay
 
