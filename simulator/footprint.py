@@ -22,7 +22,7 @@ from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
 from simulator.spread.describe import covers, describe, kernels_of
-from simulator.spread.memory import rank_memory
+from simulator.spread.memory import RankMemory, State, rank_memory
 from simulator.units import BYTE, Bytes, Real, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
@@ -322,10 +322,17 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
 def _spread_items(scenario: Scenario) -> dict[str, Real]:
     """Memory of a rank of a model that is spread over devices, on its fullest stage."""
     job = scenario.job
-    moments = memory.state_bytes(job.train.optimizer, memory.FULL_PRECISION)
-    items = rank_memory(describe(scenario), kernels_of(scenario).memory, moments)
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
-    return {**items, "input_batches": copies * batch_bytes(scenario)}
+    return {**_ranks(scenario).items, "input_batches": copies * batch_bytes(scenario)}
+
+
+def _ranks(scenario: Scenario) -> RankMemory:
+    train = scenario.job.train
+    width = weight_width(train)
+    state = State(
+        master=width if train.mixed else 0.0, moments=memory.state_bytes(train.optimizer, width)
+    )
+    return rank_memory(describe(scenario), kernels_of(scenario).memory, state)
 
 
 def _forward_activations(model: Model, train: Train) -> Real:

@@ -95,7 +95,7 @@ class NetworkTable(FileModel):
 class KernelFile(FileModel):
     """A file of figures."""
 
-    kind: Literal["shared", "architecture", "software", "networks"]
+    kind: Literal["shared", "architecture", "software", "memory", "networks"]
     """What they are for."""
     figures: dict[str, FigureTable] = Field(default_factory=dict)
     """By name."""
@@ -177,7 +177,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
     era = next(iter(_with(use)), None)
     if device is None or era is None:
         return None
-    found = _Figures(_files()["shared"], device, era)
+    found = _Figures(_files()["shared"], device, era, *_remembers(use))
     kernel = use.software.attention_kernel or era.attention_kernel or ""
     if f"attention_{_key(kernel)}" not in found:
         return None
@@ -213,8 +213,14 @@ def _with(use: Use) -> Iterator[KernelFile]:
     name, compiled = use.software.framework.lower(), use.software.compiled
     for file in _files().values():
         names = [*file.frameworks, *(file.split_only if use.spread else ())]
-        if name in names and file.compiled in (None, compiled):
+        if file.kind == "software" and name in names and file.compiled in (None, compiled):
             yield file
+
+
+def _remembers(use: Use) -> Iterator[KernelFile]:
+    """Files on the memory a framework takes, whatever its kernels."""
+    name = use.software.framework.lower()
+    return (f for f in _files().values() if f.kind == "memory" and name in f.frameworks)
 
 
 def _key(kernel: str) -> str:
@@ -315,14 +321,14 @@ def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
 
 
 def _memory(found: _Figures, software: Software) -> MemoryFigures:
-    eager = not software.compiled_loss and "memory_scores_eager" in found
     return MemoryFigures(
         waste=found.value("memory_waste"),
         context=found.value("memory_context"),
         group=found.value("memory_group"),
         buckets=found.value("memory_buckets"),
-        scores=found.value("memory_scores_eager" if eager else "memory_scores"),
-        kept=found.value("memory_kept"),
+        scores=found.value("memory_scores_compiled" if software.compiled_loss else "memory_scores"),
+        unread=found.value("memory_unread"),
+        copies=found.value("memory_copies"),
     )
 
 

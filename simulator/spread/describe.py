@@ -150,6 +150,9 @@ def _layout(scenario: Scenario) -> Layout:
         sharded=float(gathered),
         again=float(again),
         sharded_optimizer=float(degrees.sharding is Sharding.OPTIMIZER),
+        shard_group=np.inf if degrees.shard_group is None else float(degrees.shard_group),
+        offloaded=float(degrees.offload_optimizer),
+        all_forward=float(degrees.schedule is Schedule.ALL_FORWARD),
     )
 
 

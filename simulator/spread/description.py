@@ -62,7 +62,9 @@ class Layout:
     `domain` is how many devices one machine joins. `replicas` are copies of the model,
     `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
     parameters are gathered layer by layer, and `again` for the backward pass;
-    `sharded_optimizer`: each replica updates its part. `imbalance` is the load of the busiest
+    `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
+    `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
+    micro-batches are through. `imbalance` is the load of the busiest
     expert rank over the mean one. `forward_first`: all forward passes come before all
     backward passes.
     """
@@ -91,6 +93,9 @@ class Layout:
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0
+    shard_group: Real = np.inf
+    offloaded: Real = 0.0
+    all_forward: Real = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,11 @@
-"""Device memory of one rank of a spread model, on the stage of the pipeline that needs most.
+"""Device memory of one rank of a spread model, on the first, a middle and the last stage.
+
+What the caching allocator has reserved at its peak: it keeps blocks of the sizes that the backward
+pass of a layer needs beside those that the loss needs, so both count although they are never in
+use together. Libraries outside the allocator come on top.
+
+Not counted: 8-bit copies of weights, and that some kernels keep their inputs in 8 bit instead
+of 16; models whose layers are dealt to stages otherwise than `stage_layers` does.
 
 References
 ----------
@@ -6,35 +13,62 @@ References
        sections 4 and 5, https://arxiv.org/abs/2205.05198
 .. [2] Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
        https://arxiv.org/abs/1910.02054
+.. [3] NVIDIA/Megatron-LM docs/user-guide/features/dist_optimizer.md @d98e8a6, 2026-08
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
 from simulator.equations.pipeline import stage_layers
+from simulator.equations.spread_memory import (
+    HALF_PRECISION,
+    micro_batches_held,
+    never_together,
+)
+from simulator.spread.activations import kept_bytes, logits_bytes, working_bytes
 from simulator.spread.description import Description
-from simulator.spread.shapes import layer_parameters, padded_vocabulary, table_parameters, tokens
+from simulator.spread.shapes import layer_parameters, table_parameters
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import MemoryFigures
 
-_HALF: Final = 2.0
-_FULL: Final = 4.0
-"""Bytes of a value in 16 bit, and in fp32 [B]."""
-_PROBABILITIES: Final = 5.0
-"""Bytes kept of a score: the probability, dropped and not, and the mask [B]."""
-_UNITS_GATHERED: Final = 2.0
-"""Layers whose sharded parameters are together at a time: the running one and the next."""
 _ENDS: Final = 2.0
+"""Stages that hold an embedding or a head."""
+_UNITS: Final = 2.0
+"""Layers whose sharded parameters are together at a time: the running one and the next."""
 
 Items = Mapping[str, Real]
 
 
-def rank_memory(d: Description, f: MemoryFigures, moments: Bytes | Real) -> Items:
-    """Memory of a rank by item, on the stage that needs most [B].
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Bytes of a parameter beside its 16-bit weight and gradient.
+
+    `master` is its fp32 copy (0: there is none), `moments` what the optimizer keeps.
+    """
+
+    master: Bytes | Real
+    moments: Bytes | Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankMemory:
+    """Items on the stage that needs most [B], and what each stage needs in all [B].
+
+    Stages that the job has not are left out, all where there is but one.
+    """
+
+    items: Items
+    stages: Items
+
+
+def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
+    """Memory of a rank by item.
 
     Parameters
     ----------
@@ -42,148 +76,195 @@ def rank_memory(d: Description, f: MemoryFigures, moments: Bytes | Real) -> Item
         The step; its numbers may be arrays of candidates.
     f : MemoryFigures
         What the allocator and libraries take beside.
-    moments : float or array
-        Bytes of the optimizer's state of a parameter, without its fp32 copy [B].
+    state : State
+        What is kept of a parameter.
+
+    Returns
+    -------
+    RankMemory
+        Floats, or arrays of one entry a candidate.
     """
-    found = _stages(d, f, moments)
-    totals = [sum(stage.values(), 0.0) for stage in found]
-    most = np.maximum(np.maximum(totals[0], totals[1]), totals[2])
+    found = {name: items for name, items in _stages(d, f, state).items() if np.any(items["there"])}
+    full = {name: _in_all(items, d, f) for name, items in found.items()}
+    totals = {name: sum(items.values(), 0.0) for name, items in full.items()}
+    most = np.maximum.reduce([*totals.values()])
     items: dict[str, Real] = {}
-    for name in found[0]:
-        first, middle, last = (stage[name] for stage in found)
-        later = np.where(totals[1] == most, middle, last)
-        items[name] = np.where(totals[0] == most, first, later)
-    items["unusable"] = (f.waste - 1.0) * most
-    return items | _outside(d, f)
+    for name, stage in full.items():
+        fullest = totals[name] == most
+        items = {key: np.where(fullest, size, items.get(key, 0.0)) for key, size in stage.items()}
+    return RankMemory(items=items, stages=totals if len(totals) > 1 else {})
 
 
-def _stages(d: Description, f: MemoryFigures, moments: Bytes | Real) -> tuple[Items, Items, Items]:
-    """Items on the first, a middle and the last stage; none on a stage that is not there."""
-    ends, between = stage_layers(d.shape.layers, d.layout.pipeline)
-    stages, table = d.layout.pipeline, table_parameters(d)
-    several, long = np.where(stages > 1, 1.0, 0.0), np.where(stages > _ENDS, 1.0, 0.0)
-    chunks = d.layout.chunks
-    ahead = np.where(chunks > 1, 1.0 + (stages - 1.0) / (stages * chunks), 1.0)
-    batches = d.layout.micro_batches
-    most = np.where(d.layout.forward_first > 0, batches, np.minimum(batches, stages))
-    held = np.where(stages > 1, most, 1.0) * ahead
-    looked_up = held * _HALF * tokens(d) * d.shape.hidden / _along(d)
-    tables = table * np.where(stages > 1, 1.0, 2.0 - d.shape.tied)
-    work, scores = _working(d), _scores(d, f)
-    first = _stage(d, f, moments, layers=ends, tables=tables, held=held)
-    first |= {"working": work + (1.0 - several) * scores}
-    first["activations"] = first["activations"] + looked_up
-    behind = np.minimum(most, np.maximum(stages - 1.0, 1.0))
-    behind = np.where(d.layout.forward_first > 0, batches, behind)
-    middle = _stage(d, f, moments, layers=between, tables=0.0, held=behind)
-    middle |= {"working": work}
-    behind = np.where(d.layout.forward_first > 0, batches, 1.0)
-    last = _stage(d, f, moments, layers=ends, tables=tables, held=behind)
-    last |= {"working": np.maximum(work, scores)}
-    return first, _only(middle, long), _only(last, several)
+def _stages(d: Description, f: MemoryFigures, state: State) -> dict[str, dict[str, Real]]:
+    """Items of each stage, and where there is one, for candidates of several numbers of stages."""
+    stages = np.asarray(d.layout.pipeline)
+    return {
+        "first": {**_first(d, f, state), "there": np.ones_like(stages)},
+        "middle": {**_middle(d, f, state), "there": np.where(stages > _ENDS, 1.0, 0.0)},
+        "last": {**_last(d, f, state), "there": np.where(stages > 1, 1.0, 0.0)},
+    }
 
 
-def _only(items: Items, there: Real) -> Items:
-    return {name: size * there for name, size in items.items()}
+def _in_all(items: Mapping[str, Real], d: Description, f: MemoryFigures) -> Items:
+    """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
+    held = {name: size for name, size in items.items() if name != "there"}
+    waste = fragmentation_bytes(sum(held.values(), 0.0), f.waste - 1.0)
+    every = {**held, "fragmentation": waste, **_outside(d, f)}
+    return {name: size * items["there"] for name, size in every.items()}
+
+
+def _first(d: Description, f: MemoryFigures, state: State) -> Items:
+    """The stage with the embedding; with the head as well where there is no other."""
+    ends, _ = stage_layers(d.shape.layers, d.layout.pipeline)
+    alone = np.where(d.layout.pipeline > 1, 0.0, 1.0)
+    tables = 1.0 + alone * (1.0 - d.shape.tied)
+    return _stage(d, f, state, place=0.0, layers=ends, tables=tables, head=alone)
+
+
+def _middle(d: Description, f: MemoryFigures, state: State) -> Items:
+    """The second of three stages or more."""
+    _, between = stage_layers(d.shape.layers, d.layout.pipeline)
+    return _stage(d, f, state, place=1.0, layers=between, tables=0.0, head=0.0)
+
+
+def _last(d: Description, f: MemoryFigures, state: State) -> Items:
+    """The stage with the head."""
+    ends, _ = stage_layers(d.shape.layers, d.layout.pipeline)
+    place = d.layout.pipeline - 1.0
+    return _stage(d, f, state, place=place, layers=ends, tables=1.0, head=1.0)
 
 
 def _stage(  # noqa: PLR0913 - what a stage holds
     d: Description,
     f: MemoryFigures,
-    moments: Bytes | Real,
+    state: State,
     *,
+    place: Real,
     layers: Real,
     tables: Real,
-    held: Real,
-) -> dict[str, Real]:
-    """States, gathered parameters and kept activations of `held` micro-batches."""
-    whole, shared = layer_parameters(d)
-    states = _states(d, moments, layers * shared + tables, layers * (whole - shared))
-    gathered = _gathered(d, whole, layers)
-    return states | {"gathered_parameters": gathered, "activations": held * layers * _kept(d, f)}
-
-
-def _states(d: Description, moments: Bytes | Real, shared: Real, experts: Real) -> dict[str, Real]:
-    """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by."""
-    layout, total = d.layout, shared + experts
-    copies = layout.replicas * layout.context
-    of_expert = np.maximum(1.0, copies * layout.tensor / np.maximum(1.0, layout.expert))
-    split, zero = layout.sharded > 0, layout.sharded_optimizer > 0
-    part = shared / copies + experts / of_expert
-    own = np.where(split | zero, part, total)
-    # one buffer in 16 bit; fp32 sums lie beside it, fp32 copies for the exchange half beside it
-    wide = np.where(zero, _FULL * d.work.wide_gradients, 0.0)
-    copied = np.where(~zero & (d.work.gradient_bytes == _FULL), _HALF, 0.0)
+    head: Real,
+) -> Items:
+    layout = d.layout
+    held = micro_batches_held(
+        layout.micro_batches, place, layout.pipeline, layout.chunks, layout.all_forward
+    )
+    own = _Own.of(d, layers, tables * table_parameters(d))
+    activations = held * layers * kept_bytes(d, f)
+    working, logits = working_bytes(d, f), head * logits_bytes(d, f)
+    waiting = _waiting_gradients(d, own)
+    one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
+    apart = np.where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
     return {
-        "parameters": np.where(split, _FULL * part, _HALF * total),
-        "gradients": np.where(split, _FULL * part, (_HALF + wide + copied) * total),
-        "optimizer": np.where(split, moments, _FULL + moments) * own,
+        **_states(d, f, state, own),
+        "gathered_parameters": _gathered(d, own) + waiting,
+        "activations": activations - apart,
+        "working_set": working,
+        "logits": logits,
+        "update": np.maximum(_update(d, state, own) - activations - working - logits, 0.0),
     }
 
 
-def _gathered(d: Description, of_layer: Real, layers: Real) -> Bytes | Real:
-    """Sharded parameters that are together: two layers and tables, or all of them if kept [B]."""
-    some = of_layer * (_UNITS_GATHERED * _HALF + _FULL)
-    some = some + _UNITS_GATHERED * _HALF * table_parameters(d)
-    kept = np.where(d.layout.again > 0, 0.0, of_layer * layers * (_HALF + _FULL))
-    spread = (d.layout.sharded > 0) & (d.layout.replicas * d.layout.context > 1)
-    return np.where(spread, some + kept, 0.0)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Own:
+    """Parameters of a stage on one device.
+
+    `shared` are those of all replicas, `experts` those of its experts, `unit` those of one layer,
+    `table` those of the tables of tokens.
+    """
+
+    shared: Real
+    experts: Real
+    unit: Real
+    table: Real
+
+    @property
+    def total(self) -> Real:
+        return self.shared + self.experts
+
+    @classmethod
+    def of(cls, d: Description, layers: Real, table: Real) -> _Own:
+        whole, shared = layer_parameters(d)
+        return cls(
+            shared=layers * shared + table,
+            experts=layers * (whole - shared),
+            unit=whole,
+            table=table,
+        )
 
 
-def _along(d: Description) -> Real:
-    """Ranks that share what tensor parallelism leaves whole."""
-    return np.where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+def _sharers(d: Description) -> Real:
+    """Ranks that share one copy of the state."""
+    return np.minimum(d.layout.replicas * d.layout.context, d.layout.shard_group)
 
 
-def _sides(d: Description) -> Real:
-    """Queries, keys and values of a token."""
-    return (d.shape.heads + 2.0 * d.shape.kv_heads) * d.shape.head_width
+def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[str, Real]:
+    """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by."""
+    layout = d.layout
+    part, split = _part(d, own), layout.sharded > 0
+    of_state = _of_state(d, own)
+    here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
+    summed = np.where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
+    stored = np.where(state.master > 0.0, state.master * here, HALF_PRECISION)
+    copied = np.where(state.master > 0.0, HALF_PRECISION * f.copies, 0.0)
+    moments = here * state.moments * of_state
+    return {
+        "parameters": np.where(split, (stored + copied) * part, HALF_PRECISION * own.total),
+        "gradients": np.where(split, stored * here * part, summed * own.total),
+        "optimizer": np.where(split, moments, moments + here * state.master * of_state),
+    }
 
 
-def _inside(d: Description) -> Real:
-    """Width of the MLPs that a token passes, on average over the layers."""
-    s = d.shape
-    return s.ffn * (1.0 - s.routed) + (s.top_k * s.expert_ffn + s.shared_ffn) * s.routed
+def _part(d: Description, own: _Own) -> Real:
+    """Parameters whose state is this rank's where it is sharded."""
+    layout = d.layout
+    of_expert = np.maximum(1.0, _sharers(d) * layout.tensor / np.maximum(1.0, layout.expert))
+    return own.shared / _sharers(d) + own.experts / of_expert
 
 
-def _kept(d: Description, f: MemoryFigures) -> Bytes | Real:
-    """What one layer keeps of a micro-batch for its backward pass [1]_ [B]."""
-    s, t, work = d.shape, d.layout.tensor, d.work
-    rows, along = tokens(d), _along(d)
-    attention = _HALF * (_sides(d) + s.heads * s.value_width) + _FULL * s.heads
-    inside = _inside(d)
-    sent = 3.0 * _HALF * s.top_k * s.hidden * s.routed
-    every = rows * (4.0 * _HALF * s.hidden / along)
-    every = every + rows * (attention + inside * (2.0 + 2.0 * s.gated) + sent) / t
-    scores = _PROBABILITIES * s.heads * s.sequence * rows / t
-    apart = (work.fused_attention < 1) & (work.redo_attention == 0)
-    whole = every + np.where(apart, scores, 0.0)
-    half = rows * (2.0 * _HALF * s.hidden / along + (attention + _HALF * f.kept * inside) / t)
-    some = np.where(work.redo_products > 0, half, whole)
-    return np.where(work.redo_products >= 1, _HALF * rows * s.hidden / along, some)
+def _of_state(d: Description, own: _Own) -> Real:
+    """Parameters that this rank updates."""
+    sharded = (d.layout.sharded > 0) | (d.layout.sharded_optimizer > 0)
+    return np.where(sharded, _part(d, own), own.total)
 
 
-def _working(d: Description) -> Bytes | Real:
-    """What one layer's backward pass needs at its peak [B]."""
-    s, t, rows = d.shape, d.layout.tensor, tokens(d)
-    scores = np.where(d.work.fused_attention > 0, 0.0, _FULL * s.heads * s.sequence)
-    inner = _FULL * _sides(d) + _inside(d) * (4.0 + 4.0 * s.gated) + scores
-    return rows * (10.0 * s.hidden / _along(d) + inner / t)
+def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
+    """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
+    there = (d.work.wide_gradients > 0) | (d.layout.sharded > 0) | (d.layout.offloaded > 0)
+    width = np.where(there | (np.asarray(state.master) == 0.0), 0.0, FULL_PRECISION)
+    return width * _of_state(d, own)
 
 
-def _scores(d: Description, f: MemoryFigures) -> Bytes | Real:
-    """Scores and their copies at the loss [B]."""
-    return tokens(d) * padded_vocabulary(d) / d.layout.tensor * f.scores
+def _spread(d: Description) -> Real:
+    """1 where parameters are sharded over several ranks."""
+    return np.where((d.layout.sharded > 0) & (_sharers(d) > 1), 1.0, 0.0)
+
+
+def _gathered(d: Description, own: _Own) -> Bytes | Real:
+    """Sharded parameters that are together, and the gradients of one unit on their way [B].
+
+    Two layers at a time, or all where they are not dropped after the forward pass; tables twice.
+    """
+    width, exchanged = d.work.gather_bytes, HALF_PRECISION + d.work.gradient_bytes
+    matrices = own.total - own.table
+    together = np.where(d.layout.again > 0, _UNITS * own.unit, matrices) * width
+    tables = _UNITS * HALF_PRECISION * own.table
+    return _spread(d) * (together + tables + exchanged * own.unit)
+
+
+def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
+    """Whole gradients that are added up over the micro-batches of a pipeline first [B]."""
+    several = (d.layout.pipeline > 1) & (d.layout.micro_batches > 1)
+    return _spread(d) * np.where(several, d.work.gradient_bytes * own.total, 0.0)
 
 
 def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
-    """What lies outside the allocator: context, buffers of each group of ranks, of ZeRO-1."""
+    """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
     layout = d.layout
-    groups = sum(
-        (np.where(n > 1, 1.0, 0.0) for n in (layout.tensor, layout.replicas, layout.pipeline)), 0.0
-    )
+    degrees = (layout.tensor, layout.replicas * layout.context, layout.pipeline)
+    groups = sum((np.where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
+    reduced = (layout.sharded_optimizer > 0) | (layout.sharded > 0)
     return {
-        "context_and_libraries": f.context + 0.0 * layout.micro_batch,
-        "group_buffers": groups * f.group,
-        "optimizer_buffers": np.where(layout.sharded_optimizer > 0, f.buckets, 0.0),
+        "gradient_buckets": np.where(reduced, f.buckets, 0.0),
+        "collective_buffers": groups * f.group,
+        "context": f.context + 0.0 * layout.micro_batch,
     }

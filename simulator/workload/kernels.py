@@ -140,8 +140,9 @@ class MemoryFigures:
 
     `waste`: what the allocator takes over what is asked of it. `context`, `group` (buffers of a
     group of ranks that communicate) and `buckets` (of a sharded optimizer) lie outside of it.
-    `scores`: bytes of a score at the loss. `kept`: of the products of an MLP that recompute every
-    second one, how much is kept over half.
+    `scores`: bytes of a score at the loss. `unread`: 1 where outputs that the backward pass does
+    not read are kept with those it does. `copies`: 1 where 16-bit weights and gradients lie beside
+    sharded or summed ones in fp32.
     """
 
     waste: float
@@ -149,7 +150,8 @@ class MemoryFigures:
     group: Bytes
     buckets: Bytes
     scores: Bytes
-    kept: float
+    unread: float
+    copies: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,151 @@
+"""What the layers and the head of a spread model keep of one micro-batch on one device.
+
+References
+----------
+.. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+       sections 4 and 5, https://arxiv.org/abs/2205.05198
+.. [2] NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py @d98e8a6, 2026-08
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.memory import FULL_PRECISION
+from simulator.equations.spread_memory import HALF_PRECISION, recomputed_layer_bytes
+from simulator.spread.description import Description
+from simulator.spread.shapes import padded_vocabulary, tokens
+from simulator.units import Bytes, Real
+from simulator.workload.kernels import MemoryFigures
+
+_MASKS: Final = 2.0
+"""Bytes of a token's value for the masks of two dropouts [B]."""
+_PROBABILITIES: Final = 5.0
+"""Bytes kept of a score: the probability, dropped and not, and the mask [B]."""
+_RESIDUALS: Final = 2.0
+"""Values of the model's width that a layer adds to: input of attention, of the MLP."""
+_NORMED: Final = 2.0
+"""The same, normed."""
+_ROUTED: Final = 3.0
+"""Copies of a routed token: permuted, at its expert, and what the expert makes of it."""
+_TOKEN_GRADIENTS: Final = 3.0
+"""Gradients of the model's width that a layer's backward pass has at a time."""
+
+
+def along(d: Description) -> Real:
+    """Ranks that share what tensor parallelism leaves whole."""
+    return np.where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+
+
+def _sides(d: Description) -> Real:
+    """Width of queries, keys and values."""
+    s = d.shape
+    return (s.heads + s.kv_heads) * s.head_width + s.kv_heads * s.value_width
+
+
+def _attention(d: Description) -> Bytes | Real:
+    """Queries, keys, values, output, and the sum of each row of scores, of a token [B]."""
+    s = d.shape
+    return HALF_PRECISION * (_sides(d) + s.heads * s.value_width) + FULL_PRECISION * s.heads
+
+
+def _inside(d: Description) -> Real:
+    """Width of the MLPs that a token passes, on average over the layers."""
+    s = d.shape
+    routed = s.top_k * s.expert_ffn * d.layout.imbalance + s.shared_ffn
+    return s.ffn * (1.0 - s.routed) + routed * s.routed
+
+
+def _sent(d: Description) -> Bytes | Real:
+    """Copies of a token that its experts need [B]."""
+    s = d.shape
+    return _ROUTED * HALF_PRECISION * s.top_k * s.hidden * s.routed * d.layout.imbalance
+
+
+def _scores(d: Description) -> Bytes | Real:
+    """Scores of attention that is not fused, of a token [B]."""
+    s = d.shape
+    return np.where(d.work.fused_attention > 0, 0.0, _PROBABILITIES * s.heads * s.sequence)
+
+
+def _whole(d: Description) -> Bytes | Real:
+    """What a layer keeps of a token where nothing is recomputed [1]_ [B].
+
+    The MLP keeps what goes into its activation and what comes out.
+    """
+    s = d.shape
+    wide = HALF_PRECISION * (_RESIDUALS + _NORMED) + _MASKS * s.dropout
+    inner = HALF_PRECISION * (2.0 + s.gated) * _inside(d)
+    return s.hidden * wide / along(d) + (_attention(d) + inner + _sent(d)) / d.layout.tensor
+
+
+def _without_modules(d: Description) -> Bytes | Real:
+    """The same without what norms and activations make, and without projections up [B]."""
+    s = d.shape
+    inner = HALF_PRECISION * (1.0 + s.gated) * _inside(d)
+    up = np.where(s.latent > 0, s.kv_rank + s.rope_width + s.query_rank, _sides(d))
+    attention = HALF_PRECISION * (up + s.heads * s.value_width) + FULL_PRECISION * s.heads
+    split = (attention + inner + _sent(d)) / d.layout.tensor
+    return HALF_PRECISION * _RESIDUALS * s.hidden / along(d) + split
+
+
+def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
+    """A token's input of the layer, attention's output, and every second product's [B].
+
+    Queries and values are kept, one product into the MLP, and its output where nobody sees that
+    the backward pass does not read it.
+    """
+    s = d.shape
+    products = s.heads * s.head_width + s.kv_heads * s.value_width + _inside(d)
+    # one product makes queries, keys and values where there are biases to add to them
+    products = np.where(s.gated > 0, products, _sides(d) + _inside(d))
+    output = np.where(s.gated > 0, f.unread, 0.0)
+    attention = HALF_PRECISION * s.heads * s.value_width + FULL_PRECISION * s.heads
+    split = (attention + HALF_PRECISION * products) / d.layout.tensor
+    return HALF_PRECISION * s.hidden * (1.0 + output) / along(d) + split
+
+
+def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
+    """What one layer keeps of a micro-batch for its backward pass [B].
+
+    Parameters
+    ----------
+    d : Description
+        Its `redo_*` shares say what is recomputed.
+    f : MemoryFigures
+        Whether outputs that are not read are kept.
+    """
+    work = d.work
+    scores = np.where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
+    modules = (work.redo_passes > 0) & (work.redo_passes < 1)
+    plain = np.where(modules, _without_modules(d), _whole(d)) + scores
+    some = np.where(work.redo_products > 0, _every_second(d, f), plain)
+    full = HALF_PRECISION * d.shape.hidden / along(d)
+    return tokens(d) * np.where(work.redo_products >= 1, full, some)
+
+
+def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
+    """What one layer's backward pass needs beside: recomputed values and gradients [B].
+
+    With sequence parallelism, whole inputs and their gradients; with context parallelism, keys and
+    values on their way from and to neighbours.
+    """
+    s, layout, rows = d.shape, d.layout, tokens(d)
+    whole = _whole(d) + _scores(d) / layout.tensor
+    again = recomputed_layer_bytes(rows * whole, kept_bytes(d, f))
+    widest = np.maximum((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
+    split = HALF_PRECISION * widest + np.where(
+        d.work.fused_attention > 0, 0.0, 2.0 * HALF_PRECISION * s.heads * s.sequence
+    )
+    gathered = np.where(layout.sequence_parallel > 0, 2.0 * HALF_PRECISION * s.hidden, 0.0)
+    keys = s.kv_heads * (s.head_width + s.value_width)
+    passed = np.where(layout.context > 1, 2.0 * HALF_PRECISION * keys, 0.0)
+    gradients = HALF_PRECISION * _TOKEN_GRADIENTS * s.hidden / along(d)
+    return again + rows * (gradients + gathered + (split + passed) / layout.tensor)
+
+
+def logits_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
+    """Scores of all words and their copies at the loss [B]."""
+    return tokens(d) * padded_vocabulary(d) / d.layout.tensor * f.scores * d.shape.scored
