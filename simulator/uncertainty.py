@@ -56,6 +56,8 @@ class Grade(StrEnum):
     """Somebody measured the same thing elsewhere."""
     COMPUTED = "computed"
     """Follows from a model whose constants were fitted to other runs."""
+    FITTED = "fitted kernels"
+    """Follows from kernels that were fitted to other runs of such devices with such software."""
     DATASHEET = "data sheet"
     """What the maker says, less what such things usually reach."""
     ASSUMED = "assumed"

@@ -77,6 +77,8 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
         return None
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
+    if time.step is not None:
+        return Grade.FITTED
     return Grade.MEASURED if time.measured else Grade.COMPUTED
 
 
