@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
+from simulator.importers.table_machines import machine_of
 from simulator.importers.tables import Columns, TableRow
 
 SHIPPED: Final = "mlperf_training"
@@ -81,15 +82,8 @@ _OTHERWISE: Final = {
     "dlrm_dcnv2": "tables are exchanged all to all, which data-parallel training lacks",
     "gnn": "the parameters of gnn are not known",
 }
-_MACHINES: Final = {
-    "NVIDIA A100-SXM4-80GB": ("a100-sxm", "node/dgx-a100-80gb"),
-    "NVIDIA A100-SXM-80GB": ("a100-sxm", "node/dgx-a100-80gb"),
-    "NVIDIA H100-SXM5-80GB": ("h100-sxm", "node/dgx-h100"),
-    "NVIDIA L40S": ("l40s", "node/dell-r760xa-l40s"),
-}
 _ANOMALY: Final = "X"
 """Tier of runs that are known to be odd: predicted like others, but nothing is fitted to them."""
-_FULL: Final = 8
 _SIZES: Final = 3
 _ANCHORS: Final = 2
 
@@ -130,7 +124,7 @@ def _excluded(row: TableRow) -> str:
         return "one model is spread over several accelerators"
     if benchmark not in _PARAMETERS:
         return _OTHERWISE.get(benchmark, f"the parameters of {benchmark} are not known")
-    if accelerator not in _MACHINES:
+    if machine_of(SHIPPED, accelerator) is None:
         return f"no machine is known with '{accelerator}'"
     return _uneven(row)
 
@@ -138,7 +132,13 @@ def _excluded(row: TableRow) -> str:
 def _uneven(row: TableRow) -> str:
     """Why the run's sizes don't fit together; empty if they do."""
     devices, each = row.number("accelerators") or 1, row.number("accel_per_node") or 0
-    if each > _FULL or not each or devices != each * (row.number("nodes") or 0):
+    machine = machine_of(SHIPPED, row.text("accelerator"))
+    if (
+        machine is None
+        or each > machine.devices
+        or not each
+        or devices != each * (row.number("nodes") or 0)
+    ):
         return "its machines are not of a known kind"
     if (row.number("global_batch_size") or 0) < devices * (row.number("grad_accum") or 1):
         return "less than a sample for each accelerator"
@@ -148,7 +148,13 @@ def _uneven(row: TableRow) -> str:
 
 
 def _group(row: TableRow) -> Key:
-    return row.text("benchmark"), _MACHINES[row.text("accelerator")][0]
+    return row.text("benchmark"), _machine(row)
+
+
+def _machine(row: TableRow) -> str:
+    """The profile of the row's machine; empty where none is known."""
+    machine = machine_of(SHIPPED, row.text("accelerator"))
+    return "" if machine is None else machine.machine
 
 
 def _sizes(rows: Sequence[TableRow], numbers: Sequence[int]) -> list[float]:
@@ -171,12 +177,11 @@ def _batch(row: TableRow) -> int:
 
 def _labels(row: TableRow) -> dict[str, str]:
     names = ("version", "submitter", "system", "benchmark", "accelerator", "accelerators")
-    known = row.text("accelerator") in _MACHINES
     return {
         "id": f"{row.text('benchmark')} {row.text('version')} {row.text('system')}",
         "family": row.text("benchmark"),
         **{name: row.text(name) for name in names},
-        "kind": _MACHINES[row.text("accelerator")][0] if known else "",
+        "kind": _machine(row),
         "global_batch": row.text("global_batch_size"),
         "why": row.text("why"),
         "source": row.text("source"),
@@ -189,7 +194,7 @@ def _overrides(row: TableRow, reference: int) -> dict[str, str]:
     accumulated = row.number("grad_accum") or 1
     return {
         "base": "data-parallel",
-        "hardware.machine": _MACHINES[row.text("accelerator")][1],
+        "hardware.machine": _machine(row),
         "hardware.gpus": f"{row.number('accel_per_node') or 1:g}",
         "hardware.count": f"{row.number('nodes') or 1:g}",
         "data.samples": f"{batch * accumulated * devices * _STEPS:.0f}",

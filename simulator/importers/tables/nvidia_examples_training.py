@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from simulator.importers.example_models import EXAMPLE_MODELS
+from simulator.importers.table_machines import TableMachine, machine_of
 from simulator.importers.tables import Columns, TableRow
 from simulator.units import THOUSAND
 
@@ -51,7 +52,6 @@ _ALIKE: Final = [
     "heading",
 ]
 """Columns that are equal in a group or series."""
-_GPUS: Final = {"V100", "V100-16GB", "V100-32GB", "A100-40GB", "A100-80GB"}
 _PRECISIONS: Final = {"AMP": "fp16", "FP32": "fp32", "TF32": "tf32"}
 _BASES: Final = {"TensorFlow": "data-parallel-horovod", "TensorFlow2": "data-parallel-horovod"}
 _MILLION: Final = THOUSAND**2
@@ -117,7 +117,7 @@ def _unknown(row: TableRow) -> str:
     reasons = (
         ("the number of GPUs is not stated", bool(_gpus(row))),
         (f"the parameters of {model} are not known", model in EXAMPLE_MODELS),
-        (f"no machine is known with '{gpu}'", gpu in _GPUS),
+        (f"no machine is known with '{gpu}'", _machine(row) is not None),
         (f"the precision '{precision}' is not known", precision in _PRECISIONS),
     )
     missing = next((reason for reason, known in reasons if not known), "")
@@ -251,15 +251,13 @@ def _gpus(row: TableRow) -> int:
     return int(row.number("n_gpus") or 0)
 
 
-def _machine(row: TableRow) -> str:
-    """The machine of the heading; by the GPU where it names none."""
-    if row.text("gpu").startswith("A100"):
-        return f"node/dgx-a100-{row.text('gpu').rpartition('-')[2].lower()}"
-    return "node/dgx-2" if "DGX-2" in row.text("heading") else "node/dgx-1v"
+def _machine(row: TableRow) -> TableMachine | None:
+    return machine_of(SHIPPED, row.text("gpu"), row.text("heading"))
 
 
 def _per_machine(row: TableRow) -> int:
-    return 16 if _machine(row) == "node/dgx-2" else 8
+    machine = _machine(row)
+    return 1 if machine is None else machine.devices
 
 
 def _numbers(text: str) -> list[int]:
@@ -339,9 +337,9 @@ def _labels(row: TableRow, group: Key | None) -> dict[str, str]:
 def _overrides(row: TableRow, reference: int) -> dict[str, str]:
     facts, gpus, most = EXAMPLE_MODELS[row.text("model")], _gpus(row), _per_machine(row)
     batch, accumulated = _merged(row)
-    machines = max(1, gpus // most)
+    machines, machine = max(1, gpus // most), _machine(row)
     return {
-        "hardware.machine": _machine(row),
+        "hardware.machine": "" if machine is None else machine.machine,
         "hardware.gpus": f"{min(gpus, most)}",
         "hardware.count": f"{machines}",
         "data.samples": f"{batch * accumulated * gpus * _STEPS}",
