@@ -146,7 +146,6 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
-        forward_first=float(degrees.schedule is Schedule.ALL_FORWARD),
         sharded=float(gathered),
         again=float(again),
         sharded_optimizer=float(degrees.sharding is Sharding.OPTIMIZER),

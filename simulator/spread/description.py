@@ -64,9 +64,7 @@ class Layout:
     parameters are gathered layer by layer, and `again` for the backward pass;
     `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
     `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
-    micro-batches are through. `imbalance` is the load of the busiest
-    expert rank over the mean one. `forward_first`: all forward passes come before all
-    backward passes.
+    micro-batches are through. `imbalance` is the load of the busiest expert rank over the mean one.
     """
 
     devices: Real
@@ -89,7 +87,6 @@ class Layout:
     padded_experts: Real = 0.0
     imbalance: Real = 1.0
     unbalanced_context: Real = 0.0
-    forward_first: Real = 0.0
     sharded: Real = 0.0
     again: Real = 0.0
     sharded_optimizer: Real = 0.0
