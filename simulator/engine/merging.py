@@ -21,10 +21,12 @@ from simulator.run_length import Lengths
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
 
-FEWEST: Final = 8
+FEWEST: Final = 2
 """Batches of a step that are always simulated one by one."""
 IDLE: Final = 0.5
 """Share of the device's time up to which all else is idle enough never to be waited for."""
+FIRST: Final = 1.0 / 16.0
+"""Share of a step by which merging may put off the first one, whose batches are made in time."""
 
 
 def merged_together(
@@ -35,17 +37,19 @@ def merged_together(
     waits = scenario.job.train.sync_every_step or loader.crew.makers == 0
     if accumulated < 2 * FEWEST or waits or loader.stragglers:
         return 1
-    if not all(_device_decides(scenario, plant, stages) for stages in demands.values()):
+    share = max(_share_of_device(scenario, plant, stages) for stages in demands.values())
+    if share > IDLE:
         return 1
-    return max(g for g in range(1, accumulated // FEWEST + 1) if accumulated % g == 0)
+    # One worker makes the whole of the first batch, however many there are.
+    kept = max(FEWEST, math.ceil(share * loader.crew.makers / FIRST))
+    return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 
-def _device_decides(
-    scenario: Scenario, plant: Plant, stages: tuple[StageDemands, ...]
-) -> bool:
+def _share_of_device(scenario: Scenario, plant: Plant, stages: tuple[StageDemands, ...]) -> float:
+    """Longest time that anything but the device needs for a step, over the device's."""
     imposed = dict(pressures(scenario, plant, stages))
     device = imposed.pop(str(Resource.GPU), 0.0)
-    return max(imposed.values(), default=0.0) <= IDLE * device
+    return max(imposed.values(), default=0.0) / device if device > 0.0 else math.inf
 
 
 def merge_scenario(scenario: Scenario, together: int) -> Scenario:

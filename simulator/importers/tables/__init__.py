@@ -31,8 +31,9 @@ What `convert` has to keep:
   smallest run, the one without workers), never by what was measured.
 - Columns listed in `Columns.measured` feed ``measured.*`` and ``spread.*`` of their own row, and
   nothing else: a test gives them other values and sees the same other cells.
-- ``split`` is left to the door: an anchor is ``fit``; a ``split`` column of the table wins for the
-  other rows; with ``--split configuration`` the hash of the configuration decides; else ``test``.
+- ``split`` is left to the door, but for rows that nothing is ever fitted to (``test``): an anchor
+  is ``fit``; a ``split`` column of the table wins for the other rows; with ``--split
+  configuration`` the hash of the configuration decides; else ``test``.
 
 The shipped set's CSV file is what the door writes for the whole table with ``--split
 configuration`` and ``-o simulator/data/measured/<SHIPPED>.toml``: a declaration that is there

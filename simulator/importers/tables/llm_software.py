@@ -1,0 +1,187 @@
+"""What the software of each series of language-model runs does, as keys of a scenario.
+
+Read off the sources of the rows, the frameworks' documentation and their recipes; what is inferred
+or recalled says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from simulator.files.llm_runs import llm_runs
+from simulator.importers.tables import TableRow
+
+Cells = dict[str, str]
+
+NEVER_FITTED: Final = ("kort5", "sc21t1", "sc21x", "bloom", "meg2020", "mlm_llama")
+"""Series too small to split, or kept back to see how far figures carry."""
+
+_YES: Final = "true"
+_NO: Final = "false"
+
+
+def software_cells(row: TableRow) -> Cells:
+    """Keys that hold for a row's software; nothing where it has no kernel figures."""
+    series, framework = row.text("series"), llm_runs().frameworks.get(row.text("series"))
+    if series not in _SERIES or framework is None:
+        return {}
+    return {"software.framework": framework, **_SERIES[series](row)}
+
+
+def _megatron(row: TableRow) -> Cells:
+    """Megatron of 2020 to 2022: fp16 or bf16, unfused attention, fp16 gradients."""
+    wide = "fp32 grad" in row.text("precision")
+    gradient = "fp32" if wide else "fp16"
+    return {
+        "model.family": "gpt",
+        "software.fused_attention": _NO,
+        "train.precision": "bf16" if "bf16" in row.text("precision") else "fp16",
+        "train.gradient_precision": gradient,
+        "train.recompute": _recompute(row),
+        "train.overlap_communication": _NO,
+        "parallelism.sequence": _YES if row.text("sequence_parallel") == "yes" else "",
+        "parallelism.sharding": "optimizer" if "ZeRO-1" in row.text("zero_stage_or_fsdp") else "",
+    }
+
+
+def _recompute(row: TableRow) -> str:
+    stated = row.text("activation_recompute")
+    return stated if stated in ("full", "selective") else ""
+
+
+def _megatron_lm(row: TableRow) -> Cells:
+    return {**_megatron(row), "parallelism.scattered_sends": _staged(row)}
+
+
+def _staged(row: TableRow) -> str:
+    return _YES if (row.number("pp") or 1.0) > 1.0 else ""
+
+
+def _megatron_2020(row: TableRow) -> Cells:
+    """With torch's DistributedDataParallel, which overlaps its buckets (recalled)."""
+    return {**_megatron(row), "train.overlap_communication": _YES}
+
+
+def _profiled(row: TableRow) -> Cells:
+    """Steps put together from kernels profiled one by one (inferred: they add up exactly)."""
+    return {**_composed(row), "software.profiled_kernels": _YES}
+
+
+def _composed(row: TableRow) -> Cells:
+    """Megatron-DeepSpeed; split sends, unpadded vocabularies without TP (both inferred)."""
+    alone = (row.number("tp") or 1.0) == 1.0
+    return {
+        **_megatron(row),
+        "parallelism.scattered_sends": _staged(row),
+        "software.padded_vocabulary": _NO if alone else "",
+    }
+
+
+def _bloom(row: TableRow) -> Cells:
+    """BLOOM's clusters: launches block (recalled from its job script), a fault until 02-25."""
+    return {
+        **_megatron(row),
+        "software.blocking_launches": _YES,
+        "software.degraded": _YES if "before the cluster fix" in row.text("software") else "",
+    }
+
+
+_LARGE_SCALE: Final = 128.0
+"""GPUs from which on the H100 table of llm-foundry was measured with flash-attn 2."""
+
+
+def _foundry(row: TableRow) -> Cells:
+    """MPT under FSDP: no biases, no dropout, ALiBi; Triton's attention before 2024."""
+    large = row.text("gpu").startswith("H100") and (row.number("gpus_total") or 0.0) >= _LARGE_SCALE
+    mixed = "DEFAULT" in row.text("precision")
+    partly = "SHARD_GRAD_OP" in row.text("zero_stage_or_fsdp")
+    return {
+        "model.family": "gpt",
+        "model.shape.positions": "0",
+        "model.shape.bias": _NO,
+        "model.shape.dropout": _NO,
+        "software.fused_attention": _YES,
+        "software.attention_kernel": "flash-2" if large else "triton",
+        "software.gradient_sum": "in-place",
+        "train.precision": "fp8" if "fp8" in row.text("precision") else "bf16",
+        "train.gradient_precision": "fp32" if mixed else "bf16",
+        "train.recompute": _recompute(row),
+        "parallelism.sharding": "gradients" if partly else "parameters",
+    }
+
+
+def _titan(row: TableRow) -> Cells:
+    """torchtitan: Llama under FSDP2, fp32 gradients, contiguous parts of long sequences."""
+    software = row.text("software")
+    low = any(word in row.text("precision") for word in ("fp8", "nvfp4"))
+    several = (row.number("tp") or 1.0) > 1.0
+    async_tensor = any(word in software for word in ("async TP", "AsyncTP"))
+    low_gather = any(word in software for word in ("all-gather", "AsyncTP"))
+    stated = row.text("activation_recompute") or "selective"
+    return {
+        "model.family": "llama",
+        "model.shape.kv_heads": f"{row.number('kv_heads') or row.number('heads') or 0:.0f}",
+        "software.compile": "" if "eager" in software else _YES,
+        "software.fused_attention": _YES,
+        "software.attention_kernel": "flash-2",
+        "software.gradient_sum": "in-place",
+        "train.precision": "fp8" if low else "bf16",
+        "train.gradient_precision": "fp32",
+        "train.recompute": {"full": "full", "selective": "operators"}.get(stated, ""),
+        "parallelism.interleave": "2" if "Interleaved" in software else "",
+        "parallelism.sequence": _YES if several else "",
+        "parallelism.async_tensor": _YES if several and async_tensor else "",
+        "parallelism.sharding": "parameters",
+        "parallelism.gather_precision": "fp8" if low_gather else "",
+        "parallelism.balanced_context": _NO if (row.number("cp") or 1.0) > 1.0 else "",
+    }
+
+
+def _engine(row: TableRow) -> Cells:
+    """NeMo and Megatron-Core with Transformer Engine: fp8, distributed optimizer."""
+    plain = "GPT" in row.text("model")
+    several = (row.number("tp") or 1.0) > 1.0
+    heads = f"{row.number('kv_heads') or row.number('heads') or 0:.0f}"
+    shape = (
+        {"model.family": "gpt", "model.shape.dropout": _NO}
+        if plain
+        else {"model.family": "llama", "model.shape.kv_heads": heads}
+    )
+    return {
+        **shape,
+        "software.fused_attention": _YES,
+        "software.gradient_sum": "in-place",
+        "train.precision": "fp8",
+        "train.gradient_precision": "bf16",
+        "parallelism.sequence": _YES if several else "",
+        "parallelism.async_tensor": _YES if several and not plain else "",
+        "parallelism.async_sends": _YES if (row.number("vpp") or 1.0) > 1.0 else "",
+        "parallelism.sharding": "optimizer",
+        "parallelism.gather_precision": "fp8",
+    }
+
+
+def _bridge(row: TableRow) -> Cells:  # noqa: ARG001 - the recipe says the rest
+    """Megatron-Bridge: everything else is in the recipe of the run."""
+    return {
+        "software.fused_attention": _YES,
+        "train.gradient_precision": "bf16",
+    }
+
+
+_SERIES: Final[Mapping[str, Callable[[TableRow], Cells]]] = {
+    "vtrain1": _profiled,
+    "vtrainN": _composed,
+    "kort5": _megatron_lm,
+    "sc21t1": _megatron_lm,
+    "sc21x": _megatron_lm,
+    "meg2020": _megatron_2020,
+    "bloomtune": _bloom,
+    "bloom": _bloom,
+    "foundry": _foundry,
+    "titan": _titan,
+    "nemo2407": _engine,
+    "mlm_llama": _engine,
+    "mbridge": _bridge,
+}

@@ -1,0 +1,79 @@
+"""Training steps of language models as rows of a measurement set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_of
+
+from simulator.importers.tables import TableRow
+from simulator.importers.tables.llm_training import configuration, convert
+
+NAME = "llm_training"
+SAMPLE = Path(__file__).parents[1] / "data" / "llm_training.csv"
+
+
+@pytest.fixture
+def rows() -> list[TableRow]:
+    """Rows of every kind."""
+    return rows_of(SAMPLE)
+
+
+@pytest.fixture
+def cells(rows: list[TableRow]) -> dict[str, dict[str, str]]:
+    """What they are converted to, by id."""
+    return {row["id"]: row for row in convert(rows)}
+
+
+def test_nothing_measured_is_read(rows: list[TableRow]) -> None:
+    """Other measured values change the measured cells and nothing else."""
+    assert_reads_no_measurement(NAME, rows)
+    assert_keeps_rows(NAME, rows)
+
+
+def test_rows_that_cannot_be_predicted_say_why(cells: dict[str, dict[str, str]]) -> None:
+    """Each reason is its own; nobody is left out silently."""
+    reasons = {name: row["exclude"] for name, row in cells.items() if "exclude" in row}
+    assert reasons == {
+        "b2": "layers, heads not stated",
+        "b3": "tp x pp x cp x dp = 384, but 320 accelerators",
+        "x1": "no machine of the catalogue has 'TPU v9'",
+        "x2": "no kernel figures for the software of 'unheard'",
+        "x3": "fine-tuning, of which part of the model is frozen",
+    }
+
+
+def test_batches_follow_from_the_global_one(cells: dict[str, dict[str, str]]) -> None:
+    """Micro-batches of a replica: global batch over replicas over the micro-batch."""
+    row = cells["b1"]
+    assert (row["train.batch_size"], row["train.accumulation"]) == ("2", "256")
+    assert (row["hardware.gpus"], row["hardware.count"]) == ("8", "48")
+
+
+def test_a_local_batch_is_cut_into_as_many_parts_as_stages(
+    cells: dict[str, dict[str, str]],
+) -> None:
+    """Pipelines of torchtitan: 32 samples of a replica over 8 stages are 8 times 4."""
+    row = cells["t2"]
+    assert (row["train.batch_size"], row["train.accumulation"]) == ("4", "8")
+    assert row["parallelism.interleave"] == "2"
+
+
+def test_memory_is_in_the_unit_of_its_source(cells: dict[str, dict[str, str]]) -> None:
+    """One source states GiB, the others GB."""
+    assert float(cells["t1"]["measured.gpu_memory_bytes.total"]) == pytest.approx(82.4 * 2**30)
+    assert float(cells["b1"]["measured.gpu_memory_bytes.total"]) == pytest.approx(37e9)
+
+
+def test_series_that_are_kept_back_are_never_fitted_to(cells: dict[str, dict[str, str]]) -> None:
+    """They say so themselves, whatever the hash of their configuration is."""
+    assert cells["k1"]["split"] == "test"
+    assert "split" not in cells["b1"]
+
+
+def test_a_configuration_is_what_describes_a_run(rows: list[TableRow]) -> None:
+    """Repeats and batch sizes share it; shape, device, degrees and precision are in it."""
+    first, *others = (configuration(row) for row in rows)
+    assert first.startswith("kort5|48.0|6144.0|64.0|24576.0|51200.0|2048.0|A100-80|8.0|1.0")
+    assert first not in others
