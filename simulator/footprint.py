@@ -10,7 +10,7 @@ device whatever a library allocates beside the framework.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, cast
 
@@ -21,8 +21,7 @@ from simulator.errors import NotModelled
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
-from simulator.spread.describe import covers, describe, kernels_of
-from simulator.spread.memory import RankMemory, State, rank_memory
+from simulator.spread.rank import is_spread, memory_of, offloaded
 from simulator.units import BYTE, Bytes, Real, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
@@ -58,11 +57,16 @@ class HostRam:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFit:
-    """Memory needed on one device, by item [B]."""
+    """Memory needed on one device, by item [B].
+
+    Where stages of a pipeline differ, `items` are those of the fullest one and `stages` says what
+    each needs in all: the first, one in the middle, the last [B].
+    """
 
     items: Mapping[str, Bytes]
     capacity: Bytes
     verdict: Verdict
+    stages: Mapping[str, Bytes] = field(default_factory=dict)
 
     @property
     def total(self) -> Bytes:
@@ -194,6 +198,7 @@ def host_ram(scenario: Scenario) -> HostRam:
     }
     if _in_memory(scenario.job):
         items["dataset"] = scenario.job.stored_total
+    items |= offloaded(scenario)
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
@@ -244,9 +249,13 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
     items = _device_items(scenario)
     if gpu is None or not items:
         return None
-    total = sum(items.values(), 0.0)
+    total, spread = sum(items.values(), 0.0), is_spread(scenario)
+    stages = memory_of(scenario, weight_width(scenario.job.train)).stages if spread else {}
     return MemoryFit(
-        items=_for_result(items), capacity=gpu.memory, verdict=verdict(total, gpu.memory)
+        items=_for_result(items),
+        capacity=gpu.memory,
+        verdict=verdict(total, gpu.memory),
+        stages=_for_result(stages),
     )
 
 
@@ -303,9 +312,10 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     if job.model is None or job.mode is Mode.PREPARE:
         return {}
     training = job.mode is Mode.TRAIN
-    if training and job.parallelism.splits_model and covers(scenario):
-        return _spread_items(scenario)
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
+    if is_spread(scenario):
+        of_rank = memory_of(scenario, weight_width(job.train)).items
+        return {**of_rank, "input_batches": copies * batch_bytes(scenario)}
     items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
     train = job.train
     activations = (
@@ -317,22 +327,6 @@ def _device_items(scenario: Scenario) -> dict[str, Real]:
     if np.any(job.preprocessing.device_memory):
         items["preparing"] = job.preprocessing.device_memory
     return items | _overhead_items(scenario, activations)
-
-
-def _spread_items(scenario: Scenario) -> dict[str, Real]:
-    """Memory of a rank of a model that is spread over devices, on its fullest stage."""
-    job = scenario.job
-    copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
-    return {**_ranks(scenario).items, "input_batches": copies * batch_bytes(scenario)}
-
-
-def _ranks(scenario: Scenario) -> RankMemory:
-    train = scenario.job.train
-    width = weight_width(train)
-    state = State(
-        master=width if train.mixed else 0.0, moments=memory.state_bytes(train.optimizer, width)
-    )
-    return rank_memory(describe(scenario), kernels_of(scenario).memory, state)
 
 
 def _forward_activations(model: Model, train: Train) -> Real:

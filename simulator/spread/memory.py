@@ -1,8 +1,7 @@
 """Device memory of one rank of a spread model, on the first, a middle and the last stage.
 
-What the caching allocator has reserved at its peak: it keeps blocks of the sizes that the backward
-pass of a layer needs beside those that the loss needs, so both count although they are never in
-use together. Libraries outside the allocator come on top.
+States, parameters gathered, activations kept, and the larger of what the loss and the backward
+pass of one layer need meanwhile. What the allocator wastes and libraries outside it come on top.
 
 Not counted: 8-bit copies of weights, and that some kernels keep their inputs in 8 bit instead
 of 16; models whose layers are dealt to stages otherwise than `stage_layers` does.
@@ -20,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -87,7 +87,7 @@ def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
     found = {name: items for name, items in _stages(d, f, state).items() if np.any(items["there"])}
     full = {name: _in_all(items, d, f) for name, items in found.items()}
     totals = {name: sum(items.values(), 0.0) for name, items in full.items()}
-    most = np.maximum.reduce([*totals.values()])
+    most = reduce(np.maximum, totals.values())
     items: dict[str, Real] = {}
     for name, stage in full.items():
         fullest = totals[name] == most
@@ -158,9 +158,11 @@ def _stage(  # noqa: PLR0913 - what a stage holds
         **_states(d, f, state, own),
         "gathered_parameters": _gathered(d, own) + waiting,
         "activations": activations - apart,
-        "working_set": working,
+        "working_set": np.maximum(working - logits, 0.0),
         "logits": logits,
-        "update": np.maximum(_update(d, state, own) - activations - working - logits, 0.0),
+        "update": np.maximum(
+            _update(d, state, own) - activations - np.maximum(working, logits), 0.0
+        ),
     }
 
 
@@ -260,9 +262,10 @@ def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
 def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
     """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
     layout = d.layout
-    degrees = (layout.tensor, layout.replicas * layout.context, layout.pipeline)
+    copies = layout.replicas * layout.context
+    degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
     groups = sum((np.where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
-    reduced = (layout.sharded_optimizer > 0) | (layout.sharded > 0)
+    reduced = ((layout.sharded_optimizer > 0) | (layout.sharded > 0)) & (_sharers(d) > 1)
     return {
         "gradient_buckets": np.where(reduced, f.buckets, 0.0),
         "collective_buffers": groups * f.group,
