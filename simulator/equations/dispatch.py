@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.units import Real
 
 
 def distinct_places(places: Real, draws: Real) -> Real:
     """Expected number of equal places that independent draws hit.
 
-    n (1 - (1 - 1/n)^k): the occupancy of n urns after k balls.
-
     Parameters
     ----------
     places : float or array
-        Places.
+        Places, one or more [1].
     draws : float or array
-        Draws, each of any place.
+        Draws, each of any place [1].
+
+    Returns
+    -------
+    float or array
+        Places hit [1].
+
+    Notes
+    -----
+    ``n (1 - (1 - 1/n)^k)``: the occupancy of n urns after k balls.
+
+    References
+    ----------
+    .. [1] Johnson, Kotz, "Urn Models and Their Application", 1977, section 3.1, ISBN 0-471-44630-0
 
     Examples
     --------
-    Two draws from two places hit one or both, at even odds.
+    Two draws from two places hit one or both, at even odds:
 
-    >>> distinct_places(2.0, 2.0)
+    >>> float(distinct_places(2.0, 2.0))
     1.5
     """
-    return places * (1.0 - (1.0 - 1.0 / places) ** draws)
+    missed: Real = np.maximum(0.0, 1.0 - 1.0 / places) ** draws
+    return places * (1.0 - missed)

@@ -1,37 +1,46 @@
-"""Time of a matrix product on a device that computes its output tile by tile.
-
-References
-----------
-.. [1] NVIDIA, "Matrix Multiplication Background User's Guide", sections on tile and wave
-       quantization, https://docs.nvidia.com/deeplearning/performance/
-"""
+"""Time of a matrix product on a device that computes its output tile by tile."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Bytes, BytesPerSecond, Flops, FlopsPerSecond, Real, Seconds
+from simulator.units import Real
 
 
 def tile_rate(height: Real, width: Real, half: Real, best: Real) -> Real:
     """Rate of a tile as a share of that of the best tile.
 
-    A tile of `height` x `width` loads `height` + `width` values for each step along the inner
-    dimension, so its rate grows with its intensity i = h w / (h + w) as i / (i + half).
-
     Parameters
     ----------
-    height, width : float or array
-        Size of the tile [values].
-    half : float
-        Intensity at which half of the limit is reached.
-    best : float
-        Intensity of the best tile.
+    height : float or array
+        Rows of the output that a tile covers [1].
+    width : float or array
+        Columns of it [1].
+    half : float or array
+        Intensity at which half of the limit is reached [1].
+    best : float or array
+        Intensity of the best tile [1].
+
+    Returns
+    -------
+    float or array
+        Share [1].
+
+    Notes
+    -----
+    A tile loads height + width values for each step along the inner dimension and multiplies each
+    with many, so its rate grows with the intensity ``i = height width / (height + width)``, as
+    ``i / (i + half)``, divided by the same of the best tile.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Matrix Multiplication Background User's Guide", tile and wave quantization,
+       https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
 
     Examples
     --------
-    >>> float(tile_rate(128.0, 128.0, 64.0, 64.0))
-    1.0
+    Half the intensity of the best tile, with half the limit reached at that:
+
     >>> float(tile_rate(64.0, 64.0, 64.0, 64.0))
     0.6666666666666666
     """
@@ -40,14 +49,35 @@ def tile_rate(height: Real, width: Real, half: Real, best: Real) -> Real:
 
 
 def effective_waves(tiles: Real, units: Real, cost: Real) -> Real:
-    """Waves that `tiles` take on `units` that each compute one at a time [1]_.
+    """Waves that tiles take on units that compute one each at a time.
 
-    An unfilled last wave takes `cost` of the time of the part that is missing; a single wave is
-    never faster than one.
+    Parameters
+    ----------
+    tiles : float or array
+        Tiles of the output [1].
+    units : float or array
+        Units side by side [1].
+    cost : float or array
+        What an unfilled last wave costs of the part that is missing, 0 to 1 [1].
+
+    Returns
+    -------
+    float or array
+        Waves, a fraction where the last one costs less [1].
+
+    Notes
+    -----
+    ``max(w + cost (ceil(w) - w), 1)`` with ``w = tiles / units``: a single wave is never faster
+    than one.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Matrix Multiplication Background User's Guide", tile and wave quantization,
+       https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
 
     Examples
     --------
-    109 tiles on 108 units take two waves; with cost 0 only as much as there is work.
+    109 tiles on 108 units are two waves, or as much as there is to do if nothing is lost:
 
     >>> float(effective_waves(109.0, 108.0, 1.0))
     2.0
@@ -59,19 +89,33 @@ def effective_waves(tiles: Real, units: Real, cost: Real) -> Real:
     return counted
 
 
-def tiled_time(waves: Real, tile: Flops | Real, steps: Real, rate: FlopsPerSecond | Real) -> Real:
-    """Seconds of `waves` waves of tiles.
+def tiled_time(waves: Real, tile: Real, steps: Real, rate: Real) -> Real:
+    """Time of waves of tiles.
 
     Parameters
     ----------
     waves : float or array
-        Waves, a fraction where the last one costs less.
+        Waves [1].
     tile : float or array
         Operations of one step along the inner dimension on all units [FLOP].
     steps : float or array
-        Steps along the inner dimension, with those that fill the pipeline.
+        Steps along the inner dimension, with those that fill the pipeline [1].
     rate : float or array
         Rate of all units with this tile [FLOP/s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``waves tile steps / rate``: all units work on a wave, whether it is full or not.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Matrix Multiplication Background User's Guide", tile and wave quantization,
+       https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
 
     Examples
     --------
@@ -81,8 +125,35 @@ def tiled_time(waves: Real, tile: Flops | Real, steps: Real, rate: FlopsPerSecon
     return waves * tile * steps / rate
 
 
-def product_traffic(m: Real, n: Real, k: Real, width: Bytes | Real, result: Bytes) -> Real:
-    """Bytes of a product of m x k and k x n values, each read or written once [B].
+def product_traffic(m: Real, n: Real, k: Real, width: Real, result: Real) -> Real:
+    """Bytes of a product of m x k and k x n values, each read or written once.
+
+    Parameters
+    ----------
+    m : float or array
+        Rows of the result [1].
+    n : float or array
+        Columns of the result [1].
+    k : float or array
+        Inner dimension [1].
+    width : float or array
+        Size of a factor's value [B].
+    result : float or array
+        Size of a value of the result [B].
+
+    Returns
+    -------
+    float or array
+        Bytes moved [B].
+
+    Notes
+    -----
+    ``width (m k + n k) + result m n``.
+
+    References
+    ----------
+    .. [1] Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for
+       Multicore Architectures", 2009, https://doi.org/10.1145/1498765.1498785
 
     Examples
     --------
@@ -92,8 +163,29 @@ def product_traffic(m: Real, n: Real, k: Real, width: Bytes | Real, result: Byte
     return width * (m * k + n * k) + result * m * n
 
 
-def memory_time(moved: Bytes | Real, bandwidth: BytesPerSecond | Real) -> Seconds | Real:
-    """Seconds to move so many bytes.
+def memory_time(moved: Real, bandwidth: Real) -> Real:
+    """Time to move bytes through memory.
+
+    Parameters
+    ----------
+    moved : float or array
+        Bytes read and written [B].
+    bandwidth : float or array
+        Rate of the memory [B/s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``moved / bandwidth``.
+
+    References
+    ----------
+    .. [1] Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for
+       Multicore Architectures", 2009, https://doi.org/10.1145/1498765.1498785
 
     Examples
     --------

@@ -1,10 +1,4 @@
-"""Closed forms of pipelined training: stages, 1F1B, and two timelines that overlap.
-
-References
-----------
-.. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-       Megatron-LM", section 2.2, https://arxiv.org/abs/2104.04473
-"""
+"""Closed forms of pipelined training: stages, 1F1B, and two timelines that overlap."""
 
 from __future__ import annotations
 
@@ -12,67 +6,190 @@ from typing import Final
 
 import numpy as np
 
-from simulator.units import Real, Seconds
-
-
-def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
-    """Layers of the two end stages and of those between.
-
-    Equal where they divide; else the ends, which hold embedding and head, get fewer.
-
-    Examples
-    --------
-    >>> ends, between = stage_layers(126.0, 16.0)
-    >>> float(ends), float(between)
-    (7.0, 8.0)
-    """
-    between = np.ceil(layers / stages - 1e-9)
-    ends = np.where(stages > 1, (layers - (stages - 2) * between) / 2.0, layers)
-    return ends, between
-
+from simulator.units import Real
 
 _ENDS: Final = 2.0
 """Stages that hold the embedding or the head."""
+_NEARLY: Final = 1e-9
+
+
+def middle_layers(layers: Real, stages: Real) -> Real:
+    """Layers of a stage between the first and the last.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the model [1].
+    stages : float or array
+        Stages of the pipeline [1].
+
+    Returns
+    -------
+    float or array
+        Layers [1].
+
+    Notes
+    -----
+    ``ceil(layers / stages)``: where they do not divide, the ends, which hold more, get fewer.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+       Megatron-LM", 2021, section 2.2, https://arxiv.org/abs/2104.04473
+
+    Examples
+    --------
+    >>> float(middle_layers(126.0, 16.0))
+    8.0
+    """
+    whole: Real = np.ceil(layers / stages - _NEARLY)
+    return whole
+
+
+def end_layers(layers: Real, stages: Real) -> Real:
+    """Layers of the first stage, and of the last.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the model [1].
+    stages : float or array
+        Stages of the pipeline [1].
+
+    Returns
+    -------
+    float or array
+        Layers [1].
+
+    Notes
+    -----
+    Half of what ``middle_layers`` leaves, ``(layers - (stages - 2) middle) / 2``; all of them on a
+    single stage.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+       Megatron-LM", 2021, section 2.2, https://arxiv.org/abs/2104.04473
+
+    Examples
+    --------
+    >>> float(end_layers(126.0, 16.0)), float(end_layers(126.0, 1.0))
+    (7.0, 126.0)
+    """
+    left = (layers - (stages - _ENDS) * middle_layers(layers, stages)) / _ENDS
+    several = np.where(np.asarray(stages) > 1.0, 1.0, 0.0)
+    return several * left + (1.0 - several) * layers
 
 
 def slowest_stage(first: Real, middle: Real, last: Real, stages: Real) -> Real:
-    """Time of the slowest stage; there is a middle one from three stages on [s].
+    """Time of the slowest stage for one micro-batch.
+
+    Parameters
+    ----------
+    first : float or array
+        Time of the first stage [s].
+    middle : float or array
+        Time of one between [s].
+    last : float or array
+        Time of the last one [s].
+    stages : float or array
+        Stages of the pipeline [1].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``max(first, middle, last)``; there is a middle stage from three on.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+       Megatron-LM", 2021, section 2.2, https://arxiv.org/abs/2104.04473
 
     Examples
     --------
     >>> float(slowest_stage(1.0, 9.0, 2.0, 2.0)), float(slowest_stage(1.0, 9.0, 2.0, 3.0))
     (2.0, 9.0)
     """
-    slow: Real = np.maximum(np.maximum(first, last), np.where(stages > _ENDS, middle, 0.0))
+    between = np.where(np.asarray(stages) > _ENDS, middle, 0.0)
+    slow: Real = np.maximum(np.maximum(first, last), between)
     return slow
 
 
-def pipeline_bubble(
-    first: Real, middle: Real, last: Real, stages: Real, chunks: Real
-) -> Seconds | Real:
-    """Time the slowest stage waits in a step of 1F1B: each other stage once [1]_ [s].
+def pipeline_bubble(first: Real, middle: Real, last: Real, stages: Real, chunks: Real) -> Real:
+    """Time the slowest stage waits for the others in a step of 1F1B.
 
-    With `chunks` chunks of layers on a device it waits only for a chunk of each.
+    Parameters
+    ----------
+    first : float or array
+        Time of a micro-batch on the first stage [s].
+    middle : float or array
+        Time on one between [s].
+    last : float or array
+        Time on the last one [s].
+    stages : float or array
+        Stages of the pipeline [1].
+    chunks : float or array
+        Chunks of layers that a device holds [1].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``(first + last + (stages - 2) middle - slowest) / chunks``: each other stage once, or as much
+    of it as a chunk is.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+       Megatron-LM", 2021, section 2.2, https://arxiv.org/abs/2104.04473
 
     Examples
     --------
-    Four equal stages of one second: three seconds, or one with three chunks.
+    Four equal stages of one second; the same with three chunks on each device:
 
     >>> float(pipeline_bubble(1.0, 1.0, 1.0, 4.0, 1.0))
     3.0
     >>> float(pipeline_bubble(1.0, 1.0, 1.0, 4.0, 3.0))
     1.0
     """
-    slow = slowest_stage(first, middle, last, stages)
-    total = np.where(stages > 1, first + last + (stages - _ENDS) * middle, first)
-    bubble: Real = np.where(stages > 1, np.maximum(0.0, total - slow) / chunks, 0.0)
-    return bubble
+    total = first + last + (stages - _ENDS) * middle
+    several = np.where(np.asarray(stages) > 1.0, 1.0, 0.0)
+    return several * (total - slowest_stage(first, middle, last, stages)) / chunks
 
 
-def overlapped(one: Real, other: Real, sharpness: float) -> Real:
-    """Time of two timelines that run ahead of each other imperfectly [s].
+def overlapped(one: Real, other: Real, sharpness: Real) -> Real:
+    """Time of two timelines that run ahead of each other imperfectly.
 
-    (a^n + b^n)^(1/n): the longer one where they differ much, more where they are alike.
+    Parameters
+    ----------
+    one : float or array
+        Length of one of them [s].
+    other : float or array
+        Length of the other [s].
+    sharpness : float or array
+        How sharply the longer one decides; 1: both add up [1].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``(one^n + other^n)^(1/n)``: the longer one where they differ much, more where they are
+    alike. A fitted form, not derived.
+
+    References
+    ----------
+    .. [1] Smooth maximum by the p-norm, "Smooth maximum",
+       https://en.wikipedia.org/wiki/Smooth_maximum
 
     Examples
     --------
@@ -86,9 +203,26 @@ def overlapped(one: Real, other: Real, sharpness: float) -> Real:
 
 
 def expected_slowest(ranks: Real) -> Real:
-    """How many deviations the slowest of some ranks is above the mean, about.
+    """How many deviations the slowest of some ranks is behind the mean, about.
 
-    .7 sqrt(2 ln n), near the mean of the maximum of n normal deviates up to some tens.
+    Parameters
+    ----------
+    ranks : float or array
+        Ranks that wait for one another [1].
+
+    Returns
+    -------
+    float or array
+        Standard deviations [1].
+
+    Notes
+    -----
+    ``.7 sqrt(2 ln n)``: near the mean of the maximum of n normal draws up to some tens, to whose
+    growth ``sqrt(2 ln n)`` belongs.
+
+    References
+    ----------
+    .. [1] Cramer, "Mathematical Methods of Statistics", 1946, section 28.6, ISBN 0-691-00547-8
 
     Examples
     --------

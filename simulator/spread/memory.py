@@ -25,7 +25,6 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
-from simulator.equations.pipeline import stage_layers
 from simulator.equations.spread_memory import (
     HALF_PRECISION,
     micro_batches_held,
@@ -33,7 +32,7 @@ from simulator.equations.spread_memory import (
 )
 from simulator.spread.activations import kept_bytes, logits_bytes, working_bytes
 from simulator.spread.description import Description
-from simulator.spread.shapes import layer_parameters, table_parameters
+from simulator.spread.shapes import layer_parameters, stage_layers, table_parameters
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import MemoryFigures
 

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from simulator.equations.pipeline import end_layers, middle_layers
 from simulator.spread.description import Description
 from simulator.units import Real
 from simulator.workload.kernels import Kernels
@@ -34,6 +35,11 @@ class Product(NamedTuple):
 def tokens(d: Description) -> Real:
     """Tokens of one micro-batch on one device."""
     return d.layout.micro_batch * d.shape.sequence / d.layout.context
+
+
+def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
+    """Layers of the first and of the last stage, and of one between."""
+    return end_layers(layers, stages), middle_layers(layers, stages)
 
 
 def padded_vocabulary(d: Description) -> Real:

@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_layers
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.spread import kernels
 from simulator.spread.description import Description
 from simulator.spread.exchange import ring, send
 from simulator.spread.layer import gathering, layer_times
 from simulator.spread.passes import Outside, chosen, outside, stage_pass
-from simulator.spread.shapes import layer_parameters, table_parameters, tokens
+from simulator.spread.shapes import layer_parameters, stage_layers, table_parameters, tokens
 from simulator.units import Real, Seconds
 from simulator.workload.kernels import Kernels
 

@@ -1,0 +1,44 @@
+"""Matrix products tile by tile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simulator.equations.gemm import (
+    effective_waves,
+    memory_time,
+    product_traffic,
+    tile_rate,
+    tiled_time,
+)
+
+
+def test_larger_tiles_are_never_slower() -> None:
+    """Rates rise with the tile, up to that of the best one."""
+    sides = np.array([32.0, 64.0, 128.0, 256.0])
+    rates = tile_rate(sides, sides, 20.0, 128.0)
+    assert np.all(np.diff(rates) > 0.0)
+    assert rates[-1] == pytest.approx(1.0)
+
+
+def test_waves_lie_between_the_work_and_whole_waves() -> None:
+    """Never fewer than the work needs, never more than whole waves, one at least."""
+    tiles = np.arange(1.0, 500.0)
+    counted = effective_waves(tiles, 108.0, 0.7)
+    assert np.all(counted >= np.maximum(tiles / 108.0, 1.0) - 1e-12)
+    assert np.all(counted <= np.ceil(tiles / 108.0) + 1e-12)
+
+
+def test_a_product_of_full_waves_runs_at_the_peak() -> None:
+    """108 tiles of 128 x 128 on 108 units: two operations for each multiply-add at the peak."""
+    waves = effective_waves(108.0, 108.0, 1.0)
+    time = tiled_time(waves, 2.0 * 128.0**2 * 108.0, 4096.0, 312e12)
+    assert time == pytest.approx(2.0 * 108.0 * 128.0**2 * 4096.0 / 312e12)
+
+
+def test_thin_products_wait_for_memory() -> None:
+    """One row against a square matrix moves about the matrix."""
+    moved = product_traffic(1.0, 4096.0, 4096.0, 2.0, 2.0)
+    assert moved == pytest.approx(2.0 * 4096.0**2, rel=1e-3)
+    assert memory_time(moved, 2e12) == pytest.approx(moved / 2e12)

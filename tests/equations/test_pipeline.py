@@ -1,0 +1,60 @@
+"""Pipelines in closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from simulator.equations.pipeline import (
+    end_layers,
+    expected_slowest,
+    middle_layers,
+    overlapped,
+    pipeline_bubble,
+    slowest_stage,
+)
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages"), [(96.0, 8.0), (126.0, 16.0), (62.0, 8.0), (7.0, 1.0)]
+)
+def test_stages_hold_all_layers(layers: float, stages: float) -> None:
+    """Ends and middles together are the model."""
+    if stages == 1.0:
+        assert end_layers(layers, stages) == layers
+        return
+    whole = 2.0 * end_layers(layers, stages) + (stages - 2.0) * middle_layers(layers, stages)
+    assert whole == pytest.approx(layers)
+    assert end_layers(layers, stages) <= middle_layers(layers, stages)
+
+
+def test_the_slowest_of_two_stages_is_an_end() -> None:
+    """A middle stage counts only where there is one."""
+    stages = np.array([2.0, 3.0])
+    assert list(slowest_stage(1.0, 5.0, 2.0, stages)) == [2.0, 5.0]
+
+
+def test_the_bubble_is_the_published_share() -> None:
+    """(p - 1) / (m v) of the ideal time, with equal stages."""
+    stages, batches, chunks = 8.0, 64.0, 3.0
+    bubble = pipeline_bubble(1.0, 1.0, 1.0, stages, chunks)
+    assert bubble / batches == pytest.approx((stages - 1.0) / batches / chunks)
+    assert pipeline_bubble(1.0, 1.0, 1.0, 1.0, 1.0) == 0.0
+
+
+def test_overlap_lies_between_the_longer_and_the_sum() -> None:
+    """Whatever the sharpness from 1 on."""
+    for sharpness in (1.0, 2.9, 20.0):
+        both = overlapped(2.0, 3.0, sharpness)
+        assert 3.0 <= both <= 5.0 + 1e-12
+    assert overlapped(2.0, 3.0, 1.0) == pytest.approx(5.0)
+    assert overlapped(0.0, 3.0, 2.9) == pytest.approx(3.0)
+
+
+def test_the_slowest_of_normal_draws() -> None:
+    """Within a sixth of the mean maximum of so many draws."""
+    draws = np.random.default_rng(3).normal(size=(20_000, 16))
+    for ranks in (4, 8, 16):
+        mean = draws[:, :ranks].max(axis=1).mean()
+        assert expected_slowest(float(ranks)) == pytest.approx(mean, rel=1.0 / 6.0)
+    assert expected_slowest(1.0) == 0.0
