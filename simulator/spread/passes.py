@@ -15,6 +15,8 @@ from simulator.units import Real, Seconds
 from simulator.workload.kernels import Kernels
 
 _NOTHING: Final = Both(0.0, 0.0)
+_ROUNDING: Final = 1e-9
+"""Share of the exchange below which a rest is not hidden exchange but rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ def stage_pass(  # noqa: PLR0913 - a stage and what it is made of
         forward=alone.forward,
         backward=alone.backward,
         exposed=exposed,
-        hidden=np.maximum(whole - exposed, 0.0),
+        hidden=np.where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
     )
 
 
