@@ -83,6 +83,8 @@ def _bloom(row: TableRow) -> Cells:
     return {
         **_megatron(row),
         "software.blocking_launches": _YES,
+        # DeepSpeed's bf16 optimizer adds up gradients in fp32, whether a row says so or not.
+        "train.accumulation_precision": "fp32" if "bf16" in row.text("precision") else "",
         "software.degraded": _YES if "before the cluster fix" in row.text("software") else "",
     }
 
@@ -111,6 +113,11 @@ def _foundry(row: TableRow) -> Cells:
     }
 
 
+_EAGER_LOSS: Final = "202412"
+"""torchtitan's report of that month: a comment in its train.py says that compiling the loss failed
+and is turned off (recalled)."""
+
+
 def _titan(row: TableRow) -> Cells:
     """torchtitan: Llama under FSDP2, fp32 gradients, contiguous parts of long sequences."""
     software = row.text("software")
@@ -123,6 +130,7 @@ def _titan(row: TableRow) -> Cells:
         "model.family": "llama",
         "model.shape.kv_heads": f"{row.number('kv_heads') or row.number('heads') or 0:.0f}",
         "software.compile": "" if "eager" in software else _YES,
+        "software.compiled_loss": _NO if _EAGER_LOSS in row.text("source") else "",
         "software.fused_attention": _YES,
         "software.attention_kernel": "flash-2",
         "software.gradient_sum": "in-place",
