@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.collectives import Team, collective_time, team, wire_bytes
+from simulator.collectives import (
+    EFFICIENCY,
+    Team,
+    collective_time,
+    reachable,
+    team,
+    wire_bytes,
+)
 from simulator.files.catalogue import Catalogue
 from simulator.hardware.host import Host
 from simulator.hardware.link import Collective
@@ -151,3 +158,19 @@ def test_more_bytes_never_take_less_time(operation: Collective, size: float, mac
 def test_one_rank_has_nobody_to_wait_for() -> None:
     """A team of one takes no time."""
     assert collective_time(REDUCE, 1e9, Team(ranks=1), machine("node/dgx-h200")) == 0.0
+
+
+@pytest.mark.parametrize(("ranks", "links"), [(2, 1), (4, 4), (8, 6)])
+def test_few_devices_of_a_mesh_share_few_links(ranks: int, links: int) -> None:
+    """The first 2 devices of a hybrid cube mesh share 1 link of 6, the first 4 have 4 each."""
+    host = machine("node/dgx-1v")
+    assert reachable(ranks, host) == pytest.approx(links / 6)
+    size = parse("10 GB", BYTE)
+    time = float(collective_time(REDUCE, size, Team(ranks=ranks), host))
+    rate = EFFICIENCY * 150e9 * links / 6
+    assert time == pytest.approx(2 * (ranks - 1) / ranks * size / rate, rel=1e-3)
+
+
+def test_all_links_lead_through_a_switch() -> None:
+    """Two devices behind switches talk as fast as sixteen."""
+    assert reachable(2, machine("node/dgx-2")) == 1.0
