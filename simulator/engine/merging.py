@@ -3,9 +3,9 @@
 With hundreds of accumulated batches in a step, each of them simulated, a prediction takes seconds
 and says nothing more than with a few: as long as batches are made much faster than they are used,
 none is ever late, and the step is what the device takes for all of them. So batches are merged into
-larger ones that cost as much together. Where makers come near the device's pace, or the program
-waits for the device before it takes the next batch, every batch is simulated: then it matters when
-each of them comes.
+larger ones that cost as much together. Where makers come near the device's pace, gradients are
+exchanged beside the last batch, or the program waits for the device before it takes the next one,
+every batch is simulated: then it matters when each of them comes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.loads import pressures
 from simulator.plant import Plant
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
-from simulator.stages.base import Phase, Resource, StageDemands
+from simulator.stages.base import Actor, Phase, Resource, StageDemands
 
 FEWEST: Final = 2
 """Batches of a step that are always simulated one by one."""
@@ -37,12 +37,19 @@ def merged_together(
     waits = scenario.job.train.sync_every_step or loader.crew.makers == 0
     if accumulated < 2 * FEWEST or waits or loader.stragglers:
         return 1
+    if any(_reduces_beside(stages) for stages in demands.values()):
+        return 1
     share = max(_share_of_device(scenario, plant, stages) for stages in demands.values())
     if share > IDLE:
         return 1
     # One worker makes the whole of the first batch, however many there are.
     kept = max(FEWEST, math.ceil(share * loader.crew.makers / FIRST))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
+
+
+def _reduces_beside(stages: tuple[StageDemands, ...]) -> bool:
+    """Whether gradients are exchanged beside the last backward pass: as long as one batch's."""
+    return any(s.demands for s in stages if s.actor is Actor.COMMUNICATION_STREAM)
 
 
 def _share_of_device(scenario: Scenario, plant: Plant, stages: tuple[StageDemands, ...]) -> float:
