@@ -198,7 +198,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
-        memory=_memory(found, use.software),
+        memory=_memory(found, gpu, use.software),
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
         sources=found.sources(),
@@ -320,10 +320,10 @@ def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
     return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
 
 
-def _memory(found: _Figures, software: Software) -> MemoryFigures:
+def _memory(found: _Figures, gpu: Gpu, software: Software) -> MemoryFigures:
     return MemoryFigures(
         waste=found.value("memory_waste"),
-        context=found.value("memory_context"),
+        context=found.first(f"memory_context_{_key(gpu.architecture)}", "memory_context"),
         group=found.value("memory_group"),
         buckets=found.value("memory_buckets"),
         scores=found.value("memory_scores_compiled" if software.compiled_loss else "memory_scores"),

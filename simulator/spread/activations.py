@@ -46,9 +46,15 @@ def _sides(d: Description) -> Real:
 
 
 def _attention(d: Description) -> Bytes | Real:
-    """Queries, keys, values, output, and the sum of each row of scores, of a token [B]."""
+    """Queries, keys, values and output of a token [B]."""
+    return HALF_PRECISION * _sides(d) + _output(d)
+
+
+def _output(d: Description) -> Bytes | Real:
+    """Attention's output, and the sums of a fused kernel's rows of scores, of a token [B]."""
     s = d.shape
-    return HALF_PRECISION * (_sides(d) + s.heads * s.value_width) + FULL_PRECISION * s.heads
+    sums = np.where(d.work.fused_attention > 0, FULL_PRECISION * s.heads, 0.0)
+    return HALF_PRECISION * s.heads * s.value_width + sums
 
 
 def _inside(d: Description) -> Real:
@@ -86,8 +92,7 @@ def _without_modules(d: Description) -> Bytes | Real:
     s = d.shape
     inner = HALF_PRECISION * (1.0 + s.gated) * _inside(d)
     up = np.where(s.latent > 0, s.kv_rank + s.rope_width + s.query_rank, _sides(d))
-    attention = HALF_PRECISION * (up + s.heads * s.value_width) + FULL_PRECISION * s.heads
-    split = (attention + inner + _sent(d)) / d.layout.tensor
+    split = (HALF_PRECISION * up + _output(d) + inner + _sent(d)) / d.layout.tensor
     return HALF_PRECISION * _RESIDUALS * s.hidden / along(d) + split
 
 
@@ -102,8 +107,7 @@ def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
     # one product makes queries, keys and values where there are biases to add to them
     products = np.where(s.gated > 0, products, _sides(d) + _inside(d))
     output = np.where(s.gated > 0, f.unread, 0.0)
-    attention = HALF_PRECISION * s.heads * s.value_width + FULL_PRECISION * s.heads
-    split = (attention + HALF_PRECISION * products) / d.layout.tensor
+    split = (_output(d) + HALF_PRECISION * products) / d.layout.tensor
     return HALF_PRECISION * s.hidden * (1.0 + output) / along(d) + split
 
 
