@@ -103,21 +103,30 @@ def _slowest_part(
 def _constant_mfu(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """The same share of the devices' peak for all: the median of the fit rows."""
-    del found
-    ideal = {s.row.id: _ideal(s.facts) for s in seen}
-    known = [s for s in seen if math.isfinite(ideal[s.row.id])]
+    """The same share of the devices' peak for all with the same labels: the fit rows' median.
+
+    Where none of them may be fitted, the median of all fit rows.
+    """
+    known = [s for s in seen if math.isfinite(_ideal(s.facts))]
     if not known or not is_speed(metric):
         return
-    fitted = {row.id for row in _fitted([s.row for s in known])}
-    share = statistics.median(
-        _rate(s.row.measured[metric], metric, s.facts) * ideal[s.row.id] / s.facts.samples
-        for s in known
+    everywhere = _shares(known, metric)
+    for alike in _grouped(known, found.baseline_by).values():
+        own = any(one.row.split is Split.FIT for one in alike)
+        share = statistics.median(_shares(alike, metric) if own else everywhere)
+        for one in alike:
+            rate = share * one.facts.samples / _ideal(one.facts)
+            yield one.row.id, _figure(rate, metric, one.facts)
+
+
+def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
+    """Shares of the peak that the fit rows reach."""
+    fitted = {row.id for row in _fitted([s.row for s in seen])}
+    return [
+        _rate(s.row.measured[metric], metric, s.facts) * _ideal(s.facts) / s.facts.samples
+        for s in seen
         if s.row.id in fitted
-    )
-    for one in known:
-        rate = share * one.facts.samples / ideal[one.row.id]
-        yield one.row.id, _figure(rate, metric, one.facts)
+    ]
 
 
 def _ideal(facts: Facts) -> Seconds:
