@@ -8,16 +8,17 @@ from __future__ import annotations
 import math
 import pkgutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Final, Protocol, cast
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import check, read_document
-from simulator.files.measured import parse_set
+from simulator.files.measured import parse_set, row_problems
 from simulator.files.measured_sections import SetFile
 from simulator.files.measured_write import set_csv, set_toml
 from simulator.files.quantity import nearest_hint
@@ -57,7 +58,12 @@ class Imported:
 
 def table_names() -> tuple[str, ...]:
     """Names of the tables that can be converted."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(tables.__path__)))
+    names = (module.name for module in pkgutil.iter_modules(tables.__path__))
+    return tuple(sorted(name for name in names if hasattr(_module(name), "COLUMNS")))
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"simulator.importers.tables.{name}")
 
 
 def converter(name: str) -> Converter:
@@ -72,7 +78,7 @@ def converter(name: str) -> Converter:
     if name not in names:
         msg = f"there is no table '{name}'; {nearest_hint(name, names)}"
         raise UnknownName(msg)
-    return cast("Converter", import_module(f"simulator.importers.tables.{name}"))
+    return cast("Converter", _module(name))
 
 
 def import_table(name: str, path: Path, output: Path, *, by_configuration: bool) -> Imported:
@@ -101,19 +107,71 @@ def import_table(name: str, path: Path, output: Path, *, by_configuration: bool)
     rows = list(_checked(table, module.COLUMNS))
     declaration = set_folder() / f"{module.SHIPPED}.toml"
     shipped = check(SetFile, read_document(declaration))
-    cells = _unique([dict(row) for row in module.convert(rows)])
-    if len(cells) != len(rows):
-        msg = f"the converter of {name} gave {len(cells)} rows for {len(rows)}"
-        raise RuntimeError(msg)
-    _split(cells, rows, shipped, by_configuration=by_configuration)
-    csv_path = output.with_suffix(".csv")
     declared = output.resolve() == declaration.resolve()
-    file = shipped if declared else _renamed(shipped, output, path)
-    toml, text = set_toml(file), set_csv(cells, _needed(shipped))
+    reasons = _not_finite(rows, module.COLUMNS)
+    while True:
+        cells = _converted(module, rows, reasons)
+        _split(cells, rows, shipped, by_configuration=by_configuration)
+        file = shipped if declared else _renamed(shipped, output, path, cells)
+        toml, text = set_toml(file), set_csv(cells, _needed(shipped))
+        odd = _odd(toml, text, output)
+        if odd.keys() <= reasons.keys():
+            break
+        reasons = odd | reasons
     found = _read_back(toml, text, output, table)
+    csv_path = output.with_suffix(".csv")
     return Imported(
         toml_path=output, csv_path=csv_path, toml=toml, csv=text, found=found, declared=declared
     )
+
+
+def _not_finite(rows: Sequence[TableRow], columns: Columns) -> dict[int, str]:
+    """Why rows with a number that is none, such as nan, cannot be used, by their position."""
+    found = {}
+    for i, row in enumerate(rows):
+        wrong = [
+            c for c in columns.numbers if row.text(c) and not math.isfinite(float(row.text(c)))
+        ]
+        if wrong:
+            found[i] = "; ".join(
+                f"{c} is not a finite number, found {row.text(c)!r}" for c in wrong
+            )
+    return found
+
+
+def _converted(
+    module: Converter, rows: Sequence[TableRow], reasons: Mapping[int, str]
+) -> list[dict[str, str]]:
+    """All rows as cells. Those with a reason have it; the others are converted as if alone."""
+    good = [row for i, row in enumerate(rows) if i not in reasons]
+    every, alone = module.convert(rows), iter(module.convert(good))
+    if len(every) != len(rows):
+        msg = f"the converter of {module.SHIPPED} gave {len(every)} rows for {len(rows)}"
+        raise RuntimeError(msg)
+    return _unique(
+        [
+            {**_labels(row), "exclude": reasons[i]} if i in reasons else dict(next(alone))
+            for i, row in enumerate(every)
+        ]
+    )
+
+
+def _labels(row: Mapping[str, str]) -> dict[str, str]:
+    """What says which row it is, without what it would be predicted from."""
+    return {c: cell for c, cell in row.items() if "." not in c and c not in ("base", "anchor")}
+
+
+def _odd(toml: str, text: str, output: Path) -> dict[int, str]:
+    """Why rows of a set cannot be used as they are, by their position."""
+    found = row_problems(toml, text, str(output), output.parent)
+    return {i: "; ".join(_told(problem) for problem in problems) for i, problems in found.items()}
+
+
+def _told(problem: Problem) -> str:
+    """A problem as a reason: what the row names stands beside it anyway."""
+    found = f", found {problem.found}" if problem.found is not None else ""
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.key} {problem.message}{found}{hint}"
 
 
 def _checked(table: Table, columns: Columns) -> Iterator[TableRow]:
@@ -143,7 +201,7 @@ def _cell_problems(table: Table, line: Line, columns: Columns) -> Iterator[Probl
     for column in columns.numbers:
         if not _is_number(line.cells.get(column, "")):
             hint = "write a number with a point, or nothing"
-            yield table.problem(line, column, "is not a finite number", hint)
+            yield table.problem(line, column, "is not a number", hint)
     allowed = tuple(split.value for split in Split)
     split = line.cells.get("split", "")
     if split and split not in allowed:
@@ -152,9 +210,10 @@ def _cell_problems(table: Table, line: Line, columns: Columns) -> Iterator[Probl
 
 def _is_number(cell: str) -> bool:
     try:
-        return not cell or math.isfinite(float(cell))
+        float(cell or "0")
     except ValueError:
         return False
+    return True
 
 
 def _unique(cells: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -184,9 +243,13 @@ def _split(
         row["split"] = str(Split.FIT if row.get("anchor") == YES else given)
 
 
-def _renamed(shipped: SetFile, output: Path, path: Path) -> SetFile:
-    """What the shipped set declares, for rows of another file."""
+def _renamed(
+    shipped: SetFile, output: Path, path: Path, cells: Sequence[Mapping[str, str]]
+) -> SetFile:
+    """What the shipped set declares, for rows of another file and the families among them."""
+    families = {row.get("family") or shipped.family or output.stem for row in cells}
     changes = {
+        "tolerance": [t for t in shipped.tolerance if t.family in (None, "*", *families)],
         "name": output.stem,
         "title": f"{shipped.title}, rows of {path.name}",
         "data": output.with_suffix(".csv").name,

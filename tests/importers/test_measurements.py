@@ -172,11 +172,8 @@ def test_the_command_writes_a_set_that_reads(
     [
         ("workers,", "worker,", "table.csv:1: workers: is missing; did you mean 'worker'?"),
         ("m1,1,", ",1,", "table.csv:2: machine: is empty"),
-        ("200", "2O0", "table.csv:2: step_ms: is not a finite number, found '2O0'"),
-        ("200", "inf", "table.csv:2: step_ms: is not a finite number, found 'inf'"),
-        ("m1,2,110", "m1,2,-110", "table.csv:3: measured.step_time_s.mean: is negative"),
-        ("m1,2,110", "m1,two,110", "table.csv:3: workers: is not a finite number"),
-        ("m1,2,", "m1,9999,", "table.csv:3: input.workers: is out of range, found 9999"),
+        ("200", "2O0", "table.csv:2: step_ms: is not a number, found '2O0'"),
+        ("m1,2,110", "m1,two,110", "table.csv:3: workers: is not a number"),
         ("extra\n", "split\n", "table.csv:2: split: is not a valid choice, found 'x'"),
     ],
 )
@@ -191,6 +188,84 @@ def test_a_broken_table_is_told_and_nothing_written(
         measurements.main(arguments, standalone_mode=False)
     assert any(message in str(problem) for problem in caught.value.problems), caught.value
     assert not list(tmp_path.glob("mine*"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "row", "reason"),
+    [
+        ("200", "inf", 0, "step_ms is not a finite number, found 'inf'"),
+        ("m1,2,110", "m1,2,-110", 1, "measured.step_time_s.mean is negative, found '-0.11'"),
+        ("m1,2,110", "m1,2,0", 1, "measured.step_time_s.mean is zero"),
+        ("m1,2,", "m1,9999,", 1, "input.workers is out of range, found 9999"),
+    ],
+)
+@pytest.mark.usefixtures("shipped")
+def test_an_odd_row_is_left_out_with_its_reason(  # noqa: PLR0913 - fixtures and a case
+    table: Write, tmp_path: Path, old: str, new: str, row: int, reason: str
+) -> None:
+    """One row that cannot be meant does not keep the others from being converted."""
+    path = table(TABLE.replace(old, new, 1))
+    made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
+    excluded = [one.excluded for one in made.found.rows]
+    assert excluded[row].startswith(reason)
+    assert [bool(reason) for reason in excluded].count(True) == 2
+
+
+@pytest.mark.usefixtures("shipped")
+def test_many_odd_rows_are_left_out_at_once(table: Write, tmp_path: Path) -> None:
+    """More of them than are ever told one by one."""
+    lines = [f"m{i},9999,100,x" for i in range(100)]
+    path = table("\n".join(["machine,workers,step_ms,extra", "m0,2,100,x", *lines]))
+    made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
+    assert [bool(row.excluded) for row in made.found.rows] == [False] + [True] * 100
+
+
+@pytest.mark.usefixtures("shipped")
+def test_nothing_but_odd_rows(table: Write, tmp_path: Path) -> None:
+    """A file of them converts too; each has its reason."""
+    path = table("machine,workers,step_ms\nm1,9999,100\nm1,2,0\n")
+    made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
+    assert all(row.excluded for row in made.found.rows)
+
+
+def test_an_odd_row_is_no_anchor(
+    table: Write, tmp_path: Path, shipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the smallest run is left out, the smallest of the others is the anchor."""
+    assert shipped.is_dir()
+
+    class Smallest(MadeUp):
+        def convert(self, rows: Sequence[TableRow]) -> list[dict[str, str]]:
+            least = min(row.number("workers") or 0.0 for row in rows)
+            anchor = ["yes" if row.number("workers") == least else "" for row in rows]
+            cells = super().convert(rows)
+            return [{**one, "anchor": yes} for one, yes in zip(cells, anchor, strict=True)]
+
+    monkeypatch.setattr(door, "converter", lambda _: Smallest())
+    path = table("machine,workers,step_ms\nm1,1,0\nm1,2,110\nm1,4,60\n")
+    made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
+    assert [row.anchor for row in made.found.rows] == [False, True, False]
+
+
+def test_tolerances_of_families_that_a_file_lacks_are_dropped(
+    shipped: Path, table: Write, tmp_path: Path
+) -> None:
+    """What is said of other families, of all together and of each stays."""
+    tolerances = "".join(
+        f'[[tolerance]]\nmetric = "step_time_s.mean"\nfamily = "{name}"\nmean = 0.1\n'
+        for name in ("another", "*", "made up")
+    )
+    (shipped / "made_up.toml").write_text(f"{DECLARED}\n{tolerances}", encoding="utf-8")
+    made = import_table("made_up", table(), tmp_path / "mine.toml", by_configuration=False)
+    assert [one.family for one in made.found.tolerances] == ["", "*", "made up"]
+
+
+@pytest.mark.parametrize("name", ["llm_machines", "llm_recipes"])
+def test_what_converters_share_is_no_table(name: str) -> None:
+    """A module beside the converters has no table's name."""
+    assert name not in table_names()
+    with pytest.raises(UnknownName, match="there is no table"):
+        door.converter(name)
 
 
 def test_an_unknown_table(table: Write, tmp_path: Path) -> None:
