@@ -169,6 +169,8 @@ def _odd(toml: str, text: str, output: Path) -> dict[int, str]:
 
 def _told(problem: Problem) -> str:
     """A problem as a reason: what the row names stands beside it anyway."""
+    if not problem.key:
+        return problem.message
     found = f", found {problem.found}" if problem.found is not None else ""
     hint = f" ({problem.hint})" if problem.hint else ""
     return f"{problem.key} {problem.message}{found}{hint}"

@@ -200,7 +200,7 @@ def test_a_broken_table_is_told_and_nothing_written(
     ],
 )
 @pytest.mark.usefixtures("shipped")
-def test_an_odd_row_is_left_out_with_its_reason(  # noqa: PLR0913 - fixtures and a case
+def test_an_odd_row_is_left_out_with_its_reason(  # noqa: PLR0913, PLR0917 - fixtures and a case
     table: Write, tmp_path: Path, old: str, new: str, row: int, reason: str
 ) -> None:
     """One row that cannot be meant does not keep the others from being converted."""

@@ -85,3 +85,14 @@ class TableRow:
         text = self.text(column)
         value = float(text) if text else math.nan
         return value if math.isfinite(value) else None
+
+
+def is_whole(value: float | None) -> bool:
+    """Whether a number has no parts; one that is not stated has none.
+
+    Examples
+    --------
+    >>> is_whole(4.0), is_whole(3.7), is_whole(None)
+    (True, False, True)
+    """
+    return value is None or value == math.floor(value)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.importers.tables import Columns, TableRow
+from simulator.importers.tables import Columns, TableRow, is_whole
 
 SHIPPED: Final = "dlio_small_machine"
 
@@ -63,6 +63,7 @@ _DRIVE: Final = {
         "input.decode": "0.114 ms",
     },
 }
+_WHOLE: Final = ("ranks", "batch", "read_threads", "prefetch_size")
 _CORES: Final = 2.0
 _NOISY: Final = 8.0
 """Spread of a row's repeats beyond which it is reported apart [%]."""
@@ -118,6 +119,10 @@ def _excluded(row: TableRow) -> str:
     ]
     if missing:
         return f"{', '.join(missing)} not stated"
+    parted = [column for column in _WHOLE if not is_whole(row.number(column))]
+    if parted:
+        found = ", ".join(f"{column} {row.text(column)}" for column in parted)
+        return f"not a whole number: {found}"
     return "" if row.number("step_ms") is not None else "nothing was measured"
 
 

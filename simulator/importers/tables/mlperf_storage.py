@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.importers.tables import Columns, TableRow
+from simulator.importers.tables import Columns, TableRow, is_whole
 
 SHIPPED: Final = "mlperf_storage"
 
@@ -100,6 +100,9 @@ _STORE: Final = re.compile(
 _NO_BARRIER: Final = re.compile(r"barrier.*changed", re.IGNORECASE)
 _CARDS: Final = re.compile(r"(\d+)x(\d+)")
 _CARDS_OF_SYSTEM: Final = re.compile(r"(\d+)x(?:EDR|HDR|NDR)(\d+)")
+_STATED: Final = re.compile(r"(\d+)(?:\.0*)?(?![\w.])")
+"""A whole number, and then perhaps where it was read."""
+_WHOLE: Final = ("batch_size", "prefetch_size", "num_files_train", "samples_per_file")
 _SOCKETS: Final = re.compile(r"(\d*)x(\d+)$")
 
 
@@ -142,6 +145,14 @@ def _excluded(row: TableRow) -> str:
 def _gaps(row: TableRow) -> Iterator[tuple[bool, str]]:
     """What may be missing in a row of a known workload, and how it is called."""
     hosts, total = _number(row, "num_hosts"), _number(row, "num_accelerators_total")
+    threads = row.text("read_threads")
+    yield (
+        bool(threads) and not _threads(row),
+        f"read_threads is not a whole number, found {threads!r}",
+    )
+    for column in _WHOLE:
+        text = row.text(column)
+        yield not is_whole(row.number(column)), f"{column} is not a whole number, found {text!r}"
     yield hosts < 1.0 or total < 1.0, "hosts or accelerators are not stated"
     yield total % max(1.0, hosts) > 0.0, f"{total:g} accelerators not spread evenly over {hosts:g}"
     samples = _number(row, "num_files_train") * _number(row, "samples_per_file")
@@ -211,8 +222,8 @@ def _store(row: TableRow) -> str:
 
 def _threads(row: TableRow) -> str:
     """Threads or processes that read, for each accelerator; empty where not stated."""
-    stated = re.match(r"\d+", row.text("read_threads"))
-    return stated.group() if stated else ""
+    stated = _STATED.match(row.text("read_threads"))
+    return stated.group(1) if stated else ""
 
 
 def _overrides(row: TableRow) -> dict[str, str]:

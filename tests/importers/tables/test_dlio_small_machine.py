@@ -90,3 +90,12 @@ def test_what_has_no_pieces_is_left_out_with_the_reason(rows: list[TableRow]) ->
     found = {cells["id"]: cells.get("exclude", "") for cells in convert(rows)}
     assert found["x01"] == "no pieces were measured for 'hdf5'"
     assert found["x02"] == "no pieces were measured for jpg read from the drive"
+
+
+@pytest.mark.parametrize("column", ["ranks", "batch", "read_threads", "prefetch_size"])
+def test_a_part_of_a_thing_is_left_out(rows: list[TableRow], column: str) -> None:
+    """What is counted is not rounded down: the row says why it is left out."""
+    odd = TableRow(line=2, cells={**rows[0].cells, column: "1.5"})
+    assert convert([odd])[0]["exclude"] == f"not a whole number: {column} 1.5"
+    whole = TableRow(line=2, cells={**rows[0].cells, column: "1.0"})
+    assert "exclude" not in convert([whole])[0]

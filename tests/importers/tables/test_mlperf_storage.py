@@ -142,3 +142,30 @@ def test_every_row_is_a_scenario(found: dict[str, dict[str, str]]) -> None:
         scenario = load_scenario(str(bases / f"{cells['base']}.toml"), overrides=overrides)
         accelerators = scenario.cluster.trainers.gpus_per_host * scenario.cluster.trainers.count
         assert f"{accelerators}" == cells["accelerators"]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("read_threads", "abc"),
+        ("read_threads", "-1"),
+        ("read_threads", "1.5"),
+        ("read_threads", "8x"),
+        ("batch_size", "2.5"),
+        ("prefetch_size", "1.5"),
+        ("samples_per_file", "0.5"),
+    ],
+)
+def test_what_is_no_whole_number_is_not_taken_for_one(
+    rows: list[TableRow], column: str, cell: str
+) -> None:
+    """Neither rounded down nor taken as not stated: the row is left out with its reason."""
+    odd = TableRow(line=2, cells={**rows[0].cells, column: cell})
+    assert convert([odd])[0].get("exclude") == f"{column} is not a whole number, found {cell!r}"
+
+
+@pytest.mark.parametrize(("cell", "threads"), [("24 (seen)", "24"), ("24.0", "24"), ("", "")])
+def test_threads_that_read(rows: list[TableRow], cell: str, threads: str) -> None:
+    """A whole number, with a remark behind it; nothing where nothing is stated."""
+    row = TableRow(line=2, cells={**rows[0].cells, "read_threads": cell})
+    assert convert([row])[0]["input.workers"] == threads
