@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from simulator.importers.llm_machines import machine_cells
+from simulator.importers.llm_recipes import recipe_cells, recipe_of
+from simulator.importers.llm_software import NEVER_FITTED, software_cells
 from simulator.importers.tables import Columns, TableRow
-from simulator.importers.tables.llm_machines import machine_cells
-from simulator.importers.tables.llm_recipes import recipe_cells, recipe_of
-from simulator.importers.tables.llm_software import NEVER_FITTED, software_cells
 
 SHIPPED: Final = "llm_training"
 
