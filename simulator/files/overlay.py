@@ -141,9 +141,19 @@ def _values(document: Document, given: OverlayFile) -> list[Problem]:
             found = error.problems[0]
             problems.append(document.problem(path, found.message, hint=found.hint))
             continue
-        for name in ("value", "p10", "p90"):
-            problems += _value(document, key, getattr(table, name), ("parameter", i, name))
+        texts: list[KeyPath] = [("parameter", i, name) for name in ("value", "p10", "p90")]
+        broken = [p for at in texts for p in _value(document, key, getattr(table, str(at[2])), at)]
+        problems += broken or _order(document, key, table, i)
     return problems
+
+
+def _order(document: Document, key: Key, table: ParameterTable, i: int) -> list[Problem]:
+    """The interval must hold the value."""
+    value, ends = key.value(table.value), (table.p10, table.p90)
+    low, high = (value if end is None else key.value(end) for end in ends)
+    wrong = [name for name, bad in (("p10", low > value), ("p90", high < value)) if bad]
+    hint = f"p10 is at most the value, {table.value}, and p90 at least"
+    return [document.problem(("parameter", i, n), "leaves the value out", hint=hint) for n in wrong]
 
 
 def _value(document: Document, key: Key, text: str | None, path: KeyPath) -> list[Problem]:

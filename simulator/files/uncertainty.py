@@ -15,10 +15,13 @@ from simulator.device_time import device_time, measured_times
 from simulator.envelope import outside, placed
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft
+from simulator.files.keys import numeric_key
+from simulator.files.quantity import Quantity
 from simulator.hardware.link import Link
 from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.uncertainty import Axis, Doubt, Grade, Rate, Reach, stretched
+from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
@@ -189,6 +192,17 @@ def rate_of(key: str) -> Rate:
     return next((rate for begin, rate in _KEYS if key.startswith(begin)), Rate.STEP)
 
 
+_FASTER: Final = ("calibration.", "remote.speed", "hardware.smt_worth", "remote.smt_worth")
+_RATES: Final = (BYTE_PER_SECOND, PER_SECOND, FLOP_PER_SECOND, HERTZ)
+
+
+def sign_of(key: str) -> float:
+    """Whether more of a numeric key is faster, 1, or slower, -1: what it measures says it."""
+    kind = numeric_key(key).kind
+    faster = isinstance(kind, Quantity) and kind.unit in _RATES
+    return 1.0 if faster or key.startswith(_FASTER) else -1.0
+
+
 def calibrated(
     scenario: Scenario,
     keys: Sequence[str],
@@ -254,21 +268,37 @@ def _calibrated_over(
     A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
     """
     known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
-    rates = {rate_of(parameter.key) for _, parameter in known}
+    rates = dict.fromkeys(rate_of(parameter.key) for _, parameter in known)
     kept = [doubt for doubt in doubts if doubt.rate not in rates]
     fitted = []
     for i, parameter in known:
-        rate, deviation = rate_of(parameter.key), parameter.log_sd or 0.0
+        deviation = parameter.log_sd or 0.0
+        # Covariances are of values, a doubt is about a speed: a longer time is a slower rate.
         shared = {
-            other.key: overlay.covariance[i][j] / (deviation * other.log_sd)
+            other.key: sign_of(parameter.key)
+            * sign_of(other.key)
+            * overlay.covariance[i][j]
+            / (deviation * other.log_sd)
             for j, other in known
             if j != i and deviation > 0.0 and other.log_sd
         }
-        wide = stretched(deviation, _reaches(overlay, rate), place)
         fitted.append(
-            Doubt(name=parameter.key, rate=rate, log_sd=wide, source=overlay.source, shared=shared)
+            Doubt(
+                name=parameter.key,
+                rate=rate_of(parameter.key),
+                log_sd=deviation,
+                source=overlay.source,
+                shared=shared,
+            )
         )
-    return kept + fitted
+    # Distance adds to a rate as a whole: parameters that cancel where they were fitted still do.
+    far = ((rate, stretched(0.0, _reaches(overlay, rate), place)) for rate in rates)
+    distant = [
+        Doubt(name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.source)
+        for rate, wide in far
+        if wide > 0.0
+    ]
+    return kept + fitted + distant
 
 
 def _reaches(overlay: Overlay, rate: Rate) -> tuple[Reach, ...]:

@@ -130,6 +130,8 @@ def test_the_scenario_keeps_the_overlay(overlay: Path) -> None:
         ('value = "0.5"', 'value = "0.5 s"', "is not a number"),
         ('value = "2 ms"', 'value = "2"', "has no unit"),
         ('p90 = "0.6"', 'p90 = "-0.6"', "is out of range"),
+        ('p90 = "0.6"', 'p90 = "0.49"', "leaves the value out"),
+        ('p10 = "0.4"', 'p10 = "0.51"', "leaves the value out"),
         ("[0.0225, 0]", "[0.0225]", "has the wrong shape"),
         ("[0.0225, 0]", "[0.0225, 0.1]", "is no covariance"),
         ("[0.0225, 0]", "[-0.0225, 0]", "is no covariance"),

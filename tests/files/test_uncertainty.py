@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,14 @@ from simulator.calibration import Envelope, Fitted, Overlay
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.overlay import overlay_text
 from simulator.files.scenario import load_scenario
-from simulator.files.uncertainty import calibrated, rate_of
+from simulator.files.uncertainty import calibrated, rate_of, sign_of
 from simulator.predict import predict
 from simulator.provenance import Source
 from simulator.scenario import Scenario
-from simulator.uncertainty import Axis, Doubt, Grade, Rate
+from simulator.uncertainty import Axis, Doubt, Grade, Rate, covariance
 
 BASE = "resnet50-imagenet-p4d"
+COMPUTED = "gpt2-tokens-h100"
 USED = (
     *((Rate.DEVICE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.COMPUTED)),
     *((Rate.WORKERS, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.COMPUTED)),
@@ -185,6 +188,77 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
     assert [cpu.log_sd, store.log_sd] == pytest.approx([0.02, 0.05])
     assert cpu.shared == {"calibration.storage": pytest.approx(0.5)}
     assert "mine.toml" in cpu.source.reference
+
+
+def overlay_file(
+    path: Path, keys: dict[str, str], table: tuple[tuple[float, ...], ...], batch: int = 256
+) -> Path:
+    """An overlay with values of keys and the covariance of their logarithms."""
+    overlay = Overlay(
+        parameters=tuple(
+            Fitted(key=key, value=value, log_sd=table[i][i] ** 0.5)
+            for i, (key, value) in enumerate(keys.items())
+        ),
+        covariance=table,
+        envelope=Envelope(rows=9, configurations=3, devices=(8, 8), batch_size=(batch, batch)),
+        source=Source(reference="a test", date="2026-11-21"),
+    )
+    path.write_text(overlay_text(overlay, "0"), encoding="utf-8")
+    return path
+
+
+def spread_of(scenario: Scenario, rate: Rate) -> float:
+    """Log deviation of a rate, all that is known of it together."""
+    own = [replace(d, warning="") for d in scenario.doubts if d.rate is rate]
+    return float(covariance(own, [rate])[0, 0]) ** 0.5
+
+
+PAIR = {"input.decode": "5 ms", "calibration.cpu": "1.0"}
+
+
+@pytest.mark.parametrize(("together", "left"), [(4.0, 0.0), (-4.0, 4.0), (0.0, 8.0**0.5)])
+def test_parameters_that_act_on_one_rate_act_with_their_signs(
+    tmp_path: Path, together: float, left: float
+) -> None:
+    """Longer work on faster cores is the same work: what the fit cannot tell apart cancels."""
+    table = ((4.0, together), (together, 4.0))
+    scenario = load_scenario(BASE, calibration=overlay_file(tmp_path / "o.toml", PAIR, table))
+    assert spread_of(scenario, Rate.WORKERS) == pytest.approx(left, abs=1e-6)
+
+
+def test_distance_does_not_undo_what_cancels(tmp_path: Path) -> None:
+    """Far from the fit a pair gets as doubtful as the distance says, not as each of the two is."""
+    keys = {"calibration.device_memory": "1.0", "calibration.compute": "1.0"}
+    path = overlay_file(tmp_path / "o.toml", keys, ((4.0, -4.0), (-4.0, 4.0)), batch=64)
+    slope = graded(Rate.DEVICE, Grade.CALIBRATED).per_doubling[Axis.BATCH]
+    scenario = load_scenario(COMPUTED, calibration=path)
+    beyond = abs(math.log2(scenario.job.train.batch_size / 64))
+    ranks = math.log2(scenario.ranks / 8) if scenario.ranks > 8 else math.log2(8 / scenario.ranks)
+    wide = math.hypot(
+        slope * beyond, graded(Rate.DEVICE, Grade.CALIBRATED).per_doubling[Axis.RANKS] * ranks
+    )
+    assert beyond > 0.0
+    assert spread_of(scenario, Rate.DEVICE) == pytest.approx(wide)
+
+
+@pytest.mark.parametrize(
+    ("key", "sign"),
+    [
+        ("calibration.cpu", 1.0),
+        ("calibration.straggling", 1.0),
+        ("hardware.storage_bandwidth", 1.0),
+        ("hardware.storage_operations", 1.0),
+        ("remote.speed", 1.0),
+        ("input.decode", -1.0),
+        ("hardware.contention", -1.0),
+        ("model.forward_flops_per_sample", -1.0),
+        ("data.read_time", -1.0),
+        ("train.straggling", -1.0),
+    ],
+)
+def test_keys_make_faster_or_slower(key: str, sign: float) -> None:
+    """More of a bandwidth is faster, more of a time or of work slower."""
+    assert sign_of(key) == sign
 
 
 def test_leaving_the_evidence_is_warned_of() -> None:
