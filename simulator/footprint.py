@@ -378,7 +378,7 @@ def _overhead_items(scenario: Scenario, activations: Real) -> dict[str, Real]:
 
 def _defaults(scenario: Scenario) -> list[Default]:
     stated = scenario.job.memory
-    items = _device_items(scenario)
+    items = {} if is_spread(scenario) else _device_items(scenario)
     applies = (
         (OPERATING_SYSTEM, stated.operating_system is None),
         (_process(scenario), stated.application is None),

@@ -191,7 +191,12 @@ _MEMORY: Final = (
     _bytes(
         "gpu_memory_bytes.items",
         lambda p: None if p.memory is None else p.memory.items,
-        "What the accelerator's memory is needed for.",
+        "What the accelerator's memory is needed for, on the fullest stage of a pipeline.",
+    ),
+    _bytes(
+        "gpu_memory_bytes.stages",
+        lambda p: None if p.memory is None else p.memory.stages,
+        "Memory an accelerator needs on the first, a middle and the last stage of a pipeline.",
     ),
     _ratio(
         "fits.gpu",
@@ -312,7 +317,9 @@ def select(path: str) -> tuple[Metric, ...]:
 
 
 _WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "fits.gpu", "fits.host"})
-_TABLES: Final = frozenset({"host_ram_bytes.items", "gpu_memory_bytes.items"})
+_TABLES: Final = frozenset(
+    {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages"}
+)
 
 
 def measurable(path: str) -> Metric | None:

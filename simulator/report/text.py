@@ -227,7 +227,12 @@ def _device_memory(prediction: Prediction) -> list[str]:
     if prediction.memory is None:
         return []
     title = _fit_title(f"Memory of one {device_word(prediction)}", prediction.memory)
-    return section(title, item_lines(prediction.memory))
+    return section(title, item_lines(prediction.memory, *stage_rows(prediction.memory)))
+
+
+def stage_rows(fit: MemoryFit) -> list[tuple[str, str]]:
+    """What each stage of a pipeline needs in all; the items are those of the fullest."""
+    return [(f"in all, {name} stage", show(size, BYTE)) for name, size in fit.stages.items()]
 
 
 def _cost(prediction: Prediction) -> list[str]:

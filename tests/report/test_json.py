@@ -27,7 +27,7 @@ INNER = {
     "step_split_s": "data_stall h2d compute communication bubble checkpoint other",
     "communication_s": "exposed hidden",
     "host_ram_bytes": "total capacity items",
-    "gpu_memory_bytes": "total capacity items",
+    "gpu_memory_bytes": "total capacity items stages",
     "fits": "gpu host",
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
     "bound_s": "lower upper",
@@ -38,11 +38,11 @@ ENVELOPE = {"schema", "version", "scenario", "seed", "interval", "assumptions", 
 
 
 def leaves(tree: dict[str, Any], path: str = "") -> set[str]:
-    """Dotted paths of everything that is no dictionary; ``items`` counts as one."""
+    """Dotted paths of everything that is no dictionary; tables count as one."""
     found: set[str] = set()
     for key, value in tree.items():
         inner = f"{path}.{key}" if path else key
-        deeper = isinstance(value, dict) and key not in {"items", "interval"}
+        deeper = isinstance(value, dict) and key not in {"items", "stages", "interval"}
         found |= leaves(value, inner) if deeper else {inner}
     return found
 
@@ -90,7 +90,7 @@ def test_what_does_not_apply_is_null(prediction: Prediction) -> None:
     tree = as_object(
         replace(prediction, timing=timing, memory=None, cpu_need=None, cost=cost, seed=None)
     )
-    assert tree["gpu_memory_bytes"] == {"total": None, "capacity": None, "items": None}
+    assert tree["gpu_memory_bytes"] == dict.fromkeys(("total", "capacity", "items", "stages"))
     assert tree["fits"] == {"gpu": None, "host": "yes"}
     assert tree["vcpus_needed_per_gpu"] is None
     assert tree["accelerator_utilization"] is None

@@ -12,7 +12,15 @@ import pytest
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped_sets import find_base, set_folder
-from simulator.footprint import MemoryFit, Verdict, host_ram, memory_fit
+from simulator.footprint import (
+    CONTEXT,
+    FRAGMENTATION,
+    MemoryFit,
+    Verdict,
+    assumptions,
+    host_ram,
+    memory_fit,
+)
 from simulator.measurement import Split
 from simulator.scenario import Scenario
 from simulator.units import BYTE, parse
@@ -356,3 +364,13 @@ def test_host_ram_of_an_offloaded_optimizer(case: Offload) -> None:
     assert "optimizer" not in host_ram(without).items
     moved = fit_of(without).total - fit_of(with_offload).total
     assert float(moved) > 12.0 * model.parameters
+
+
+def test_defaults_of_other_jobs_are_no_assumptions_here() -> None:
+    """Context, buffers and waste come from fitted figures, so the defaults are not listed."""
+    whats = {assumption.what for assumption in assumptions(scenario(*_prequel(8, 14400)))}
+    assert CONTEXT.what not in whats
+    assert FRAGMENTATION.what not in whats
+    one = scenario(*_prequel(8, 14400), "parallelism.tensor=1")
+    alone = {assumption.what for assumption in assumptions(one)}
+    assert CONTEXT.what in alone
