@@ -14,7 +14,7 @@ from simulator.files.document import Document, check, parse_document, read_docum
 from simulator.files.keys import numeric_key
 from simulator.files.measured_rows import Context, Heading, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
-from simulator.files.quantity import nearest_hint
+from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.shipped_sets import find_set, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 from simulator.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
@@ -99,7 +99,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
     for i, table in enumerate(file.fit):
         yield from _fit_problems(document, i, table)
     for i, tolerance in enumerate(file.tolerance):
-        yield from _tolerance_problems(document, i, tolerance, file)
+        yield from _tolerance_problems(document, i, tolerance, file, heading)
 
 
 def _name_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
@@ -114,7 +114,8 @@ def _name_problems(document: Document, file: SetFile, heading: Heading) -> Itera
     }
     for key, (allowed, message) in lists.items():
         for i, name in enumerate(getattr(file, key)):
-            if name not in allowed:
+            told = key not in _COLUMN_LISTS and (not allowed or heading.misspelt(name))
+            if name not in allowed and not told:
                 yield document.problem((key, i), message, hint=nearest_hint(name, allowed))
 
 
@@ -140,10 +141,11 @@ def _fit_problems(document: Document, number: int, table: FitTable) -> Iterator[
 
 
 def _tolerance_problems(
-    document: Document, number: int, table: ToleranceTable, file: SetFile
+    document: Document, number: int, table: ToleranceTable, file: SetFile, heading: Heading
 ) -> Iterator[Problem]:
     place = ("tolerance", number)
-    if table.metric not in file.metrics:
+    wrong = [metric for metric in file.metrics if metric not in heading.measured]
+    if table.metric not in file.metrics and nearest(table.metric, wrong) is None:
         hint = nearest_hint(table.metric, file.metrics)
         yield document.problem((*place, "metric"), "is not judged in this set", hint=hint)
     if all(getattr(table, level) is None for level in _LEVELS):

@@ -15,7 +15,7 @@ from simulator.files.document import examine, field_at, model_at
 from simulator.files.gather import parse_override
 from simulator.files.measured_sections import SetFile
 from simulator.files.models import shape_keys
-from simulator.files.quantity import nearest_hint
+from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
 from simulator.files.shipped_sets import find_base, nearest_bases
 from simulator.files.table import Line, Table
@@ -75,6 +75,11 @@ class Heading:
         """Columns that nothing is predicted from."""
         return tuple(c for c in self.table.columns if "." not in c and c not in OWN)
 
+    def misspelt(self, metric: str) -> bool:
+        """Whether a measured column that is no metric must be meant for this one."""
+        wrong = [name for name in self.measured if measurable(name) is None]
+        return nearest(metric, wrong) is not None
+
     def problems(self) -> Iterator[Problem]:
         """What is wrong with the columns."""
         table = self.table
@@ -101,7 +106,7 @@ class Heading:
                     message = "is no metric that can be measured"
                     yield self.table.about(prefix + name, message, hint)
         for name in self.spread:
-            if name not in self.measured:
+            if name not in self.measured and not self.misspelt(name):
                 message = "is the spread of a metric without a measured column"
                 yield self.table.about(_SPREAD + name, message)
 
@@ -289,8 +294,8 @@ def _implausible(value: float, name: str, metric: Metric, *, zero: bool) -> tupl
 
 
 def _is_share(name: str) -> bool:
-    mean = name.startswith("utilization.") and name.endswith(".mean")
-    return mean or name == "accelerator_utilization"
+    *_, group, _, last = ("", "", *name.split("."))
+    return last == "accelerator_utilization" or (group == "utilization" and last == "mean")
 
 
 def _range(name: str, metric: Metric) -> tuple[float, float]:

@@ -79,9 +79,11 @@ def read_table(path: Path) -> Table:
     Raises
     ------
     InputError
-        With everything wrong about its form: missing, too big, binary, not UTF-8, separated by
+        With everything wrong about its form: missing, a pipe or device, too big, binary, not UTF-8, separated by
         something else, cut off, columns without a name or named twice, rows of another length.
     """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        fail(str(path), "is no regular file", hint="write the rows to a file first")
     if path.is_file() and path.stat().st_size > LARGEST_TABLE:
         size = units.show(path.stat().st_size, units.BYTE)
         most = units.show(LARGEST_TABLE, units.BYTE)

@@ -162,6 +162,7 @@ def test_a_measured_cell_that_cannot_be_meant(cell: str, message: str) -> None:
         ("accelerator_utilization", "93", "is above 1, found '93'; write a share"),
         ("accelerator_utilization", "93%", "is not a bare number, found '93%'; write a share"),
         ("utilization.gpu.mean", "1.2", "is above 1"),
+        ("mlperf_storage.accelerator_utilization", "93", "is above 1, found '93'; write a share"),
         ("gpu_memory_bytes.total", "18.3", "is too small to be meant, found '18.3'; at least 1 MB"),
         ("step_split_s.data_stall", "0", "is zero"),
     ],
@@ -249,6 +250,36 @@ def test_a_broken_declaration(old: str, new: str, message: str) -> None:
 def test_a_declaration_that_does_not_hold(extra: str, message: str) -> None:
     """Columns, constants and tolerances that don't belong to the rows are refused."""
     assert any(message in text for text in refused(TOML + extra)), refused(TOML + extra)
+
+
+@pytest.mark.parametrize(
+    ("toml", "rows", "message"),
+    [
+        (TOML, CSV.replace("step_time_s", "step_tim_s"), "mine.csv:1: measured.step_tim_s.mean: "),
+        (
+            TOML,
+            CSV.replace("measured.step_time_s.mean", "step"),
+            "mine.csv:1: has no measured column",
+        ),
+        (
+            f'{TOML}[[tolerance]]\nmetric = "step_time_s.mean"\nmean = 0.1\n'.replace(
+                'metrics = ["step_time_s', 'metrics = ["step_tim_s'
+            ),
+            CSV,
+            "mine.toml:9: metrics[0]: has no measured column, found 'step_tim_s.mean'; did you",
+        ),
+        (
+            TOML,
+            CSV.replace("step_time_s", "step_tim_s").replace("machine", "spread.step_time_s.mean"),
+            "mine.csv:1: measured.step_tim_s.mean: is no metric that can be measured; did you",
+        ),
+    ],
+)
+def test_one_mistake_gets_one_message(toml: str, rows: str, message: str) -> None:
+    """What follows from a misspelt or missing metric is not told as mistakes of its own."""
+    (told,) = refused(toml, rows)
+    assert told.startswith(message)
+    assert "nothing is allowed" not in told
 
 
 def test_an_anchor_cannot_be_held_out() -> None:

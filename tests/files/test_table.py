@@ -84,3 +84,12 @@ def test_no_file(tmp_path: Path, name: str, message: str) -> None:
     """A missing file and a folder are named."""
     with pytest.raises(InputError, match=message):
         read_table(tmp_path / name)
+
+
+def test_a_pipe_or_device_is_refused(tmp_path: Path) -> None:
+    """What is no regular file could keep the reader waiting for ever."""
+    pipe = tmp_path / "rows.csv"
+    os.mkfifo(pipe)
+    for path in (pipe, Path(os.devnull)):
+        with pytest.raises(InputError, match="is no regular file"):
+            read_table(path)
