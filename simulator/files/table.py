@@ -79,8 +79,9 @@ def read_table(path: Path) -> Table:
     Raises
     ------
     InputError
-        With everything wrong about its form: missing, a pipe or device, too big, binary, not UTF-8, separated by
-        something else, cut off, columns without a name or named twice, rows of another length.
+        With everything wrong about its form: missing, a pipe or device, too big, binary, not
+        UTF-8, separated by something else, cut off, columns without a name or named twice, rows
+        of another length.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         fail(str(path), "is no regular file", hint="write the rows to a file first")

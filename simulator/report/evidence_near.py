@@ -3,57 +3,71 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from simulator.report.evidence import share
-from simulator.report.layout import WIDTH, columns, printable, section, wrapped
+from simulator.report.layout import columns, printable, section, wrapped
 from simulator.studies.nearest import Near, Neighbourhood
+
+NARROW: Final = 80
+"""Columns of this report: it is read in a terminal."""
 
 
 def as_text(found: Neighbourhood) -> str:
     """The nearest rows, how far each is and why, and the error there."""
     if not found.rows:
         return "no measured row could be compared with the scenario"
-    head = ("distance", "set", "row", "split", "error", "differs most in")
-    rows = [head, *(_row(near) for near in found.rows)]
-    scores = [
-        f"{metric}: median error {share(score.median)}, mean {share(score.mean)}, "
-        f"largest {share(score.largest)} over {_rows(score.rows)}"
-        for metric, score in found.scores.items()
-    ]
     name = printable(found.scenario)
     text = (
         f"The {len(found.rows)} measured rows most like {name}, of {found.compared:,}. A distance "
         f"of 1 is a factor of two in one feature; another accelerator, model or precision counts 2."
     )
-    lines = [
-        *wrapped(text, hang="", width=WIDTH),
-        "",
-        *(_clipped(line) for line in columns(rows, "><<<><")),
-        *section("Error there", scores),
-    ]
-    return "\n".join(lines)
+    head = ("distance", "error", "split", "set: row")
+    first = columns([head, *(_row(near) for near in found.rows)], ">><<")
+    lines = [*wrapped(text, hang="", width=NARROW), "", first[0]]
+    for near, line in zip(found.rows, first[1:], strict=True):
+        lines += wrapped(line, hang=_HANG, width=NARROW)
+        lines += wrapped(f"{_HANG}{_apart(near)}", hang=_HANG, width=NARROW)
+    return "\n".join([*lines, *section("Error there", _scores(found))])
 
 
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
-
-
-def _clipped(line: str) -> str:
-    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
+_HANG: Final = " " * 10
 
 
 def _row(near: Near) -> tuple[str, ...]:
     first = near.judged[0] if near.judged else None
-    apart = "; ".join(f"{name} {what}" for name, what in near.apart.items())
     return (
         f"{near.distance:.1f}",
-        printable(near.set),
-        printable(near.row.id),
-        str(near.row.split),
         "" if first is None else f"{100.0 * first.error:+.1f}%",
-        printable(apart) or "nothing",
+        str(near.row.split),
+        f"{printable(near.set)}: {printable(near.row.id)}",
     )
+
+
+def _apart(near: Near) -> str:
+    """How far a row is by feature."""
+    apart = "; ".join(f"{name} {what}" for name, what in near.apart.items())
+    return f"differs in {printable(apart)}" if apart else "differs in nothing"
+
+
+def _scores(found: Neighbourhood) -> list[str]:
+    """The errors of the rows within reach, metric by metric; how many rows that are."""
+    within = sum(near.distance <= found.reach for near in found.rows)
+    if not within:
+        text = f"not known: no measured row lies within a distance of {found.reach:.1f}"
+        return wrapped(text, width=NARROW - 2)
+    lines = [f"over the {_rows(within)} within a distance of {found.reach:.1f}:"]
+    for metric, score in found.scores.items():
+        text = (
+            f"{metric}: median {share(score.median)}, mean {share(score.mean)}, largest "
+            f"{share(score.largest)} ({_rows(score.rows)})"
+        )
+        lines += wrapped(text, width=NARROW - 2)
+    return lines
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def as_json(found: Neighbourhood) -> str:
@@ -62,6 +76,7 @@ def as_json(found: Neighbourhood) -> str:
         "schema": 1,
         "scenario": found.scenario,
         "compared": found.compared,
+        "reach": found.reach,
         "nearest": [
             {
                 "set": near.set,

@@ -31,6 +31,10 @@ ONE_SIDED: Final = 2.0
 """Distance where only one of two scenarios has a number at all."""
 FARTHEST: Final = 5.0
 """Distance along one feature from which on farther is the same: as far as a factor of 32."""
+REACH: Final = 3.0
+"""Distance from which on the error at a row says nothing about a scenario."""
+CLOSE: Final = 1.0
+"""Distance within which rows are mixed however near the nearest is: a factor of two."""
 NAMED: Final = 3
 """Features that are named as what sets a row apart."""
 
@@ -52,12 +56,17 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
-    """The nearest rows of a scenario, nearest first, and the score over them by metric."""
+    """The nearest rows of a scenario, nearest first, and the score by metric.
+
+    Scores are over the rows of `rows` no farther than `reach`: twice the nearest one's distance,
+    within bounds.
+    """
 
     scenario: str
     rows: tuple[Near, ...]
     scores: Mapping[str, Score]
     compared: int
+    reach: float = REACH
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +113,20 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
         if (one.name, row.id) in facts
     ]
     rows = _judged(sets, sorted(found, key=lambda near: near.distance)[:most], profiles)
+    reach = _reach(rows)
     return Neighbourhood(
-        scenario=scenario.name, rows=rows, scores=_scores(rows), compared=len(facts)
+        scenario=scenario.name,
+        rows=rows,
+        scores=_scores([near for near in rows if near.distance <= reach]),
+        compared=len(facts),
+        reach=reach,
     )
+
+
+def _reach(rows: Sequence[Near]) -> float:
+    """How far rows may be for their errors to be mixed: twice the nearest, within bounds."""
+    least = min((near.distance for near in rows), default=REACH)
+    return min(REACH, max(CLOSE, 2.0 * least))
 
 
 def _all_facts(

@@ -98,8 +98,8 @@ def test_near(plan: Run, write: Run) -> None:
     outcome = plan("validate", name, "--near", BASE)
     assert outcome.code == Exit.FINE
     lines = [line.split() for line in outcome.out.splitlines()]
-    rows = [line[:5] for line in lines if len(line) > 4 and line[1] == "mine"]
-    assert rows[0] == ["0.0", "mine", "one", "test", "-20.0%"]
+    rows = [line[:5] for line in lines if len(line) > 4 and line[3] == "mine:"]
+    assert rows[0] == ["0.0", "-20.0%", "test", "mine:", "one"]
     assert float(rows[1][0]) > 0.0
     tree = json.loads(plan("validate", name, "--near", BASE, "--json").out)
     assert [near["id"] for near in tree["nearest"]] == ["one", "two"]

@@ -77,7 +77,24 @@ def test_the_nearest_rows_and_their_error() -> None:
     assert found.rows[1].apart == {"batch size": "2x", "device time a batch": "2x"}
     [judged] = found.rows[0].judged
     assert judged.error == pytest.approx(judged.point.predicted / 0.4 - 1.0)
-    assert found.scores["step_time_s.mean"].rows == 3
+    # One row is equal: the others, farther than a factor of two, say nothing of the error.
+    assert found.reach == 1.0
+    assert found.scores["step_time_s.mean"].rows == 1
+
+
+@pytest.mark.parametrize(
+    ("batch", "reach", "rows"),
+    [(32, 1.0, 1), (44, 1.3, 2), (2048, 3.0, 0)],
+)
+def test_errors_of_rows_too_far_are_not_mixed(batch: int, reach: float, rows: int) -> None:
+    """Up to twice the distance of the nearest, and never farther than a factor of eight."""
+    found = nearest(
+        load_scenario("resnet18-imagenet-one-worker", overrides=(f"train.batch_size={batch}",)),
+        [parse_set(TOML, ROWS, "mine.toml", Path())],
+        processes=1,
+    )
+    assert found.reach == pytest.approx(reach, abs=0.01)
+    assert sum(score.rows for score in found.scores.values()) == rows
 
 
 def test_facts_describe_the_scenario() -> None:
