@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,6 +12,9 @@ from simulator.cli.output import check_writable, emit, write_file
 
 if TYPE_CHECKING:
     from simulator.importers.measurements import Imported
+
+_TOLD: Final = 12
+"""Reasons that are told one by one."""
 
 
 @click.command()
@@ -66,5 +70,22 @@ def _summary(made: Imported) -> list[str]:
     return [
         *(f"wrote {path}" for path in written),
         ", ".join(f"{count:,} {name}" for name, count in counts.items()),
+        *_reasons(made),
         f"see how well it is predicted with: plan validate {made.toml_path}",
     ]
+
+
+def _reasons(made: Imported) -> list[str]:
+    """Why rows are left out, the commonest reason first."""
+    from simulator.report.layout import wrapped
+
+    reasons = Counter(row.excluded for row in made.found.rows if row.excluded)
+    first = {row.excluded: row.id for row in reversed(made.found.rows)}
+    lines: list[str] = []
+    for reason, count in reasons.most_common(_TOLD):
+        which = first[reason] if count == 1 else f"{count:,} rows, the first {first[reason]}"
+        lines += wrapped(f"  left out: {reason} ({which})", hang="    ")
+    if len(reasons) > _TOLD:
+        more = sum(reasons.values()) - sum(n for _, n in reasons.most_common(_TOLD))
+        lines.append(f"  left out: {more:,} rows more for other reasons; see the column exclude")
+    return lines

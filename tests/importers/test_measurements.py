@@ -164,7 +164,22 @@ def test_the_command_writes_a_set_that_reads(
     measurements.main(arguments, standalone_mode=False)
     out = capsys.readouterr().out
     assert "6 rows, 1 left out, 2 anchors, 2 fit, 4 test" in out
+    assert "left out: nothing was measured (m2-2)" in out
     assert len(load_set(f"{output}.toml").rows) == 6
+
+
+@pytest.mark.usefixtures("shipped")
+def test_reasons_are_told_together(
+    table: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line a reason, with how many rows; of very many reasons the commonest."""
+    lines = [f"m{i},{9000 + i},100,x" for i in range(20)] + ["m0,9000,100,x"]
+    path = table("\n".join(["machine,workers,step_ms,extra", "m0,2,100,x", *lines]))
+    arguments = ["--from", "made_up", "-o", str(tmp_path / "mine"), str(path)]
+    measurements.main(arguments, standalone_mode=False)
+    out = capsys.readouterr().out
+    assert "found 9000 (at least 0 and at most 4,096) (2 rows, the first m0-9000)" in out
+    assert "left out: 8 rows more for other reasons" in out
 
 
 @pytest.mark.parametrize(
