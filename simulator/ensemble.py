@@ -11,6 +11,7 @@ not hundreds. A test compares it with simulating at other rates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,13 +30,15 @@ from simulator.quasi_random import normal_points
 from simulator.results import Cost, Prediction, StepSplit, Timing
 from simulator.run_length import worker_start
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Phase, Resource, StageDemands
-from simulator.uncertainty import Doubt, Rate, covariance
+from simulator.uncertainty import Doubt, Rate, covariance, within_reason
 from simulator.units import Real, Seconds
 
 BITS: Final = 8
 """Logarithm of the number of points: the ends of an 80% interval are then known to about 1% of its
 width."""
 QUANTILES: Final = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+WIDTH: Final = 2.5631
+"""From the 10% to the 90% quantile of a normal distribution over its standard deviation."""
 HALF_WIDTH: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 
@@ -103,7 +106,11 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     doubts = (*stated, *_of_chance(timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
         return {}
-    drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
+    seed = prediction.seed or 0
+    speeds = draw(doubts, seed)
+    longer = stretch(question, timing, speeds).step
+    speeds = draw((*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least))), seed)
+    drawn = figures(question, prediction, speeds)
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
         name: dict(zip(QUANTILES, column.tolist(), strict=True))
@@ -186,11 +193,20 @@ def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
     """Speeds of all rates in doubt, at each point; lognormal, with 1 as their median."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
     known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
-    values, vectors = np.linalg.eigh(covariance(known, rates))
+    values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
     root = vectors * np.sqrt(np.maximum(0.0, values)) @ vectors.T
     places = [list(Rate).index(rate) for rate in rates]
     drawn = normal_points(BITS, len(Rate), seed)[:, places] @ root
     return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
+
+
+def _lacking(longer: Vector, doubt: Doubt) -> tuple[Doubt, ...]:
+    """What the step, so many times as long as figured, lacks of the least deviation of a doubt."""
+    low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
+    lacks = doubt.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
+    if lacks <= 0.0:
+        return ()
+    return (replace(doubt, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),)
 
 
 def _of_chance(timing: Timing) -> tuple[Doubt, ...]:

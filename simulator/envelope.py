@@ -25,6 +25,10 @@ LISTED: Final = (GPU, PRECISION, FRAMEWORK, ERA)
 """What is either covered or not; an `Axis` is covered between two values."""
 
 
+SCALE: Final = frozenset({Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING})
+"""Axes along which another resource may become the limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
     """Things that were measured, and how much less is known of any other one.
@@ -56,9 +60,18 @@ class Envelope:
     spans: tuple[Span, ...]
 
 
-def outside(scenario: Scenario, envelope: Envelope) -> tuple[Doubt, ...]:
-    """A doubt, with a warning that names it, for everything that lies outside of the envelope."""
-    return (*_unlisted(scenario, envelope.listed), *_beyond(scenario, envelope.spans))
+def outside(scenario: Scenario, envelope: Envelope, widest: float = 0.0) -> tuple[Doubt, ...]:
+    """A doubt, with a warning that names it, for everything that lies outside of the envelope.
+
+    Parameters
+    ----------
+    scenario, envelope : Scenario, Envelope
+        What is predicted, and what was measured.
+    widest : float
+        Log deviation of the least known rate of the scenario. On more devices than anyone
+        measured that rate may be what limits, whatever the model says limits there.
+    """
+    return (*_unlisted(scenario, envelope.listed), *_beyond(scenario, envelope.spans, widest))
 
 
 def _unlisted(scenario: Scenario, listed: Sequence[Listed]) -> Iterator[Doubt]:
@@ -76,16 +89,18 @@ def _unlisted(scenario: Scenario, listed: Sequence[Listed]) -> Iterator[Doubt]:
             )
 
 
-def _beyond(scenario: Scenario, spans: Sequence[Span]) -> Iterator[Doubt]:
+def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterator[Doubt]:
     place = placed(scenario)
     for span in spans:
         reach, rate = span.reach, span.rate
         value = place.get(reach.axis)
         if value is not None and not reach.low <= value <= reach.high:
+            far = stretched(0.0, (reach,), place)
             yield Doubt(
                 name=f"{reach.axis} outside the evidence",
                 rate=rate,
-                log_sd=stretched(0.0, (reach,), place),
+                log_sd=far,
+                least=widest + far if reach.axis in SCALE and value > reach.high else 0.0,
                 source=span.source,
                 warning=(
                     f"outside the evidence: {reach.axis} {value:,.4g} "
@@ -123,6 +138,10 @@ def placed(scenario: Scenario) -> Mapping[Axis, float]:
         place[Axis.BATCH] = float(job.train.batch_size)
         if job.model is not None:
             place[Axis.PARAMETERS] = float(job.model.parameters)
+        if job.parallelism.tensor > 1:
+            place[Axis.TENSOR] = float(job.parallelism.tensor)
+        if job.parallelism.pipeline > 1:
+            place[Axis.PIPELINE] = float(job.parallelism.pipeline)
     return place
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 from simulator.equations.uncertainty import doublings_outside, stretched_deviation
 from simulator.provenance import Source
 from simulator.units import Seconds
+
+LARGEST: Final = 1.5
+"""Log deviation beyond which nothing more is said: a factor of 50 between P10 and P90."""
 
 
 class Rate(StrEnum):
@@ -57,7 +61,7 @@ class Grade(StrEnum):
     COMPUTED = "computed"
     """Follows from a model whose constants were fitted to other runs."""
     FITTED = "fitted kernels"
-    """Follows from kernels that were fitted to other runs of such devices with such software."""
+    """Follows from kernels and exchanges fitted to other runs of such devices and software."""
     DATASHEET = "data sheet"
     """What the maker says, less what such things usually reach."""
     ASSUMED = "assumed"
@@ -73,6 +77,8 @@ class Axis(StrEnum):
     WORKERS = "workers"
     BATCH = "batch"
     PARAMETERS = "parameters"
+    TENSOR = "tensor-parallel degree"
+    PIPELINE = "pipeline stages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +100,9 @@ class Doubt:
 
     `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
     step that does not grow with the step, such as what a program does between two. `shared` are
-    correlations (-1 to 1) with other doubts by name. `warning` is what the reader is told; empty:
-    nothing.
+    correlations (-1 to 1) with other doubts by name. `least`: the step as a whole is known no
+    better than this log deviation, whatever it depends on. `warning` is what the reader is told;
+    empty: nothing.
     """
 
     name: str
@@ -104,6 +111,7 @@ class Doubt:
     source: Source
     seconds: Seconds = 0.0
     shared: Mapping[str, float] = field(default_factory=dict)
+    least: float = 0.0
     warning: str = ""
 
     def for_step(self, step: Seconds) -> Doubt:
@@ -146,6 +154,13 @@ def covariance(doubts: Sequence[Doubt], rates: Sequence[Rate]) -> NDArray[np.flo
             i, j = rates.index(one.rate), rates.index(other.rate)
             table[i, j] += share * one.log_sd * other.log_sd
     return table
+
+
+def within_reason(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A covariance of logarithms with no deviation above `LARGEST`; correlations stay."""
+    wide = np.sqrt(np.diag(table))
+    less = LARGEST / np.maximum(LARGEST, wide)
+    return table * np.outer(less, less)
 
 
 def _correlation(one: Doubt, other: Doubt) -> float:

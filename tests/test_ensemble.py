@@ -50,6 +50,21 @@ def test_nothing_in_doubt_is_no_interval() -> None:
     assert predict(cpu_bound()).interval == {}
 
 
+def test_the_step_is_known_no_better_than_the_least_deviation() -> None:
+    """What rates leave below the floor is made up for, what is above it stays."""
+    own = doubt(Rate.WORKERS)
+    for least, wide in ((0.05, DEVIATION), (0.3, 0.3), (0.6, 0.6)):
+        found = step_interval(cpu_bound(), replace(own, least=least))
+        width = math.log(found["p90"] / found["p10"]) / (ENDS["p90"] - ENDS["p10"])
+        assert width == pytest.approx(wide, rel=POINTS_ERROR)
+
+
+def test_no_deviation_is_beyond_reason() -> None:
+    """A doubt of many times the figure says that nothing is known, not that it takes ages."""
+    found = step_interval(cpu_bound(), doubt(Rate.WORKERS, 27.0), doubt(Rate.DEVICE, 27.0))
+    assert 10.0 < found["p90"] / found["p10"] < 100.0
+
+
 def test_one_rate_gives_its_own_quantiles() -> None:
     """A step that the workers set has the quantiles of their rate, to a thousandth."""
     found = step_interval(cpu_bound(), doubt(Rate.WORKERS))

@@ -77,6 +77,25 @@ def test_machines_count_when_there_are_several() -> None:
     assert Axis.MACHINES not in placed(scenario())
 
 
+@pytest.mark.parametrize(("axis", "degree"), [(Axis.TENSOR, "tensor"), (Axis.PIPELINE, "pipeline")])
+def test_degrees_of_parallelism_have_an_end(axis: Axis, degree: str) -> None:
+    """A model spread wider than any that was measured is named."""
+    base = load_scenario("megatron-1t")
+    at = getattr(base.job.parallelism, degree)
+    (doubt,) = outside(base, spans(axis, 2.0, at / 2.0))
+    assert doubt.warning.startswith(f"outside the evidence: {axis} {at:,.4g} (measured: ")
+    assert outside(base, spans(axis, 2.0, at)) == ()
+
+
+def test_scale_widens_the_whole_step_by_the_least_known_rate() -> None:
+    """Beyond the most machines measured any rate may rule; on other axes none more than before."""
+    base = load_scenario("two-nodes-cpu-starved", overrides=["hardware.count=8"])
+    (doubt,) = outside(base, spans(Axis.MACHINES, 2.0, 4.0), widest=0.3)
+    (workers,) = outside(base, spans(Axis.WORKERS, 0.25, 0.5), widest=0.3)
+    assert doubt.least == pytest.approx(0.35)
+    assert workers.least == 0.0
+
+
 def test_a_measured_step_needs_no_accelerator_in_the_evidence() -> None:
     """With a step time from the device itself, neither its kind nor precision is in question."""
     assert named(scenario()) == {}

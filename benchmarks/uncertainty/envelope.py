@@ -26,7 +26,14 @@ from simulator.files.shipped_sets import set_names
 from simulator.uncertainty import Axis
 
 TARGET = Path(__file__).parents[2] / "simulator" / "data" / "envelope.toml"
-LEAST = {Axis.MACHINES: 2.0, Axis.RANKS: 2.0, Axis.EXCHANGING: 2.0, Axis.WORKERS: 1.0}
+LEAST = {
+    Axis.MACHINES: 2.0,
+    Axis.RANKS: 2.0,
+    Axis.EXCHANGING: 2.0,
+    Axis.WORKERS: 1.0,
+    Axis.TENSOR: 2.0,
+    Axis.PIPELINE: 2.0,
+}
 """Where a range begins whatever was measured: fewer parts are the simpler case."""
 SHOWN = 6
 """Digits of the end of a range."""

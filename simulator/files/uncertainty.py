@@ -27,7 +27,8 @@ from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
     doubts = [_doubt(rate, grade, scenario) for rate, grade in _grades(scenario, draft)]
-    doubts += outside(scenario, shipped_envelope())
+    widest = max(doubt.log_sd for doubt in doubts if doubt.rate is not Rate.START)
+    doubts += outside(scenario, shipped_envelope(), widest)
     overlay = scenario.calibration.overlay
     if overlay is not None:
         doubts = _calibrated_over(doubts, overlay, placed(scenario))
@@ -60,11 +61,31 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 
 def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
-    """What stands behind each rate that the scenario can depend on."""
-    yield Rate.STEP, Grade.COMPUTED
-    yield Rate.WAITING, Grade.COMPUTED
+    """What stands behind each rate that the scenario can depend on.
+
+    Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
+    are made of is not in doubt once more.
+    """
+    fitted = _is_fitted(scenario, draft)
+    yield Rate.STEP, Grade.FITTED if fitted else Grade.COMPUTED
     yield Rate.START, Grade.COMPUTED
-    yield from ((rate, grade) for rate, find in _EVIDENCE if (grade := find(scenario, draft)))
+    if not fitted:
+        yield Rate.WAITING, Grade.COMPUTED
+    for rate, find in _EVIDENCE:
+        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, draft)
+        if grade is not None:
+            yield rate, grade
+
+
+_OF_FITTED_STEPS: Final = frozenset({Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES})
+
+
+def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
+    """Whether the step follows from kernels and exchanges that were fitted to measured ones."""
+    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
+    stated = _given(draft, "model.step_times", "model.step_time")
+    emulated = gpu is not None and gpu.emulated
+    return time is not None and time.step is not None and not stated and not emulated
 
 
 def _given(draft: Draft, *keys: str) -> bool:
@@ -80,8 +101,6 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
         return None
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
-    if time.step is not None:
-        return Grade.FITTED
     return Grade.MEASURED if time.measured else Grade.COMPUTED
 
 

@@ -12,6 +12,7 @@ from simulator.calibration import Envelope, Fitted, Overlay
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.overlay import overlay_text
 from simulator.files.scenario import load_scenario
+from simulator.files.shipped import scenario_names
 from simulator.files.uncertainty import calibrated, rate_of, sign_of
 from simulator.predict import predict
 from simulator.provenance import Source
@@ -20,6 +21,8 @@ from simulator.uncertainty import Axis, Doubt, Grade, Rate, covariance
 
 BASE = "resnet50-imagenet-p4d"
 COMPUTED = "gpt2-tokens-h100"
+WIDEST = 100.0
+"""P90 over P10 that no prediction may reach."""
 USED = (
     *((Rate.DEVICE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.COMPUTED)),
     *((Rate.WORKERS, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.COMPUTED)),
@@ -34,6 +37,7 @@ USED = (
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
+    (Rate.STEP, Grade.FITTED),
     (Rate.WAITING, Grade.COMPUTED),
     (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
@@ -188,6 +192,41 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
     assert [cpu.log_sd, store.log_sd] == pytest.approx([0.02, 0.05])
     assert cpu.shared == {"calibration.storage": pytest.approx(0.5)}
     assert "mine.toml" in cpu.source.reference
+
+
+def test_a_step_of_fitted_kernels_is_in_doubt_once() -> None:
+    """The errors of such steps hold those of links and exchanges; what feeds it stays in doubt."""
+    base = load_scenario("megatron-1t")
+    rates = {doubt.rate for doubt in base.doubts if not doubt.warning}
+    assert [d.name for d in about(base, Rate.STEP)] == ["step, fitted kernels"]
+    assert rates.isdisjoint(
+        {Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES, Rate.WAITING}
+    )
+    assert rates >= {Rate.STORAGE, Rate.HANDOVER}
+
+
+def test_more_than_anyone_measured_is_never_known_better() -> None:
+    """A step that another, better known resource limits at scale is not known better for it."""
+    machines = next(s for s in shipped_envelope().spans if s.reach.axis is Axis.MACHINES)
+    widths = []
+    for times in (0.5, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0, 16.0):
+        count = round(machines.reach.high * times)
+        job = load_scenario(BASE, overrides=[f"hardware.count={count}"])
+        band = predict(job, max_steps=20).interval["step_time_s.mean"]
+        widths.append(band["p90"] / band["p10"])
+    assert widths == sorted(widths)
+    assert widths[-1] > 1.2 * widths[0]
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_no_interval_of_a_shipped_scenario_is_absurd(name: str) -> None:
+    """What says nothing is a mistake, such as an absolute doubt of a short step."""
+    found = predict(load_scenario(name), max_steps=20).interval
+    assert {
+        metric: band
+        for metric, band in found.items()
+        if not 0.0 <= band["p90"] <= WIDEST * band["p10"]
+    } == {}
 
 
 def overlay_file(
