@@ -177,7 +177,7 @@ def test_reasons_are_told_together(
     path = table("\n".join(["machine,workers,step_ms,extra", "m0,2,100,x", *lines]))
     arguments = ["--from", "made_up", "-o", str(tmp_path / "mine"), str(path)]
     measurements.main(arguments, standalone_mode=False)
-    out = capsys.readouterr().out
+    out = " ".join(capsys.readouterr().out.split())
     assert "found 9000 (at least 0 and at most 4,096) (2 rows, the first m0-9000)" in out
     assert "left out: 8 rows more for other reasons" in out
 
