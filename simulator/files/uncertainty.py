@@ -22,6 +22,7 @@ from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.uncertainty import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
+from simulator.workload.models.transformer import Transformer
 
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
@@ -67,7 +68,7 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     are made of is not in doubt once more.
     """
     fitted = _is_fitted(scenario, draft)
-    yield Rate.STEP, Grade.FITTED if fitted else Grade.COMPUTED
+    yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
@@ -78,6 +79,13 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
 
 
 _OF_FITTED_STEPS: Final = frozenset({Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES})
+
+
+def _of_fitted_step(scenario: Scenario) -> Grade:
+    model = scenario.job.model
+    if isinstance(model, Transformer) and model.experts is not None:
+        return Grade.EXPERTS
+    return Grade.PROFILED if scenario.job.software.profiled_kernels else Grade.FITTED
 
 
 def _is_fitted(scenario: Scenario, draft: Draft) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from simulator.calibration import Envelope, Fitted, Overlay
 from simulator.files.deviations import graded, shipped_envelope
+from simulator.files.measured import load_set
 from simulator.files.overlay import overlay_text
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped import scenario_names
@@ -37,7 +38,7 @@ USED = (
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
-    (Rate.STEP, Grade.FITTED),
+    *((Rate.STEP, g) for g in (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)),
     (Rate.WAITING, Grade.COMPUTED),
     (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
@@ -203,6 +204,15 @@ def test_a_step_of_fitted_kernels_is_in_doubt_once() -> None:
         {Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES, Rate.WAITING}
     )
     assert rates >= {Rate.STORAGE, Rate.HANDOVER}
+
+
+def test_what_the_step_is_made_of_says_how_well_it_is_known() -> None:
+    """Experts, and kernels timed one by one, have errors of their own."""
+    profiled = load_scenario("megatron-1t", overrides=["software.profiled_kernels=true"])
+    row = next(r for r in load_set("llm_training").rows if r.family == "mbridge MoE")
+    experts = load_scenario(row.base, overrides=row.overrides)
+    assert [d.name for d in about(profiled, Rate.STEP)] == ["step, profiled kernels"]
+    assert [d.name for d in about(experts, Rate.STEP)] == ["step, fitted kernels of experts"]
 
 
 def test_more_than_anyone_measured_is_never_known_better() -> None:
