@@ -36,7 +36,7 @@ def hf_config(
     """Read a config.json of Hugging Face into the [model] section of a scenario.
 
     Parameters, operations and cached bytes are counted. A model that no family of the library
-    expresses (mixtures of experts, latent attention, T5) is shown, and exit code 1 says that it
+    expresses (T5, latent attention without experts) is shown, and exit code 1 says that it
     is not modelled yet.
     """
     check_output(output)

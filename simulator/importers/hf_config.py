@@ -25,7 +25,7 @@ from simulator.importers.hf_count import (
     parts,
 )
 from simulator.importers.hf_defaults import KNOWN
-from simulator.importers.hf_shape import Config, Shape, shape_of
+from simulator.importers.hf_shape import Config, Experts, Shape, shape_of
 from simulator.importers.reading import changed, read_json, refuse
 from simulator.importers.result import Fragment, Kind
 
@@ -164,15 +164,18 @@ def _warnings(
 def _lacking(shape: Shape) -> str:
     """Why no family of the library expresses the shape; empty if one does."""
     fixed = shape.kind in {"gpt2", "bert"}
-    sparse = shape.experts is not None and shape.experts.layers > 0
-    latent = "multi-head latent attention"
+    latent, sparse = shape.latent, _is_sparse(shape)
     wide = shape.heads * shape.head_width
     reasons = (
-        (sparse, "mixtures of experts" + (f" and {latent}" if shape.latent else "")),
-        (shape.latent is not None, latent),
+        (latent is not None and not sparse, "multi-head latent attention without experts"),
+        (
+            latent is not None and not latent.query_rank,
+            "multi-head latent attention whose queries are not squeezed",
+        ),
+        (sparse and not shape.gated, "experts whose MLPs are not gated"),
         (shape.decoder_layers > 0, "encoder and decoder stacks"),
         (
-            wide != shape.hidden,
+            wide != shape.hidden and not sparse,
             f"{shape.heads} heads of {shape.head_width} values beside a width of {shape.hidden}",
         ),
         (fixed and shape.ffn != _MLP * shape.hidden, "MLPs that are not 4 times as wide"),
@@ -180,6 +183,10 @@ def _lacking(shape: Shape) -> str:
         (not fixed and not shape.gated, f"{shape.kind} (rotary positions, plain MLPs)"),
     )
     return next((why for holds, why in reasons if holds), "")
+
+
+def _is_sparse(shape: Shape) -> bool:
+    return shape.experts is not None and shape.experts.layers > 0
 
 
 def _summary(said: _Told) -> tuple[str, ...]:
@@ -244,6 +251,35 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
         figures = {**stack, **words, **learned, "segments": shape.segments, "sequence": tokens}
         texts = {key: str(value) for key, value in figures.items()}
         return "bert", {**texts, "scored_share": str(_MASKED)}
+    if shape.experts is not None and _is_sparse(shape):
+        figures = {**stack, **_sparse_figures(shape, shape.experts), **words, "sequence": tokens}
+        texts = {key: str(value) for key, value in figures.items()}
+        return "moe", texts | ({"tied": "true"} if shape.tied else {})
     figures = {**stack, "kv_heads": shape.kv_heads, "ffn": shape.ffn, **words, "sequence": tokens}
     texts = {key: str(value) for key, value in figures.items()}
     return "llama", texts | ({"tied": "true"} if shape.tied else {})
+
+
+def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:
+    """The figures of a stack of experts, with those of latent attention where it has that."""
+    figures = {
+        "kv_heads": shape.kv_heads,
+        "experts": experts.count,
+        "top_k": experts.chosen,
+        "expert_ffn": experts.width,
+        "shared_ffn": experts.shared,
+    }
+    dense = shape.layers - experts.layers
+    if dense:
+        figures |= {"dense_layers": dense, "ffn": shape.ffn}
+    if shape.latent is not None:
+        latent = shape.latent
+        return figures | {
+            "query_rank": latent.query_rank,
+            "kv_rank": latent.rank,
+            "rope_dim": latent.rotary,
+            "nope_dim": latent.plain,
+            "value_dim": latent.value,
+        }
+    other = shape.heads * shape.head_width != shape.hidden
+    return figures | ({"head_dim": shape.head_width} if other else {})

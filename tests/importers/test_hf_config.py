@@ -24,6 +24,7 @@ from simulator.importers.hf_count import (
     parameters,
 )
 from simulator.importers.hf_shape import Config, Shape, shape_of
+from simulator.precision import Precision
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.
@@ -171,11 +172,42 @@ def test_layers_without_experts_are_counted_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("mixtral", {}),
+        ("qwen2_moe", {}),
+        ("qwen3_moe", {}),
+        ("qwen3_moe", {"num_hidden_layers": 48, "head_dim": 128}),
+        ("qwen3_moe", {"decoder_sparse_step": 2, "mlp_only_layers": [1, 2]}),
+        ("mixtral", {"tie_word_embeddings": True}),
+        ("deepseek_v3", {}),
+    ],
+)
+def test_experts_become_a_section(kind: str, keys: dict[str, object], tmp_path: Path) -> None:
+    """The family's parameters are the counted ones, but for gates and norms of heads."""
+    found = hf_config.read(write(tmp_path, model_type=kind, **keys))
+    assert found.fragment is not None
+    document = parse_document(found.fragment.text.encode(), "fragment")
+    assert document.data["model"]["family"] == "moe"
+    model = build_model(document, ("model",))
+    assert model.parameters == pytest.approx(parameters(shape(kind, **keys)), rel=1e-5 * 4)
+
+
+@pytest.mark.parametrize("name", ["mixtral-8x7b", "deepseek-v3"])
+def test_a_section_of_experts_is_the_library_model(name: str) -> None:
+    """The published configuration describes the model of the library, layer by layer."""
+    found = hf_config.read(DATA / f"hf-{name}.json", sequence=4096)
+    assert found.fragment is not None
+    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    known = load_model(name)
+    assert model.parameters == known.parameters
+    assert model.operators(2.0, Precision.BF16) == known.operators(2.0, Precision.BF16)
+
+
+@pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("mixtral-8x7b", "mixtures of experts"),
         ("t5-small", "encoder and decoder stacks"),
-        ("deepseek-v3", "mixtures of experts and multi-head latent attention"),
     ],
 )
 def test_what_is_not_modelled_is_shown_and_not_written(name: str, why: str, tmp_path: Path) -> None:
@@ -194,6 +226,8 @@ def test_what_is_not_modelled_is_shown_and_not_written(name: str, why: str, tmp_
         ({"model_type": "gpt2", "tie_word_embeddings": False}, "a table of their own"),
         ({"model_type": "gpt_neox"}, "gpt_neox (rotary positions, plain MLPs)"),
         ({"model_type": "llama", "head_dim": 64}, "32 heads of 64 values"),
+        ({"model_type": "deepseek_v3", "q_lora_rank": None}, "whose queries are not squeezed"),
+        ({"model_type": "deepseek_v3", "first_k_dense_replace": 61}, "attention without experts"),
     ],
 )
 def test_a_shape_that_no_family_has_is_no_section(
