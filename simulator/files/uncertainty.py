@@ -32,7 +32,7 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     doubts += outside(scenario, shipped_envelope(), widest)
     overlay = scenario.calibration.overlay
     if overlay is not None:
-        doubts = _calibrated_over(doubts, overlay, placed(scenario))
+        doubts = _calibrated_over(doubts, overlay, scenario)
     return replace(scenario, doubts=tuple(doubts))
 
 
@@ -286,14 +286,13 @@ def _near(
     )
 
 
-def _calibrated_over(
-    doubts: Sequence[Doubt], overlay: Overlay, place: Mapping[Axis, float]
-) -> list[Doubt]:
+def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenario) -> list[Doubt]:
     """The doubts with those about fitted rates replaced by what the fit says of its parameters.
 
     What the fit covers needs no other evidence.
     A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
     """
+    place = placed(scenario)
     known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
     rates = dict.fromkeys(rate_of(parameter.key) for _, parameter in known)
     kept = [doubt for doubt in doubts if doubt.rate not in rates]
@@ -313,7 +312,7 @@ def _calibrated_over(
             Doubt(
                 name=parameter.key,
                 rate=rate_of(parameter.key),
-                log_sd=deviation,
+                log_sd=deviation * _share(parameter.key, scenario),
                 source=overlay.source,
                 shared=shared,
             )
@@ -326,6 +325,19 @@ def _calibrated_over(
         if wide > 0.0
     ]
     return kept + fitted + distant
+
+
+def _share(key: str, scenario: Scenario) -> float:
+    """Share of its rate's work that a key is about; 1 where the rate has no parts."""
+    work, batch = scenario.job.preprocessing, scenario.job.train.batch_size
+    parts = {
+        "input.decode": work.decode * batch,
+        "input.augment": work.augment * batch,
+        "input.collate": work.collate * batch,
+        "input.per_batch": work.per_batch,
+    }
+    whole = sum(parts.values())
+    return parts[key] / whole if key in parts and whole > 0.0 else 1.0
 
 
 def _reaches(overlay: Overlay, rate: Rate) -> tuple[Reach, ...]:

@@ -271,8 +271,20 @@ def test_parameters_that_act_on_one_rate_act_with_their_signs(
 ) -> None:
     """Longer work on faster cores is the same work: what the fit cannot tell apart cancels."""
     table = ((4.0, together), (together, 4.0))
-    scenario = load_scenario(BASE, calibration=overlay_file(tmp_path / "o.toml", PAIR, table))
+    work = [f"input.{key}=0 ms" for key in ("augment", "collate", "per_batch")]
+    path = overlay_file(tmp_path / "o.toml", PAIR, table)
+    scenario = load_scenario(BASE, overrides=work, calibration=path)
     assert spread_of(scenario, Rate.WORKERS) == pytest.approx(left, abs=1e-6)
+
+
+def test_a_part_of_the_work_moves_the_rate_by_its_share(tmp_path: Path) -> None:
+    """Decoding that is half of the work has to change twice as much to undo a faster core."""
+    path = overlay_file(tmp_path / "o.toml", PAIR, ((4.0, 2.0), (2.0, 1.0)))
+    work = [f"input.{key}=0 ms" for key in ("augment", "per_batch")]
+    half = load_scenario(BASE, overrides=[*work, "input.collate=5 ms"], calibration=path)
+    less = load_scenario(BASE, overrides=[*work, "input.collate=15 ms"], calibration=path)
+    assert spread_of(half, Rate.WORKERS) == pytest.approx(0.0, abs=1e-6)
+    assert spread_of(less, Rate.WORKERS) == pytest.approx(0.5)
 
 
 def test_distance_does_not_undo_what_cancels(tmp_path: Path) -> None:
