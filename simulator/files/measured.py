@@ -15,6 +15,7 @@ from simulator.files.keys import numeric_key
 from simulator.files.measured_rows import Context, Heading, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
 from simulator.files.quantity import nearest, nearest_hint
+from simulator.files.reading import refuse_irregular
 from simulator.files.shipped_sets import find_set, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 from simulator.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
@@ -44,6 +45,7 @@ def load_set(name_or_path: str) -> MeasurementSet:
         advice = nearest_sets(name_or_path)
         msg = f"there is no measurement set '{name_or_path}', neither a file nor shipped; {advice}"
         raise UnknownName(msg)
+    refuse_irregular(path)
     if path.suffix.lower() == ".csv":
         message, hint = "is the data of a set", "name the TOML file that describes it"
         raise InputError((Problem(origin=str(path), message=message, hint=hint),))

@@ -60,6 +60,18 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     return content
 
 
+def refuse_irregular(path: Path) -> None:
+    """Refuse pipes and devices, which could keep a reader waiting for ever.
+
+    Raises
+    ------
+    InputError
+        If there is something at `path` that is neither a regular file nor a folder.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        fail(str(path), "is no regular file", hint="write it to a file first")
+
+
 def neighbour(path: Path) -> str | None:
     """Advice on a file that doesn't exist: the nearest name beside it; None if none is close."""
     try:

@@ -15,7 +15,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.files.reading import decode, fail, read_bytes
+from simulator.files.reading import decode, fail, read_bytes, refuse_irregular
 
 LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))
 """Size of the largest CSV file that is read [B]; a hundred thousand wide rows are less."""
@@ -83,8 +83,7 @@ def read_table(path: Path) -> Table:
         UTF-8, separated by something else, cut off, columns without a name or named twice, rows
         of another length.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        fail(str(path), "is no regular file", hint="write the rows to a file first")
+    refuse_irregular(path)
     if path.is_file() and path.stat().st_size > LARGEST_TABLE:
         size = units.show(path.stat().st_size, units.BYTE)
         most = units.show(LARGEST_TABLE, units.BYTE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,14 @@ def test_every_mistake_is_told_at_once() -> None:
     told = refused(rows=rows)
     assert len(told) == 4
     assert told == sorted(told, key=lambda text: text.split(":")[1])
+
+
+def test_a_pipe_is_no_set(tmp_path: Path) -> None:
+    """A declaration that is no regular file is refused, not waited for."""
+    pipe = tmp_path / "mine.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is no regular file"):
+        load_set(str(pipe))
 
 
 def test_no_such_set(tmp_path: Path) -> None:
