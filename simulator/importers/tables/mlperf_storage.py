@@ -102,7 +102,13 @@ _CARDS: Final = re.compile(r"(\d+)x(\d+)")
 _CARDS_OF_SYSTEM: Final = re.compile(r"(\d+)x(?:EDR|HDR|NDR)(\d+)")
 _STATED: Final = re.compile(r"(\d+)(?:\.0*)?(?![\w.])")
 """A whole number, and then perhaps where it was read."""
-_WHOLE: Final = ("batch_size", "prefetch_size", "num_files_train", "samples_per_file")
+_WHOLE: Final = (
+    "batch_size",
+    "prefetch_size",
+    "num_files_train",
+    "samples_per_file",
+    "host_cpu_count_measured",
+)
 _SOCKETS: Final = re.compile(r"(\d*)x(\d+)$")
 
 

@@ -154,6 +154,7 @@ def test_every_row_is_a_scenario(found: dict[str, dict[str, str]]) -> None:
         ("batch_size", "2.5"),
         ("prefetch_size", "1.5"),
         ("samples_per_file", "0.5"),
+        ("host_cpu_count_measured", "0.5"),
     ],
 )
 def test_what_is_no_whole_number_is_not_taken_for_one(
