@@ -126,8 +126,8 @@ WORKER_MEMORY: Final = Default(
     text="74 MB",
     unit=units.BYTE,
     source=Source(
-        reference="own measurement (benchmarks/real_loader): what a forked worker adds that decodes "
-        "JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build 293 MB",
+        reference="own measurement (benchmarks/real_loader): what a forked worker adds that "
+        "decodes JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build 293 MB",
         date="2026-11-21",
     ),
 )
