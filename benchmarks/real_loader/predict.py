@@ -1,7 +1,8 @@
 """Predict the grid from the pieces and set it beside what was measured.  See README.md.
 
 Writes a measurement set: `bases/real-loader.toml` (the scenario), `real_loader.csv` (its rows).
-What a row overrides comes from the configuration and the pieces; nothing measured on the grid goes in.
+What a row overrides comes from the configuration and the pieces; nothing measured on the grid
+goes in.
 """
 
 from __future__ import annotations

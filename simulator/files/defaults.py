@@ -127,7 +127,8 @@ WORKER_MEMORY: Final = Default(
     unit=units.BYTE,
     source=Source(
         reference="own measurement (benchmarks/real_loader): what a forked worker adds that "
-        "decodes JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build 293 MB",
+        "decodes JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build "
+        "293 MB",
         date="2026-11-21",
     ),
 )
