@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from simulator.cli.options import jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
@@ -68,17 +69,8 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     metavar="N",
     help="Rows to list as farthest off.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
-)
-@click.option(
-    "--profiles",
-    "profiles",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Look for hardware profiles here first; may be given again.",
-)
+@jobs_option
+@profiles_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
 def calibrate(  # noqa: PLR0913 - one parameter an option
     *,

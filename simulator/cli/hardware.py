@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from simulator.cli.options import profiles_option
 from simulator.cli.output import emit
 
 if TYPE_CHECKING:
     from simulator.files.catalogue import Catalogue
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-def _profiles(command: Command) -> Command:
-    option = click.option(
-        "--profiles",
-        "profiles",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="DIR",
-        help="Look for hardware profiles here first; may be given again.",
-    )
-    return option(command)
-
 
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON, in SI units.")
 
@@ -39,7 +24,7 @@ def hardware() -> None:
 @hardware.command("list")
 @click.argument("kind", required=False, default="", metavar="[KIND]")
 @_json
-@_profiles
+@profiles_option
 def list_(*, kind: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
     """List all profiles, or those of KIND.
 
@@ -56,7 +41,7 @@ def list_(*, kind: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
 @hardware.command()
 @click.argument("name", metavar="NAME")
 @_json
-@_profiles
+@profiles_option
 def show(*, name: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
     """Show every figure of the profile NAME with its source and date."""
     from simulator.report import hardware as report
@@ -68,7 +53,7 @@ def show(*, name: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
 @hardware.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@_profiles
+@profiles_option
 def diff(*, first: str, second: str, profiles: tuple[Path, ...]) -> None:
     """Show what differs between the profiles A and B, with the ratio of B to A."""
     from simulator.report import hardware as report

@@ -12,9 +12,9 @@ from simulator.cli.import_output import (
     files_argument,
     named,
     output_option,
-    profiles_option,
     quantity,
 )
+from simulator.cli.options import profiles_option
 
 
 @click.command()

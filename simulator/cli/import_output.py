@@ -26,14 +26,6 @@ output_option = click.option(
     metavar="FILE",
     help="Write here instead of to standard output; appears whole or not at all.",
 )
-profiles_option = click.option(
-    "--profiles",
-    "profiles",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Look for hardware profiles here first; may be given again.",
-)
 
 
 def check_output(output: Path | None) -> None:

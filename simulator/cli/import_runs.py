@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.import_output import files_argument, profiles_option
+from simulator.cli.import_output import files_argument
+from simulator.cli.options import profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:

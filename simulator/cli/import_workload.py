@@ -13,9 +13,9 @@ from simulator.cli.import_output import (
     file_argument,
     files_argument,
     output_option,
-    profiles_option,
     quantity,
 )
+from simulator.cli.options import profiles_option
 from simulator.cli.output import complain, emit, write_file
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.import_output import profiles_option, quantity
+from simulator.cli.import_output import quantity
+from simulator.cli.options import profiles_option
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from simulator.cli.options import profiles_option
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 def scenario_arguments(verb: Verb) -> Verb:
     """Add SCENARIO, ``--set`` and ``--profiles`` to a verb."""
     for add in (
-        click.option(
-            "--profiles",
-            "profiles",
-            multiple=True,
-            metavar="DIR",
-            type=click.Path(path_type=Path),
-            help="Look for hardware profiles here first; may be given again.",
-        ),
+        profiles_option,
         click.option(
             "--set",
             "overrides",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.options import jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 
@@ -39,17 +40,8 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
     metavar="SCENARIO",
     help="Instead: the measured rows most like SCENARIO, how far they are, and the error there.",
 )
-@click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
-)
-@click.option(
-    "--profiles",
-    "profiles",
-    multiple=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Look for hardware profiles here first; may be given again.",
-)
+@jobs_option
+@profiles_option
 def validate(  # noqa: PLR0913 - one parameter an option
     *,
     sets: tuple[str, ...],
