@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import re
-import stat
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.files.reading import fail, neighbour
+from simulator.files.reading import fail
+from simulator.files.reading import read_bytes as read_start
 
 LARGEST: Final = int(units.parse("256 MiB", units.BYTE))
 """Size of the largest file that is read, after unpacking [B]."""
@@ -41,22 +42,12 @@ def read_bytes(path: Path, most: int = LARGEST) -> bytes:
         If there is no such file (with the nearest name beside it), or it is a folder, too big,
         empty, cut off within the gzip stream, or cannot be read.
     """
-    origin = str(path)
-    try:
-        about = path.stat()
-        if stat.S_ISDIR(about.st_mode):
-            fail(origin, "is a folder, not a file")
-        if about.st_size > most:
-            _fail_size(origin, most, units.show(about.st_size, units.BYTE))
-        with path.open("rb") as file:
-            content = file.read(most + 1)
-    except FileNotFoundError:
-        fail(origin, "does not exist", hint=neighbour(path))
-    except PermissionError:
-        fail(origin, "cannot be read: permission denied")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        fail(origin, f"cannot be read: {reason.lower()}")
+    origin, size = str(path), 0
+    with contextlib.suppress(OSError, ValueError):  # told by who opens it
+        size = 0 if path.is_dir() else path.stat().st_size
+    if size > most:
+        _fail_size(origin, most, units.show(size, units.BYTE))
+    content = read_start(path, most)
     if content.startswith(_GZIP):
         content = _unpacked(content, origin, most)
     if len(content) > most:
