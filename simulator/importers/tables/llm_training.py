@@ -10,13 +10,14 @@ degrees that give the number of accelerators, a device of the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from simulator.importers.llm_machines import machine_cells
 from simulator.importers.llm_recipes import recipe_cells, recipe_of
 from simulator.importers.llm_software import NEVER_FITTED, software_cells
 from simulator.importers.tables import Columns, TableRow
+from simulator.units import BYTE, parse
 
 SHIPPED: Final = "llm_training"
 
@@ -67,8 +68,6 @@ _TUNED: Final = ("LoRA", "SFT")
 _HYBRID: Final = ("hybrid", "compressed")
 _LEARNED_POSITIONS: Final = "gpt"
 _MEMORY: Final = "measured.gpu_memory_bytes.total"
-_GB: Final = "1e9"
-_GIB: Final = "1073741824"
 
 
 def convert(rows: Sequence[TableRow]) -> list[dict[str, str]]:
@@ -215,15 +214,10 @@ def _local_batch(row: TableRow) -> float:
     return float(digits) if found and digits else 0.0
 
 
-_SCALES: Final[Mapping[bool, Callable[[float], str]]] = {
-    True: lambda value: f"{value * float(_GIB):.6g}",
-    False: lambda value: f"{value * float(_GB):.6g}",
-}
-
-
 def _measured(row: TableRow) -> dict[str, str]:
     cells = {"measured.step_time_s.mean": row.text("step_time_s_equiv")}
     memory = row.number("gpu_mem_gb")
     if memory:
-        cells[_MEMORY] = _SCALES[row.text("series") in _BINARY_MEMORY](memory)
+        unit = "GiB" if row.text("series") in _BINARY_MEMORY else "GB"
+        cells[_MEMORY] = f"{parse(f'{memory} {unit}', BYTE):.6g}"
     return cells
