@@ -12,7 +12,7 @@ import numpy as np
 from simulator.device_time import device_time, is_spread
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Actor, Demand, Path, Phase, Resource, passing
 from simulator.workload.train import Mode
 
 AGREEING = "agreement"
@@ -35,11 +35,9 @@ class Agree:
         if delay == 0.0 or not _exchanges(scenario):
             return ()
         return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.MEMORY,
-                amount=0.0 * delay,
-                latency=delay,
+            passing(
+                delay,
+                Resource.CPU,
                 equation="train.exchange_delay as stated",
                 inputs={"exchange_delay [s]": delay},
             ),

@@ -87,6 +87,20 @@ class Demand:
     inputs: Mapping[str, Real] = field(default_factory=dict)
 
 
+def passing(
+    seconds: Seconds | Real, resource: Resource, *, equation: str, inputs: Mapping[str, Real]
+) -> Demand:
+    """Time that passes and keeps nothing busy [s]; `resource` is what it is counted under."""
+    return Demand(
+        resource=resource,
+        path=Path.MEMORY,
+        amount=0.0 * seconds,
+        latency=seconds,
+        equation=equation,
+        inputs=inputs,
+    )
+
+
 class Stage(Protocol):
     """One stage of a pipeline."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 from simulator.stages.exchange import step_of
 
 WAITING_FOR_STAGES = "pipeline bubble"
@@ -26,11 +26,9 @@ class Bubble:
         if step is None or degrees.pipeline == 1:
             return ()
         return (
-            Demand(
-                resource=Resource.GPU,
-                path=Path.MEMORY,
-                amount=0.0 * step.bubble,
-                latency=step.bubble,
+            passing(
+                step.bubble,
+                Resource.GPU,
                 equation="pipeline.pipeline_bubble",
                 inputs={
                     "first stage [s]": step.stages[0],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simulator.device_time import device_time
 from simulator.scenario import Scenario
 from simulator.spread.step import SpreadStep
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 from simulator.units import Real, Seconds
 
 EXCHANGING = "exchange"
@@ -30,7 +30,7 @@ class Exchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a micro-batch that passes without compute."""
         step = step_of(scenario)
-        return () if step is None else (_passing(step.exchange, scenario, "SpreadStep.exchange"),)
+        return () if step is None else (_waiting(step.exchange, scenario, "SpreadStep.exchange"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class GradientExchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""
         step = step_of(scenario)
-        return () if step is None else (_passing(step.gradients, scenario, "SpreadStep.gradients"),)
+        return () if step is None else (_waiting(step.gradients, scenario, "SpreadStep.gradients"),)
 
 
 def step_of(scenario: Scenario) -> SpreadStep | None:
@@ -59,13 +59,11 @@ def hidden_exchange(scenario: Scenario) -> Seconds:
     return 0.0 if step is None else float(step.hidden)
 
 
-def _passing(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:
+def _waiting(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:
     several = scenario.cluster.trainers.count > 1
-    return Demand(
-        resource=Resource.NETWORK if several else Resource.NVLINK,
-        path=Path.MEMORY,
-        amount=0.0 * seconds,
-        latency=seconds,
+    return passing(
+        seconds,
+        Resource.NETWORK if several else Resource.NVLINK,
         equation=f"spread.step.spread_step, {name}",
         inputs={"replicas": scenario.ranks, "devices": scenario.devices},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 
 PROGRAM = "program"
 """What the stage is called; the device stands idle meanwhile."""
@@ -28,11 +28,9 @@ class Program:
         if overhead == 0.0:
             return ()
         return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.MEMORY,
-                amount=0.0 * overhead,
-                latency=overhead,
+            passing(
+                overhead,
+                Resource.CPU,
                 equation="train.step_overhead as stated",
                 inputs={"step_overhead [s]": overhead},
             ),

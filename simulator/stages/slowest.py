@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simulator.device_time import device_time
 from simulator.equations.stragglers import wait_for_slowest
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 from simulator.workload.train import Mode
 
 WAITING = "slowest rank"
@@ -34,11 +34,9 @@ class Slowest:
         share = train.straggling / scenario.calibration.value("straggling")
         delay = share * time.total * train.accumulation
         return (
-            Demand(
-                resource=Resource.NETWORK,
-                path=Path.MEMORY,
-                amount=0.0 * delay,
-                latency=wait_for_slowest(delay, scenario.ranks),
+            passing(
+                wait_for_slowest(delay, scenario.ranks),
+                Resource.NETWORK,
                 equation="stragglers.wait_for_slowest",
                 inputs={
                     "straggling": share,
