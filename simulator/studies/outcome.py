@@ -1,0 +1,50 @@
+"""What a search knows of a candidate: its settings, and its figures or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from simulator.goal import Plain
+from simulator.metrics import Value
+
+
+class Status(StrEnum):
+    """How far a candidate got."""
+
+    PREDICTED = "predicted"
+    SCREENED = "screened"
+    """Only bounded: even its best case is worse than what others were predicted to reach."""
+    INFEASIBLE = "infeasible"
+    """It does not fit into memory, or breaks a limit that needs no simulation."""
+    REFUSED = "refused"
+    """No sound scenario, or one that the model does not cover."""
+    FAILED = "failed"
+    """Whoever worked on it died, every time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One point of a search: dotted keys of the scenario and their values, in order of the axes."""
+
+    index: int
+    settings: Mapping[str, Plain]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A candidate and what is known of it.
+
+    `figures` are all metrics by name as `metrics.METRICS` has them; of a candidate that was not
+    predicted those known without (price, memory, `bound_s.lower`). `intervals` are P10, P50 and
+    P90 by metric. `key` identifies the contents that were predicted, `reason` says why a candidate
+    was not. Which solver ran stands among the figures, as ``solver``.
+    """
+
+    candidate: Candidate
+    status: Status
+    figures: Mapping[str, Value] = field(default_factory=dict)
+    intervals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    reason: str = ""
+    key: str = ""
