@@ -219,6 +219,7 @@ def to_storage(name: str, file: StorageFile, document: Document, cite: Cite) -> 
         request_limit=amount(file.request_limit),
         capacity=amount(file.capacity),
         price=amount(file.price),
+        clouds=tuple(file.clouds),
         note=file.note or "",
         sources=sources,
     )

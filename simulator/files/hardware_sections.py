@@ -152,6 +152,8 @@ class StorageFile(ProfileFile):
 
     scope: Annotated[Scope, Choice(Scope)]
     """Inside the machine, over the network, or by object requests."""
+    clouds: list[TextField] = Field(default_factory=list)
+    """Clouds whose machines alone can reach it; any machine if none is named."""
     read_bandwidth: ByteRateFigure | None = None
     """Datasheet read rate; may be left out where one was measured."""
     write_bandwidth: ByteRateFigure | None = None

@@ -31,7 +31,8 @@ class Storage:
     was measured. `read_operations` caps small random reads (an operation carries at most
     `operation_size`), `read_latency` passes before the first byte of each of them,
     `open_latency` once per file. `request_rate` is the fastest one object request can go and
-    `request_limit` how many requests a second the store answers.
+    `request_limit` how many requests a second the store answers. `clouds` are those whose machines
+    alone can reach it; any machine if none is named.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Storage:
     request_limit: PerSecond | None = None
     capacity: Bytes | None = None
     price: UsdPerByteSecond | None = None
+    clouds: tuple[str, ...] = ()
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
 
