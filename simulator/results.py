@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simulator.footprint import HostRam, MemoryFit
+from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.provenance import Assumption
 from simulator.scenario import Scenario
 from simulator.stages.base import StageDemands
@@ -177,3 +177,11 @@ class Prediction:
     interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether neither RAM nor accelerator memory is too small for sure."""
+        found = [self.host_ram.verdict]
+        if self.memory is not None:
+            found.append(self.memory.verdict)
+        return Verdict.NO not in found

@@ -73,7 +73,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     if trace is not None:
         _write_timeline(prediction, trace)
     emit(_rendered(prediction, as_json=as_json, every=every))
-    return _code(prediction)
+    return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
 
 
 def _rendered(prediction: Prediction, *, as_json: bool, every: int | None) -> str:
@@ -91,12 +91,3 @@ def _write_timeline(prediction: Prediction, path: Path) -> None:
 
     trace = prediction.timing.trace or Trace()
     write_file(path, timeline_text(trace, prediction.scenario.name), "--trace")
-
-
-def _code(prediction: Prediction) -> Exit:
-    from simulator.footprint import Verdict
-
-    verdicts = {prediction.host_ram.verdict}
-    if prediction.memory is not None:
-        verdicts.add(prediction.memory.verdict)
-    return Exit.DOES_NOT_FIT if Verdict.NO in verdicts else Exit.FINE

@@ -17,18 +17,24 @@ def as_text(found: Neighbourhood) -> str:
     """The nearest rows, how far each is and why, and the error there."""
     if not found.rows:
         return "no measured row could be compared with the scenario"
-    name = printable(found.scenario)
-    text = (
-        f"The {len(found.rows)} measured rows most like {name}, of {found.compared:,}. A distance "
-        f"of 1 is a factor of two in one feature; another accelerator, model or precision counts 2."
-    )
+    text = about(found)
     head = ("distance", "error", "split", "set: row")
     first = columns([head, *(_row(near) for near in found.rows)], ">><<")
     lines = [*wrapped(text, hang="", width=NARROW), "", first[0]]
     for near, line in zip(found.rows, first[1:], strict=True):
         lines += wrapped(line, hang=_HANG, width=NARROW)
-        lines += wrapped(f"{_HANG}{_apart(near)}", hang=_HANG, width=NARROW)
-    return "\n".join([*lines, *section("Error there", _scores(found))])
+        lines += wrapped(f"{_HANG}{printable(apart(near))}", hang=_HANG, width=NARROW)
+    scores = [line for text in score_lines(found) for line in wrapped(text, width=NARROW - 2)]
+    return "\n".join([*lines, *section("Error there", scores)])
+
+
+def about(found: Neighbourhood) -> str:
+    """What is listed, and what a distance means."""
+    return (
+        f"The {len(found.rows)} measured rows most like {printable(found.scenario)}, of "
+        f"{found.compared:,}. A distance of 1 is a factor of two in one feature; another "
+        "accelerator, model or precision counts 2."
+    )
 
 
 _HANG: Final = " " * 10
@@ -44,25 +50,23 @@ def _row(near: Near) -> tuple[str, ...]:
     )
 
 
-def _apart(near: Near) -> str:
+def apart(near: Near) -> str:
     """How far a row is by feature."""
-    apart = "; ".join(f"{name} {what}" for name, what in near.apart.items())
-    return f"differs in {printable(apart)}" if apart else "differs in nothing"
+    features = "; ".join(f"{name} {what}" for name, what in near.apart.items())
+    return f"differs in {features}" if features else "differs in nothing"
 
 
-def _scores(found: Neighbourhood) -> list[str]:
+def score_lines(found: Neighbourhood) -> list[str]:
     """The errors of the rows within reach, metric by metric; how many rows that are."""
     within = sum(near.distance <= found.reach for near in found.rows)
     if not within:
-        text = f"not known: no measured row lies within a distance of {found.reach:.1f}"
-        return wrapped(text, width=NARROW - 2)
+        return [f"not known: no measured row lies within a distance of {found.reach:.1f}"]
     lines = [f"over the {_rows(within)} within a distance of {found.reach:.1f}:"]
     for metric, score in found.scores.items():
-        text = (
+        lines.append(
             f"{metric}: median {share(score.median)}, mean {share(score.mean)}, largest "
             f"{share(score.largest)} ({_rows(score.rows)})"
         )
-        lines += wrapped(text, width=NARROW - 2)
     return lines
 
 

@@ -15,7 +15,8 @@ from simulator.plant import Place, Plant, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
-from simulator.report.text import assumption_lines, item_lines, run_lines, split_lines
+from simulator.report.rows import run_rows
+from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
 from simulator.results import Prediction
 from simulator.stages.base import Demand, Resource
@@ -77,7 +78,7 @@ def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     return [
         *_demands(prediction, None),
         *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
-        *section("The run, made of", run_lines(prediction) if whole_run else []),
+        *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
         *_bound(prediction, ()),
     ]
 

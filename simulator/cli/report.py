@@ -1,0 +1,84 @@
+"""``plan report``: everything about a scenario as one HTML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.options import jobs_option
+from simulator.cli.output import check_writable, complain, write_file
+from simulator.cli.progress import progress_line
+from simulator.cli.scenarios import (
+    calibration_option,
+    read_scenario,
+    scenario_arguments,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from simulator.scenario import Scenario
+    from simulator.studies.nearest import Neighbourhood
+
+
+@click.command()
+@scenario_arguments
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the report goes.",
+)
+@click.option(
+    "--evidence/--no-evidence",
+    default=True,
+    show_default=True,
+    help="Compare with the shipped measured runs most like the scenario (takes a while).",
+)
+@calibration_option
+@seed_option
+@jobs_option
+def report(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenario: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    output: Path,
+    evidence: bool,
+    seed: int,
+    jobs: int | None,
+) -> int:
+    """Write a report of SCENARIO: one HTML file that opens anywhere and loads nothing.
+
+    It holds the verdict, the step, how busy each resource is, a timeline of some steps, memory,
+    cost, the measured runs most like it with the errors there, and what the numbers rest on.
+    Exit code 1 says that the job does not fit.
+    """
+    check_writable(output, "--output")
+    job = read_scenario(scenario, overrides, profiles, calibration)
+    from simulator.predict import predict
+    from simulator.report.page.prediction import as_page
+
+    with progress_line("simulating") as progress:
+        prediction = predict(job, seed=seed, trace=True, progress=progress)
+    near = _near(job, jobs, profiles) if evidence else None
+    write_file(output, as_page(prediction, near), "--output")
+    complain(f"wrote {output}")
+    return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
+
+
+def _near(scenario: Scenario, jobs: int | None, profiles: tuple[Path, ...]) -> Neighbourhood:
+    from simulator.files.measured import load_set
+    from simulator.files.shipped_sets import set_names
+    from simulator.studies.nearest import nearest
+
+    sets = [load_set(name) for name in set_names()]
+    with progress_line("comparing with measured runs") as progress:
+        return nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)

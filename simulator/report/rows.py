@@ -1,0 +1,127 @@
+"""The rows of a report, as texts in pairs: what every face of it shows alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from functools import partial
+from typing import Final
+
+from simulator.metrics import JOULE, select
+from simulator.report.figures import figure
+from simulator.report.layout import count, percent
+from simulator.results import Prediction, StepSplit
+from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
+
+Row = tuple[str, str]
+"""A name and what stands beside it."""
+
+DIGITS: Final = 3
+"""Significant digits of the ends of an interval."""
+
+
+def band(prediction: Prediction, name: str) -> str:
+    """What to say after a metric: between which values it lies in four of five cases."""
+    quantiles = prediction.interval.get(name)
+    if quantiles is None:
+        return ""
+    low, high = (_end(quantiles[key], name) for key in ("p10", "p90"))
+    number, _, unit = low.partition(" ")
+    alike = unit and high.endswith(f" {unit}")
+    return f", 80%: {number if alike else low} to {high}"
+
+
+def _end(value: float, name: str) -> str:
+    """One end of a metric's interval, with no more digits than it deserves."""
+    unit = select(name)[0].unit
+    return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)
+
+
+def head(prediction: Prediction) -> list[str]:
+    """What is run, on which machines: a title, the machines that train, those that help."""
+    scenario = prediction.scenario
+    group, train = scenario.cluster.trainers, scenario.job.train
+    title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
+    devices = f" with {group.gpus_per_host} x {group.host.gpu.name}" if group.host.gpu else ""
+    batch = f"{count(train.batch_size)} samples"
+    accumulated = f" x {train.accumulation} batches" if train.accumulation > 1 else ""
+    machine = (
+        f"{group.count} x {group.host.name}{devices}; reads from {group.storage.name}; "
+        f"a step is {scenario.ranks} x {batch}{accumulated} in {train.precision}"
+    )
+    helpers = [
+        f"{other.count} x {other.host.name} as group '{other.name}'; reads from "
+        f"{other.storage.name}"
+        for other in scenario.cluster.groups
+        if other is not group
+    ]
+    return [title, machine, *helpers]
+
+
+def parts(split: StepSplit) -> list[tuple[str, float]]:
+    """The exposed parts of a step by name [s]."""
+    return [(field.name, getattr(split, field.name)) for field in fields(split)]
+
+
+def run_rows(prediction: Prediction) -> list[Row]:
+    """Throughput, and the times of the whole run."""
+    timing = prediction.timing
+    bounds, known = prediction.bounds, partial(band, prediction)
+    average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
+    steps, total = f"{prediction.steps_per_epoch:,} steps", f"{prediction.total_steps:,} steps"
+    rows = [
+        ("throughput", f"{count(timing.throughput)} samples/s{known('throughput_samples_per_s')}"),
+        ("first step", f"{show(timing.first_step, SECOND)} after the start{known('first_step_s')}"),
+        ("epoch", f"{show(timing.epoch_time, SECOND)} ({steps}){known('epoch_time_s')}"),
+        ("first epoch", f"{show(timing.first_epoch_time, SECOND)} (caches cold)"),
+        ("total", f"{show(timing.total_time, SECOND)} ({total}){known('total_time_s')}"),
+        ("bounds", f"{average} for total time / steps, in closed form"),
+    ]
+    rows += [(name, f"{show(time, SECOND)}, once") for name, time in prediction.one_off.items()]
+    if prediction.break_even_epochs is not None:
+        rows.append(("break-even", _break_even(prediction.break_even_epochs)))
+    if prediction.cache_hit_ratio > 0.0:
+        room = show(prediction.page_cache_bytes, BYTE)
+        answered = percent(prediction.cache_hit_ratio)
+        rows.append(("page cache", f"answers {answered} of the reads, with room for {room}"))
+    return rows
+
+
+def _break_even(epochs: float) -> str:
+    if math.isinf(epochs):
+        return "never: reading the data where it lies is as fast"
+    return f"after {epochs:.3g} epochs copying the data first has paid for itself"
+
+
+def cost_rows(prediction: Prediction) -> list[Row]:
+    """What machines, a step and the whole run cost."""
+    cost, known = prediction.cost, partial(band, prediction)
+    priced = (
+        ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
+        ("step", None if cost.per_step is None else show(cost.per_step, USD)),
+        ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
+        ("1,000 samples", _per_thousand(cost.samples_per_usd)),
+        ("to train", None if cost.to_train is None else show(cost.to_train, USD)),
+    )
+    uncertain = {"to train": known("cost.usd_to_train")}
+    rows = [
+        (name, f"{value}{uncertain.get(name, '')}") for name, value in priced if value is not None
+    ]
+    if cost.per_second is None:
+        rows.append(("price", f"no price for {_unpriced(prediction)}"))
+    billed = cost.time_to_train + prediction.scenario.cost.provisioning
+    rows.append(("billed time", show(billed, SECOND)))
+    if cost.energy_per_step is not None:
+        energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
+        rows.append(("energy", energy))
+    return rows
+
+
+def _unpriced(prediction: Prediction) -> str:
+    groups = prediction.scenario.cluster.groups
+    without = [g.host.name for g in groups if g.price is None and g.host.price is None]
+    return ", ".join(without) or prediction.scenario.cluster.trainers.host.name
+
+
+def _per_thousand(samples_per_usd: float | None) -> str | None:
+    return show(THOUSAND / samples_per_usd, USD) if samples_per_usd else None
