@@ -12,7 +12,7 @@ not hundreds. A test compares it with simulating at other rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias, cast
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from simulator.bill import prepared_storage
 from simulator.engine.run import Question
+from simulator.faster import Speeds, faster_plant, faster_stage
 from simulator.loads import TINY, actor_times, limiting_time, longest, maker_count, unit_loads
 from simulator.metrics import METRICS
 from simulator.plant import Plant
@@ -29,7 +30,7 @@ from simulator.provenance import Source
 from simulator.quasi_random import normal_points
 from simulator.results import Cost, Prediction, StepSplit, Timing
 from simulator.run_length import worker_start
-from simulator.stages.base import MAKERS, Actor, Demand, Path, Phase, Resource, StageDemands
+from simulator.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.uncertainty import Doubt, Rate, covariance, within_reason
 from simulator.units import Real, Seconds
 
@@ -50,24 +51,6 @@ SUPPLY: Final = MAKERS | {Actor.RECEIVER}
 """Who makes batches and hands them over."""
 
 Vector: TypeAlias = NDArray[np.float64]
-Speeds: TypeAlias = Mapping[Rate, Real]
-"""How much faster each rate is than figured, at each point; above 1: faster."""
-
-_OF: Final = {
-    Resource.GPU: Rate.DEVICE,
-    Resource.CPU: Rate.WORKERS,
-    Resource.STORAGE: Rate.STORAGE,
-    Resource.NETWORK: Rate.NETWORK,
-    Resource.PCIE: Rate.PCIE,
-    Resource.NVLINK: Rate.NVLINK,
-    Resource.HOST_MEMORY: Rate.HOST_MEMORY,
-}
-_ACTORS: Final = {
-    Actor.RECEIVER: Rate.HANDOVER,
-    Actor.SENDER: Rate.HANDOVER,
-    Actor.COMPUTE_STREAM: Rate.DEVICE,
-}
-"""Whose work on the cores is not that of the workers."""
 _ONE_OFF: Final = {"placing the data": Rate.STORAGE, "preparing the data": Rate.WORKERS}
 """Which rate sets the pace of what is done once; the rest goes with the step or is stated."""
 _STATED: Final = frozenset({"start-up", "shut-down"})
@@ -97,6 +80,23 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     dict
         Nothing where nothing is in doubt: no doubts, and a simulation without chance.
     """
+    doubts = all_doubts(question, prediction)
+    if not doubts:
+        return {}
+    drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
+    table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
+    return {
+        name: dict(zip(QUANTILES, column.tolist(), strict=True))
+        for name, column in zip(drawn, table.T, strict=True)
+    }
+
+
+def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
+    """Everything a prediction is in doubt of, as ratios: nothing, or at least one above 0.
+
+    Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
+    deviation that evidence allows.
+    """
     timing = prediction.timing
     mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
     stated = (
@@ -105,17 +105,9 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     )
     doubts = (*stated, *_of_chance(timing))
     if not any(doubt.log_sd > 0.0 for doubt in doubts):
-        return {}
-    seed = prediction.seed or 0
-    speeds = draw(doubts, seed)
-    longer = stretch(question, timing, speeds).step
-    speeds = draw((*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least))), seed)
-    drawn = figures(question, prediction, speeds)
-    table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
-    return {
-        name: dict(zip(QUANTILES, column.tolist(), strict=True))
-        for name, column in zip(drawn, table.T, strict=True)
-    }
+        return ()
+    longer = stretch(question, timing, draw(doubts, prediction.seed or 0)).step
+    return (*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least)))
 
 
 def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[str, Vector]:
@@ -331,41 +323,6 @@ class _Times:
 def alone_time(plant: Plant, stages: Sequence[StageDemands], actor: Actor) -> Real:
     """What an actor of a rank needs for a batch on idle machines [s]."""
     return sum(actor_times(plant, stages, actor).values(), 0.0)
-
-
-def faster_plant(plant: Plant, speeds: Speeds) -> Plant:
-    """The plant with the capacity of each unit as drawn."""
-    units = {
-        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
-        if _OF[unit.resource] in speeds
-        else unit
-        for name, unit in plant.units.items()
-    }
-    return replace(plant, units=units)
-
-
-def faster_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
-    """The stage with what its demands take as drawn; bytes stay, units get faster."""
-    demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
-    return replace(stage, demands=demands)
-
-
-def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
-    exchanges = actor is Actor.COMMUNICATION_STREAM
-    works = demand.path in {Path.CORES, Path.COMPUTE}
-    rate = _OF[demand.resource]
-    if exchanges:
-        rate = Rate.COLLECTIVES
-    elif demand.path is Path.CORES:
-        rate = _ACTORS.get(actor, Rate.WORKERS)
-    elif actor is Actor.COMPUTE_STREAM and not works:
-        rate = Rate.WAITING
-    if rate not in speeds:
-        return demand
-    speed = speeds[rate]
-    less = demand.amount / speed if works or exchanges else demand.amount
-    ceiling = None if demand.ceiling is None else demand.ceiling * speed
-    return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)
 
 
 def _first_batch(question: Question, plant: Plant, stages: Sequence[StageDemands]) -> Real:

@@ -15,6 +15,7 @@ from simulator.bill import bill, cpu_need
 from simulator.bounds import bounds
 from simulator.engine.run import Options, Question, solve
 from simulator.ensemble import intervals
+from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
@@ -35,6 +36,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     progress: Callable[[float], None] | None = None,
     max_steps: int | None = None,
     doubts: bool = True,
+    speeds: Speeds = NO_SPEEDS,
 ) -> Prediction:
     """Predict what a scenario's job takes.
 
@@ -52,6 +54,8 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         Most steps of an epoch to simulate.
     doubts : bool
         Work out intervals; searches that only want the figures leave them out.
+    speeds : mapping of Rate to float
+        How many times as fast as described some rates are; all as described by default.
 
     Raises
     ------
@@ -59,18 +63,15 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         If the scenario asks for something the model doesn't cover.
     """
     check_modelled(scenario)
-    plant = build(scenario)
-    demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    length, beside = lengths(scenario), extras(scenario, plant, demands[Phase.WARM])
+    question = question_of(scenario, speeds)
+    plant, demands = question.plant, question.demands
+    length, beside = question.lengths, question.extras
     most = max_steps or Options().most_steps
     options = Options(
         seed=seed,
         most_steps=most,
         trace=trace,
         progress=None if progress is None else lambda steps: progress(min(1.0, steps / most)),
-    )
-    question = Question(
-        scenario=scenario, plant=plant, demands=demands, lengths=length, extras=beside
     )
     timing = solve(question, options)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
@@ -98,6 +99,25 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     if not doubts:
         return prediction
     return replace(prediction, interval=intervals(question, prediction))
+
+
+def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
+    """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
+    plant = build(scenario)
+    demands = {phase: demand_table(scenario, phase) for phase in Phase}
+    if speeds:
+        plant = faster_plant(plant, speeds)
+        demands = {
+            phase: tuple(faster_stage(stage, speeds) for stage in stages)
+            for phase, stages in demands.items()
+        }
+    return Question(
+        scenario=scenario,
+        plant=plant,
+        demands=demands,
+        lengths=lengths(scenario),
+        extras=extras(scenario, plant, demands[Phase.WARM]),
+    )
 
 
 def _worst(ram: HostRam, scenario: Scenario) -> HostRam:

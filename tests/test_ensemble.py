@@ -11,7 +11,8 @@ import pytest
 
 from simulator.bill import bill
 from simulator.engine.run import Options, Question, solve
-from simulator.ensemble import Speeds, draw, faster_plant, faster_stage, stretch
+from simulator.ensemble import draw, stretch
+from simulator.faster import Speeds, faster_plant, faster_stage
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.run_length import extras
