@@ -71,8 +71,6 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
     elif job.model.depth + _ENDS < degrees.pipeline * degrees.interleave:
         yield "with more stages, or chunks of them, than layers, embedding and head"
-    if degrees.shard_group is not None:
-        yield "with parallelism.shard_group"
     if degrees.offload_optimizer:
         yield "with parallelism.offload_optimizer"
 

@@ -125,6 +125,8 @@ def _layout(scenario: Scenario) -> Layout:
     again = degrees.reshard
     if again is None:
         again = degrees.sharding is Sharding.PARAMETERS and degrees.pipeline == 1
+    group = np.inf if degrees.shard_group is None else 1.0 * degrees.shard_group
+    shares = np.where(group > 1.0, 1.0, 0.0)
     return Layout(
         devices=float(scenario.devices),
         domain=float(machine),
@@ -146,10 +148,10 @@ def _layout(scenario: Scenario) -> Layout:
         padded_experts=float(degrees.padded_experts),
         imbalance=degrees.expert_imbalance,
         unbalanced_context=float(not degrees.balanced_context),
-        sharded=float(gathered),
+        sharded=gathered * shares,
         again=float(again),
-        sharded_optimizer=float(degrees.sharding is Sharding.OPTIMIZER),
-        shard_group=np.inf if degrees.shard_group is None else float(degrees.shard_group),
+        sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
+        shard_group=np.where(shares > 0, group, np.inf),
         offloaded=float(degrees.offload_optimizer),
         all_forward=float(degrees.schedule is Schedule.ALL_FORWARD),
     )

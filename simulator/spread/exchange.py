@@ -38,13 +38,15 @@ def tensor_all_reduce(size: Bytes | Real, d: Description, k: Kernels) -> Seconds
     return local + np.where(machines > 1, between, 0.0)
 
 
-def ring(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Seconds | Real:
-    """Gather or scatter of `size` bytes in all over data-parallel ranks [s].
+def ring(
+    size: Bytes | Real, ranks: Real, d: Description, k: Kernels, *, apart: Real = 1.0
+) -> Seconds | Real:
+    """Gather or scatter of `size` bytes in all over data-parallel ranks, `apart` replicas each [s].
 
     The groups of a machine share its network; one that holds a part of its devices does not reach
     all of its cards.
     """
-    inner = np.minimum(d.layout.tensor * d.layout.context, d.layout.domain)
+    inner = np.minimum(d.layout.tensor * d.layout.context * apart, d.layout.domain)
     local = np.clip(d.layout.domain / inner, 1.0, ranks)
     groups, machines = d.layout.domain / local, ranks / local
     link = (ranks - 1.0) / ranks * size / (d.device.link * k.exchange.link_gradients)

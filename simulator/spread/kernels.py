@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from simulator.spread.description import Description
-from simulator.spread.shapes import padded_vocabulary, table_parameters, tokens
+from simulator.spread.shapes import padded_vocabulary, sharers, table_parameters, tokens
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds
 from simulator.workload.kernels import Kernels
 
@@ -136,6 +136,6 @@ def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds 
         Parameters of one of them on this device.
     """
     split = np.maximum(d.layout.sharded_optimizer, d.layout.sharded) > 0
-    parts = np.where(split, d.layout.replicas * d.layout.context, 1.0)
+    parts = np.where(split, sharers(d), 1.0)
     own = (of_layer * layers + table_parameters(d)) / parts
     return own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer

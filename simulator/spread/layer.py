@@ -159,7 +159,8 @@ def gathering(d: Description, k: Kernels) -> Gathering:
     layout = d.layout
     if not np.any(layout.sharded > 0):
         return Gathering()
-    on, ranks = np.where(layout.sharded > 0, 1.0, 0.0), layout.replicas
+    on = np.where(layout.sharded > 0, 1.0, 0.0)
+    ranks = np.minimum(layout.replicas, layout.shard_group)
     held, _ = layer_parameters(d)
     gather = on * ring(held * d.work.gather_bytes, ranks, d, k)
     return Gathering(

@@ -32,7 +32,13 @@ from simulator.equations.spread_memory import (
 )
 from simulator.spread.activations import kept_bytes, logits_bytes, working_bytes
 from simulator.spread.description import Description
-from simulator.spread.shapes import layer_parameters, stage_layers, table_parameters
+from simulator.spread.shapes import (
+    layer_parameters,
+    shared_part,
+    sharers,
+    stage_layers,
+    table_parameters,
+)
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import MemoryFigures
 
@@ -193,15 +199,10 @@ class _Own:
         )
 
 
-def _sharers(d: Description) -> Real:
-    """Ranks that share one copy of the state."""
-    return np.minimum(d.layout.replicas * d.layout.context, d.layout.shard_group)
-
-
 def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[str, Real]:
     """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by."""
     layout = d.layout
-    part, split = _part(d, own), layout.sharded > 0
+    part, split = shared_part(d, own.shared, own.experts), layout.sharded > 0
     of_state = _of_state(d, own)
     here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
     summed = np.where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
@@ -215,17 +216,10 @@ def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[s
     }
 
 
-def _part(d: Description, own: _Own) -> Real:
-    """Parameters whose state is this rank's where it is sharded."""
-    layout = d.layout
-    of_expert = np.maximum(1.0, _sharers(d) * layout.tensor / np.maximum(1.0, layout.expert))
-    return own.shared / _sharers(d) + own.experts / of_expert
-
-
 def _of_state(d: Description, own: _Own) -> Real:
     """Parameters that this rank updates."""
     sharded = (d.layout.sharded > 0) | (d.layout.sharded_optimizer > 0)
-    return np.where(sharded, _part(d, own), own.total)
+    return np.where(sharded, shared_part(d, own.shared, own.experts), own.total)
 
 
 def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
@@ -237,7 +231,7 @@ def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
 
 def _spread(d: Description) -> Real:
     """1 where parameters are sharded over several ranks."""
-    return np.where((d.layout.sharded > 0) & (_sharers(d) > 1), 1.0, 0.0)
+    return np.where((d.layout.sharded > 0) & (sharers(d) > 1), 1.0, 0.0)
 
 
 def _gathered(d: Description, own: _Own) -> Bytes | Real:
@@ -264,7 +258,7 @@ def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
     groups = sum((np.where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
-    reduced = ((layout.sharded_optimizer > 0) | (layout.sharded > 0)) & (_sharers(d) > 1)
+    reduced = ((layout.sharded_optimizer > 0) | (layout.sharded > 0)) & (sharers(d) > 1)
     return {
         "gradient_buckets": np.where(reduced, f.buckets, 0.0),
         "collective_buffers": groups * f.group,

@@ -140,6 +140,27 @@ def layer_parameters(d: Description) -> tuple[Real, Real]:
     return plain + shared + own, plain + shared
 
 
+def sharers(d: Description) -> Real:
+    """Ranks that one copy of sharded state is spread over; context-parallel ones take part."""
+    return np.minimum(d.layout.replicas, d.layout.shard_group) * d.layout.context
+
+
+def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
+    """Parameters whose state is this rank's where it is sharded.
+
+    Parameters
+    ----------
+    of_all : float or array
+        Parameters on this device of which each replica has a copy.
+    of_experts : float or array
+        Those of its experts, of which there are fewer copies.
+    """
+    ranks = sharers(d)
+    copies = np.maximum(1.0, ranks * d.layout.tensor / np.maximum(1.0, d.layout.expert))
+    part: Real = of_all / ranks + of_experts / copies
+    return part
+
+
 def table_parameters(d: Description) -> Real:
     """Weights of the table of tokens on one device."""
     return padded_vocabulary(d) * d.shape.hidden / d.layout.tensor

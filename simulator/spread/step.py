@@ -13,7 +13,14 @@ from simulator.spread.description import Description
 from simulator.spread.exchange import ring, send
 from simulator.spread.layer import gathering, layer_times
 from simulator.spread.passes import Outside, chosen, outside, stage_pass
-from simulator.spread.shapes import layer_parameters, stage_layers, table_parameters, tokens
+from simulator.spread.shapes import (
+    layer_parameters,
+    shared_part,
+    sharers,
+    stage_layers,
+    table_parameters,
+    tokens,
+)
 from simulator.units import Real, Seconds
 from simulator.workload.kernels import Kernels
 
@@ -118,12 +125,21 @@ def _gradients(
     """
     layout, work, table = d.layout, d.work, table_parameters(d)
     _, shared = layer_parameters(d)
-    size, ranks = shared * layers + table, layout.replicas * layout.context
+    size, group = shared * layers + table, sharers(d)
     back = np.where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
-    whole = ring(size * work.gradient_bytes, ranks, d, k) + ring(size * back, ranks, d, k)
+    in_group = ring(size * work.gradient_bytes, group, d, k) + ring(size * back, group, d, k)
+    whole = np.where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
     left = np.maximum(whole * k.exchange.unhidden_gradients, whole - behind)
     seen = np.where(layout.overlapped_gradients > 0, left, whole)
-    own = np.where(layout.sharded > 0, 0.0, 1.0)
     copies = ring(2.0 * table * work.gradient_bytes, 2.0, d, k)
     tied = np.where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
-    return own * seen + tied, own * (whole - seen)
+    return seen + tied, whole - seen
+
+
+def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:
+    """All-reduce of each rank's part of the gradients over the groups that share state [s]."""
+    held, shared = layer_parameters(d)
+    group = np.minimum(d.layout.replicas, d.layout.shard_group)
+    own = shared_part(d, shared * layers + table_parameters(d), (held - shared) * layers)
+    size = own * d.work.gradient_bytes
+    return 2.0 * ring(size, d.layout.replicas / group, d, k, apart=group)

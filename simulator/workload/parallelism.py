@@ -45,8 +45,9 @@ class Parallelism:
 
     `interleave` is how many chunks of layers (virtual stages) one device holds. `sequence`: what
     tensor parallelism leaves whole (norms, dropout) is split along the sequence. `async_tensor`:
-    its collectives run beside the matrix products they feed. `shard_group` is how many ranks
-    state is sharded over (None: all replicas); with fewer, whole groups are copies (HSDP).
+    its collectives run beside the matrix products they feed. `shard_group` is how many replicas
+    state is sharded over (None: all of them); with fewer, groups are copies of one another (HSDP),
+    whose gradients are added up between groups once a step.
     `expert_imbalance` is the load of the busiest expert rank over the mean one.
     `offload_optimizer`: optimizer state and update live on the host.
 
@@ -88,10 +89,14 @@ class Parallelism:
         return self.tensor * self.pipeline * self.context
 
     @property
+    def shares_state(self) -> bool:
+        """Whether several replicas share one copy of state; not where each is a group."""
+        return self.sharding is not Sharding.NONE and self.shard_group != 1
+
+    @property
     def splits_model(self) -> bool:
         """Whether a replica is more than one device, or shares its state with others."""
-        shared = self.sharding is not Sharding.NONE or self.expert > 1
-        return self.devices > 1 or shared
+        return self.devices > 1 or self.expert > 1 or self.shares_state
 
 
 ONE_DEVICE = Parallelism()
