@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.units import HOUR, Real
 
 
@@ -277,3 +279,91 @@ def energy_per_step(idle_power: Real, full_power: Real, utilization: Real, step_
     500.0
     """
     return (idle_power + (full_power - idle_power) * utilization) * step_time
+
+
+def time_with_interruptions(
+    work: Real, rate: Real, interval: Real, write: Real, restart: Real
+) -> Real:
+    """Expected time of a run that is interrupted at random and goes on from its last checkpoint.
+
+    Parameters
+    ----------
+    work : float or array
+        Time of the run without interruptions and without checkpoints [s].
+    rate : float or array
+        Interruptions of the whole cluster, above 0 [/s].
+    interval : float or array
+        Work between two checkpoints [s].
+    write : float or array
+        Time of a checkpoint, in which nothing is trained [s].
+    restart : float or array
+        From an interruption to the first step after it [s].
+
+    Returns
+    -------
+    float or array
+        Expected time, with checkpoints, lost work and restarts [s].
+
+    Notes
+    -----
+    ``exp(restart * rate) * (exp((interval + write) * rate) - 1) / rate * work / interval``, for
+    interruptions that come independently of one another, in restarts and checkpoints too.
+
+    References
+    ----------
+    .. [1] J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
+       dumps", Future Generation Computer Systems 22(3), 2006,
+       https://doi.org/10.1016/j.future.2004.11.016
+
+    Examples
+    --------
+    100 h of work, one interruption in 20 h, a checkpoint of 36 s every hour, 6 min to restart:
+
+    >>> hours = time_with_interruptions(100 * 3600, 1 / 72000, 3600.0, 36.0, 360.0) / 3600
+    >>> f"{hours:.2f}"
+    '104.11'
+    """
+    segments = work / interval
+    return segments * np.exp(restart * rate) * np.expm1((interval + write) * rate) / rate
+
+
+def best_checkpoint_interval(rate: Real, write: Real) -> Real:
+    """Work between two checkpoints that makes an interrupted run shortest.
+
+    Parameters
+    ----------
+    rate : float or array
+        Interruptions of the whole cluster, above 0 [/s].
+    write : float or array
+        Time of a checkpoint [s].
+
+    Returns
+    -------
+    float or array
+        The interval [s].
+
+    Notes
+    -----
+    ``sqrt(2 * write / rate) * (1 + sqrt(x) / 3 + x / 9) - write`` with ``x = write * rate / 2``,
+    from Young's first-order ``sqrt(2 * write / rate)``; the mean time between interruptions where
+    a checkpoint takes longer than twice that.
+
+    References
+    ----------
+    .. [1] J. W. Young, "A first order approximation to the optimum checkpoint interval",
+       Communications of the ACM 17(9), 1974, https://doi.org/10.1145/361147.361115
+    .. [2] J. T. Daly, "A higher order estimate of the optimum checkpoint interval for restart
+       dumps", Future Generation Computer Systems 22(3), 2006,
+       https://doi.org/10.1016/j.future.2004.11.016
+
+    Examples
+    --------
+    36 s a checkpoint, one interruption in 20 h:
+
+    >>> f"{best_checkpoint_interval(1 / 72000, 36.0) / 60:.1f}"
+    '37.5'
+    """
+    x = write * rate / 2.0
+    young = np.sqrt(2.0 * write / rate)
+    daly = young * (1.0 + np.sqrt(x) / 3.0 + x / 9.0) - write
+    return np.where(x < 1.0, daly, 1.0 / rate)[()]
