@@ -38,6 +38,7 @@ from simulator.files.hardware_sections import (
     StorageFile,
 )
 from simulator.files.lines import KeyPath
+from simulator.files.swap import swapped
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu, Host
 from simulator.hardware.link import Link
@@ -138,6 +139,10 @@ class Catalogue:
             return to_host(name, check(HostFile, document), document, self._cite, self)
 
         return self._load(name, build)
+
+    def with_gpu(self, host: Host, name: str) -> Host:
+        """The machine with accelerators called `name` in place of its own."""
+        return swapped(host, name, self)
 
     def load(self, name: str) -> Profile:
         """Any profile by its full name."""

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.draft import LOCAL, Draft
+from simulator.files.swap import swap_problems
 from simulator.hardware.storage import Scope, Storage
 from simulator.units import BYTE, show
 from simulator.workload.dataset import CachePolicy, Placement
@@ -268,6 +269,7 @@ _SIZE: Final = (
 _RANKS: Final = "hardware.machine hardware.gpus train.mode train.copies model.name"
 _HELPER: Final = "remote.machine remote.storage hardware.machine hardware.storage data.cache"
 GROUP_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
+    (swap_problems, "hardware.machine hardware.gpu hardware.emulated"),
     (_staging, f"{_MACHINE} hardware.storage data.placement"),
     (_staged_size, f"{_SIZE} data.placement"),
     (_stored_size, f"{_SIZE} input.loader data.cache"),

@@ -363,7 +363,7 @@ def _measured_steps(draft: Draft) -> Problems:
         seen.setdefault(step.batch_size, index)
 
 
-_GPUS: Final = "hardware.machine hardware.gpus train.mode model.name"
+_GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
 _RANKS: Final = f"{_GPUS} hardware.count train.copies"
 _FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (

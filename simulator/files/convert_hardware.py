@@ -68,6 +68,7 @@ def _host(draft: Draft) -> Host:
     said = said_in(
         draft.document,
         "hardware",
+        gpu="gpu",
         ram="ram",
         memory_bandwidth="memory_bandwidth",
         cpu="vcpus",

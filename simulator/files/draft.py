@@ -49,6 +49,9 @@ class Profiles(Protocol):
     def storage(self, name: str) -> Storage:
         """The store called `name`."""
 
+    def with_gpu(self, host: Host, name: str) -> Host:
+        """The machine with accelerators called `name` in place of its own."""
+
 
 class Library(Protocol):
     """What a draft asks of the model library."""
@@ -284,6 +287,12 @@ def look_up(
         helper_storage=found(profiles.storage, named("remote.storage"), "remote", "storage"),
         measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
     )
+    host = draft.host
+    if host is not None and host.gpu_count:
+        other = found(
+            lambda name: profiles.with_gpu(host, name), named("hardware.gpu"), "hardware", "gpu"
+        )
+        draft = replace(draft, host=other or host)
     name = named("model.name")
     if name is not None and name not in library.names():
         path, hint = ("model", "name"), nearest_hint(name, library.names())

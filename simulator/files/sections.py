@@ -55,6 +55,9 @@ class HardwareSection(FileModel):
     """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
     count: MachinesField = 1
     """How many equal machines."""
+    gpu: TextField | None = None
+    """What if it had this accelerator in place of each of its own, such as gpu/h100-sxm5-80gb; all
+    else of the machine stays, but its price is not known then."""
     gpus: CountOrZeroField | None = None
     """Accelerators used on each machine; all of them by default."""
     emulated: CountField | None = None
