@@ -8,9 +8,11 @@ evaluation passes, checkpoints and shut-down.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
+from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
 from simulator.loads import resource_name
 from simulator.plant import (
@@ -56,9 +58,14 @@ def split(
     `beside` is communication of a step that compute hides and that was not simulated.
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    spent = np.asarray(last.ledgers).mean(axis=0) - np.asarray(first.ledgers).mean(axis=0)
+    spent = [
+        fmean(after, epoch.fold.counts) - fmean(before, epoch.fold.counts)
+        for before, after in zip(
+            zip(*first.ledgers, strict=True), zip(*last.ledgers, strict=True), strict=True
+        )
+    ]
     stall, h2d, compute, communication, bubble, other, hidden = (
-        float(total) / (epoch.last - epoch.first) for total in spent
+        total / (epoch.last - epoch.first) for total in spent
     )
     rest = mean - checkpoint - (stall + h2d + compute + communication + bubble + other)
     parts = StepSplit(
@@ -87,15 +94,18 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
     }
     found = _pools(share, plant)
     if plant.host.gpu is not None:
-        gpus = [share[f"gpu{rank}"] for rank in range(plant.ranks) if f"gpu{rank}" in share]
+        gpus = [share[device(rank)] for rank in epoch.fold.ranks]
         # a replica of the model over several accelerators keeps all of them busy alike
         there = max(plant.ranks, plant.sites[0].group.gpus_per_host)
-        found[str(Resource.GPU)] = _over(gpus * (there // len(gpus)))
+        mean = fmean(gpus, epoch.fold.counts)
+        found[str(Resource.GPU)] = Usage(
+            mean=mean, total=mean * there, units=there, busiest=max(gpus)
+        )
     things: dict[str, dict[str, float]] = {}
     for name in plant.units:
         group = things.setdefault(resource_name(plant, name), {})
         thing = _thing(name)
-        group[thing] = max(group.get(thing, 0.0), share[name])
+        group[thing] = max(group.get(thing, 0.0), share[epoch.fold.units[name]])
     return found | {name: _over(list(group.values())) for name, group in things.items()}
 
 

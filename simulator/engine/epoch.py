@@ -6,7 +6,8 @@ its drain, once the steps are steady; `Epoch` then says what a whole one takes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +17,7 @@ from simpy import Environment
 from simulator.engine.barrier import Barrier
 from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
-from simulator.engine.machine import Machine, Task
+from simulator.engine.machine import Machine, Task, named
 from simulator.engine.rank import Note, Rank, Rules, Work
 from simulator.engine.recorder import Epoch, Plan, Recorder
 from simulator.engine.supply import Draws, Supply
@@ -29,6 +30,7 @@ from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, StageDemands
 from simulator.stages.bubble import WAITING_FOR_STAGES
 from simulator.stages.exchange import EXCHANGING, GATHERING
+from simulator.stages.offload import OFFLOADED
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import READING
 from simulator.stages.slowest import WAITING
@@ -53,23 +55,23 @@ def run_epoch(
     env = Environment()
     job = scenario.job
     samples: list[Sample] = []
-    folded = fold(scenario, plant)
-    watching = partial(_sample, samples) if plan.trace else None
+    folded = fold(scenario, plant, stages)
+    watching = partial(_sample, samples, named(folded)) if plan.trace else None
     machine = Machine(env, plant, folded, on_change=watching)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
     recorder = Recorder(env, machine, plan, supply, job)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
     others = plant.ring > 1 or scenario.cluster.trainers.count > 1
     meeting = others and job.mode is Mode.TRAIN
-    ring = folded.ranks // job.copies
-    barriers = [
-        (Barrier(env, ring, folded.standing_for), Barrier(env, ring)) if meeting else None
-        for _ in range(job.copies)
-    ]
-    generators = np.random.default_rng(seed).spawn(folded.ranks)
+    parties = Counter(rank // plant.ring for rank in folded.ranks)
+    barriers = {
+        copy: (Barrier(env, here, folded.standing_for), Barrier(env, here)) if meeting else None
+        for copy, here in parties.items()
+    }
+    generators = np.random.default_rng(seed).spawn(len(folded.ranks))
     recorder.ranks = [
-        _make_rank(site, index, generators[index], barriers[index // ring], recorder)
-        for index in range(folded.ranks)
+        _make_rank(site, rank, generator, barriers[rank // plant.ring], recorder)
+        for rank, generator in zip(folded.ranks, generators, strict=True)
     ]
     recorder.begin()
     for rank in recorder.ranks:
@@ -78,8 +80,10 @@ def run_epoch(
     return recorder.epoch(float(env.now), tuple(samples))
 
 
-def _sample(samples: list[Sample], time: float, unit: object, value: float) -> None:
-    samples.append(Sample(unit=str(unit), time=time, value=value))
+def _sample(
+    samples: list[Sample], names: Mapping[str, Sequence[str]], time: float, unit: str, value: float
+) -> None:
+    samples += [Sample(unit=name, time=time, value=value) for name in names.get(unit, (unit,))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +227,7 @@ def _work(site: _Site, index: int) -> Work:
         update=[*site.tasks_of(SHARING, index), *site.tasks_of("optimizer", index)],
         reduce=reduce,
         wait=[*site.tasks_of(AGREEING, index), *site.tasks_of(WAITING, index)],
-        program=site.tasks_of(PROGRAM, index),
+        program=[*site.tasks_of(OFFLOADED, index), *site.tasks_of(PROGRAM, index)],
         result=site.tasks_of("result", index),
         exchange=site.tasks_of(EXCHANGING, index),
         gather=site.tasks_of(GATHERING, index),
@@ -263,14 +267,14 @@ class _Maker:
             started = self.env.now
             yield task(scale * drawn[draws])
             if self.note is not None and self.env.now > started:
-                self.note(f"rank {self.rank} worker {worker}", name, started, batch)
+                self.note(self.rank, f"worker {worker}", name, started, batch)
 
     def send(self, worker: int, batch: int) -> Steps:
         started = self.env.now
         for task in self.sending[worker]:
             yield task(self.supply.share(batch))
         if self.note is not None and self.env.now > started:
-            self.note(f"rank {self.rank} worker {worker} sender", "send", started, batch)
+            self.note(self.rank, f"worker {worker} sender", "send", started, batch)
 
 
 def _receive(tasks: Sequence[Task], supply: Supply, batch: int) -> Steps:

@@ -1,9 +1,12 @@
 """Equal ranks folded: a few are simulated, each standing for many.
 
-Ranks of one machine that have no unit of their own are alike: what one asks of a shared unit, all
-ask. Without randomness they do everything at the same instant, so one stands for all, exactly:
-each of its flows takes as many shares of a shared unit, and each of its threads is as many. With
-random samples `SAMPLED` ranks stand for all, of this machine and of those like it.
+Without randomness all ranks that are `alike` do everything at the same instant, so one stands for
+all of its class, exactly: each of its flows takes as much of a unit as those of the whole class
+take, and each of its threads is as many. Units of a class are as busy as the one that stands for
+them. A rank with a slow loader is a class of its own.
+
+With random samples ranks differ. Where none has a unit of its own, `SAMPLED` of them stand for
+all, of this machine and of those like it; otherwise every rank is simulated.
 
 How much later the latest of all is than the latest of those few depends on what holds batches up.
 Workers make them ahead of time and share a store, which holds all ranks up together: there the
@@ -15,37 +18,150 @@ for the latest of all, as far as draws of a normal distribution would spread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.plant import Plant
+from simulator.engine.alike import Classes, Route, refine
+from simulator.plant import Place, Plant, Way
 from simulator.scenario import Scenario
+from simulator.stages.base import Demand, Path, StageDemands
 
 SAMPLED: Final = 8
 """Ranks that stand for all others where samples are random; so many are never folded."""
 
+OWN: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
+"""Ways that differ from rank to rank, whatever is carried."""
+NOWHERE: Final = frozenset({Path.CORES, Path.COMPUTE})
+"""Ways through no unit that is shared as flows are."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """`ranks` are simulated; each stands for `weight` ranks of its machine.
+    """`ranks` are simulated; each stands for so many of its machine as `counts` says.
 
-    At a barrier they are taken for `standing_for` ranks.
+    At a barrier they are taken for `standing_for` ranks. `units` names for each unit the one that
+    stands for it, `routes` the ways that differ from rank to rank, with the share of all that a
+    rank stands for. `members` are the ranks that do what a simulated one does.
     """
 
-    ranks: int
-    weight: float = 1.0
+    ranks: tuple[int, ...]
+    counts: tuple[float, ...]
+    units: Mapping[str, str]
     standing_for: int = 0
+    routes: Mapping[tuple[Path, int], Route] = field(default_factory=dict)
+    members: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def count(self, rank: int) -> float:
+        """How many ranks a simulated one stands for."""
+        return self.counts[self.ranks.index(rank)]
+
+    def route(self, plant: Plant, demand: Demand, place: Place) -> Route:
+        """Units that a demand goes through, for all ranks that the simulated one stands for."""
+        own = self.routes.get((demand.path, place.rank))
+        if own is not None:
+            return own
+        count = self.count(place.rank)
+        way = _limited(plant.way(demand, place))
+        return tuple((unit, use * count) for unit, use in way if self.units[unit] == unit)
+
+    def lanes(self, rank: int) -> tuple[int, ...]:
+        """Ranks whose timelines are that of a simulated one."""
+        return self.members.get(rank, (rank,))
 
 
-def fold(scenario: Scenario, plant: Plant) -> Fold:
+def fold(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
     """Which ranks of a machine are simulated, and how many each of them stands for."""
     job = scenario.job
-    random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
-    unready = random and job.loader.crew.makers == 0
-    standing_for = scenario.ranks if unready else 0
+    if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
+        return _by_classes(scenario, plant, stages)
+    standing_for = scenario.ranks if job.loader.crew.makers == 0 else 0
     marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
     several = job.copies > 1 or job.remote is not None
-    if plant.ranks <= SAMPLED or not plant.ranks_alike or marked or several:
-        return Fold(ranks=plant.ranks, standing_for=standing_for)
-    ranks = SAMPLED if random else 1
-    return Fold(ranks=ranks, weight=plant.ranks / ranks, standing_for=standing_for)
+    few = plant.ranks <= SAMPLED or not plant.ranks_alike or marked or several
+    return everyone(plant, plant.ranks if few else SAMPLED, standing_for)
+
+
+def everyone(plant: Plant, simulated: int, standing_for: int = 0) -> Fold:
+    """The first ranks simulated one by one, in equal parts for all."""
+    return Fold(
+        ranks=tuple(range(simulated)),
+        counts=(plant.ranks / simulated,) * simulated,
+        units={name: name for name in plant.units},
+        standing_for=standing_for,
+    )
+
+
+def _by_classes(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
+    marks = [
+        tuple(s.hits(rank, 0, 0) for s in scenario.job.loader.stragglers if s.rank is not None)
+        for rank in range(plant.ranks)
+    ]
+    if plant.ranks_alike and len(set(marks)) == 1:
+        members = {} if plant.ranks > SAMPLED else {0: tuple(range(plant.ranks))}
+        units = {name: name for name in plant.units}
+        return Fold(ranks=(0,), counts=(float(plant.ranks),), units=units, members=members)
+    paths = sorted({demand.path for _, demand in _carried(stages) if demand.path in OWN})
+    any_of = {demand.path: demand for _, demand in _carried(stages)}
+    routes = [
+        [_limited(plant.way(any_of[path], Place(rank=rank))) for path in paths]
+        for rank in range(plant.ranks)
+    ]
+    jobs = [rank // plant.ring for rank in range(plant.ranks)]
+    found = refine(routes, marks=marks, kinds=_kinds(plant, stages), jobs=jobs)
+    members = _members(found)
+    units = found.first_units()
+    return Fold(
+        ranks=tuple(members),
+        counts=tuple(float(len(alike)) for alike in members.values()),
+        units=units,
+        routes={
+            (path, rank): _together([routes[other][number] for other in alike], units)
+            for number, path in enumerate(paths)
+            for rank, alike in members.items()
+        },
+        members=members,
+    )
+
+
+def _members(found: Classes) -> dict[int, tuple[int, ...]]:
+    """The ranks of each class, by the first of them."""
+    classes: dict[int, list[int]] = {}
+    for rank, its in enumerate(found.ranks):
+        classes.setdefault(its, []).append(rank)
+    return {ranks[0]: tuple(ranks) for ranks in classes.values()}
+
+
+def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Demand]]:
+    """Demands that carry something through units."""
+    for stage in stages:
+        for demand in stage.demands:
+            if demand.path not in NOWHERE and float(demand.amount) > 0.0:
+                yield stage, demand
+
+
+def _kinds(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
+    """What tells units apart before ranks do: capacity, and what all ranks alike carry there."""
+    common: dict[str, list[tuple[int, float]]] = {name: [] for name in plant.units}
+    flows = 0
+    for stage, demand in _carried(stages):
+        for site in plant.sites_of(stage.group) if demand.path not in OWN else ():
+            flows += 1
+            for unit, use in _limited(plant.way(demand, Place(rank=0, site=site))):
+                common[unit].append((flows, use))
+    return {name: (float(plant.units[name].capacity), *uses) for name, uses in common.items()}
+
+
+def _limited(way: Way) -> Route:
+    """The units of a way that what is carried there takes something of."""
+    return tuple((unit, float(use)) for unit, use in way if float(use) > 0.0)
+
+
+def _together(ways: Sequence[Route], units: Mapping[str, str]) -> Route:
+    """What several ranks use of the units that stand for others."""
+    total: dict[str, float] = {}
+    for way in ways:
+        for unit, use in way:
+            if units[unit] == unit:
+                total[unit] = total.get(unit, 0.0) + use
+    return tuple(total.items())

@@ -24,7 +24,8 @@ Task: TypeAlias = Callable[[float], Event]
 class Machine:
     """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
-    Of the plant's ranks those of `fold` are there; what they ask of shared units counts for all.
+    Of the plant's ranks and units those of `fold` are there; what ranks ask for counts for all that
+    they stand for.
     """
 
     def __init__(
@@ -32,10 +33,11 @@ class Machine:
     ) -> None:
         self.env = env
         self.plant = plant
-        self._weight = fold.weight
+        self.fold = fold
+        self._units = tuple(dict.fromkeys(fold.units.values()))
         self._network = FlowNetwork(
             env,
-            {name: float(unit.capacity) for name, unit in plant.units.items()},
+            {name: float(plant.units[name].capacity) for name in self._units},
             on_change=on_change,
         )
         self._pools = [
@@ -50,9 +52,9 @@ class Machine:
             )
             for site in plant.sites
         ]
-        self._compute = [
-            Stream(env, on_change=on_change, unit=f"gpu{rank}") for rank in range(fold.ranks)
-        ]
+        self._compute = {
+            rank: Stream(env, on_change=on_change, unit=device(rank)) for rank in fold.ranks
+        }
 
     def task(self, demand: Demand, place: Place) -> Task | None:
         """How to carry out a demand at a place; None where it asks for nothing."""
@@ -62,14 +64,11 @@ class Machine:
         if demand.path is Path.COMPUTE:
             return partial(_scaled, self._compute[place.rank].run, amount)
         if demand.path is Path.CORES:
-            return self._on_cores(self._pools[place.site], amount, demand.threads)
+            count = self.fold.count(place.rank)
+            return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
-        way = self.plant.way(demand, place)
-        route = tuple((name, float(use) * self._weight) for name, use in way if float(use) > 0.0)
+        route = self.fold.route(self.plant, demand, place)
         return partial(self._carry, amount, route, ceiling, latency)
-
-    def _on_cores(self, pool: CpuPool, core_seconds: float, threads: float) -> Task:
-        return partial(_run, pool, core_seconds * self._weight, threads * self._weight)
 
     def _carry(
         self,
@@ -84,14 +83,19 @@ class Machine:
         )
 
     def busy(self) -> dict[str, float]:
-        """Busy time of every unit up to now [s]; a unit half used counts half."""
-        flows = {name: self._network.busy(name) for name in self.plant.units}
+        """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
+        flows = {name: self._network.busy(name) for name in self._units}
         pools = {
             site.prefix + CPU: pool.busy()
             for site, pool in zip(self.plant.sites, self._pools, strict=True)
         }
-        streams = {f"gpu{rank}": stream.busy() for rank, stream in enumerate(self._compute)}
+        streams = {device(rank): stream.busy() for rank, stream in self._compute.items()}
         return flows | pools | streams
+
+
+def device(rank: int) -> str:
+    """What the compute stream of a rank goes by."""
+    return f"gpu{rank}"
 
 
 def _run(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Event:
@@ -100,3 +104,11 @@ def _run(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Ev
 
 def _scaled(run: Callable[[float], Event], seconds: float, scale: float) -> Event:
     return run(seconds * scale)
+
+
+def named(fold: Fold) -> dict[str, list[str]]:
+    """The units and devices that each simulated one stands for, itself first."""
+    found: dict[str, list[str]] = {}
+    for unit, simulated in fold.units.items():
+        found.setdefault(simulated, []).append(unit)
+    return found | {device(r): [device(other) for other in fold.lanes(r)] for r in fold.ranks}

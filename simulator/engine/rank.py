@@ -17,8 +17,8 @@ RUN_AHEAD = 2
 does not wait for the device: enough to hide the next batch, as a launch queue of about a
 thousand kernels holds one to three steps of a common model."""
 
-Note = Callable[[str, str, float, int], None]
-"""Told (track, name, start time, step) of a piece of work that ends now."""
+Note = Callable[[int, str, str, float, int], None]
+"""Told (rank, track, name, start time, step) of a piece of work that ends now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,4 +294,4 @@ class Rank:
 
     def _tell(self, name: str, started: float, step: int, track: str) -> None:
         if self._note is not None and self._env.now > started:
-            self._note(f"rank {self.index} {track}", name, started, step)
+            self._note(self.index, track, name, started, step)

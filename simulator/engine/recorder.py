@@ -9,6 +9,7 @@ from statistics import fmean
 
 from simpy import Environment
 
+from simulator.engine.folding import Fold
 from simulator.engine.machine import Machine
 from simulator.engine.rank import Rank
 from simulator.engine.supply import Supply
@@ -69,6 +70,7 @@ class Epoch:
     half_width: Seconds
     settled: bool
     snapshots: Sequence[Snapshot]
+    fold: Fold
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
 
@@ -81,7 +83,7 @@ class Epoch:
     def own_first_step(self) -> Seconds:
         """What the average rank itself took for step 1, waiting for others left out [s]."""
         own = [stall + h2d + compute for stall, h2d, compute, *_ in self.snapshots[1].ledgers]
-        return fmean(own)
+        return fmean(own, self.fold.counts)
 
     @property
     def steps(self) -> int:
@@ -154,10 +156,13 @@ class Recorder:
         if self._steady is None and not self._plan.replay:
             self._consider(steps)
 
-    def note(self, track: str, name: str, started: float, step: int) -> None:
-        """Note a piece of work that ends now."""
+    def note(self, rank: int, track: str, name: str, started: float, step: int) -> None:
+        """Note a piece of work that ends now, of a rank and of those that do the same."""
         length = self._env.now - started
-        self._slices.append(Slice(track=track, name=name, start=started, length=length, step=step))
+        self._slices += [
+            Slice(track=f"rank {lane} {track}", name=name, start=started, length=length, step=step)
+            for lane in self._machine.fold.lanes(rank)
+        ]
 
     def epoch(self, end: float, samples: tuple[Sample, ...]) -> Epoch:
         """What the finished run showed."""
@@ -179,6 +184,7 @@ class Recorder:
             half_width=half_width,
             settled=self._steady is not None,
             snapshots=self._snapshots,
+            fold=self._machine.fold,
             slices=tuple(self._slices),
             samples=samples,
         )

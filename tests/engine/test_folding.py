@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 from time import process_time
 
 import numpy as np
 import pytest
 from simpy import Environment
-from support.scenarios import host, question, scenario, simulate, store
+from support.scenarios import host, link, question, scenario, simulate, store
 
-from simulator.engine import folding
+from simulator.engine import epoch
 from simulator.engine.barrier import Barrier, expected_maximum
-from simulator.engine.folding import fold
+from simulator.engine.folding import SAMPLED, Fold, everyone, fold
 from simulator.engine.run import Options, solve
 from simulator.hardware.gpu import EMULATED
-from simulator.hardware.host import Host
+from simulator.hardware.host import Host, PcieSwitch
 from simulator.results import Timing
 from simulator.scenario import Scenario
+from simulator.stages.base import Phase
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
 from simulator.workload.spread import Shape, Spread
@@ -44,11 +45,17 @@ def shared(ranks: int, rate: float = 1e9, **changes: object) -> Scenario:
     return scenario(**(common | changes))  # type: ignore[arg-type] # arguments by name
 
 
+def folds(job: Scenario) -> Fold:
+    """How a job is folded, with cold caches."""
+    asked = question(job)
+    return fold(job, asked.plant, asked.demands[Phase.COLD])
+
+
 def unfolded(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> Timing:
     """The same with every rank simulated."""
     with monkeypatch.context() as patch:
-        patch.setattr(folding, "SAMPLED", 10_000)
-        return solve(question(job), Options(most_steps=600))
+        patch.setattr(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks))
+        return simulate(job)
 
 
 @pytest.mark.parametrize("kind", [LoaderKind.PYTORCH, LoaderKind.DALI])
@@ -59,14 +66,24 @@ def test_one_of_many_equal_ranks_says_what_all_say(
     """Without randomness the folded run is the whole run: step, epoch, stall, every utilization."""
     job = shared(20, rate=rate, kind=kind)
     one, all_of_them = simulate(job), unfolded(job, monkeypatch)
-    assert fold(job, question(job).plant).ranks == 1
+    assert folds(job).counts == (20.0,)
+    assert_same(one, all_of_them)
+
+
+def assert_same(one: Timing, all_of_them: Timing) -> None:
+    """Whether two runs say the same about everything but the last digits."""
     assert one.step_time.mean == pytest.approx(all_of_them.step_time.mean, rel=1e-9)
     assert one.first_step == pytest.approx(all_of_them.first_step, rel=1e-9)
+    assert one.first_steps == pytest.approx(all_of_them.first_steps, rel=1e-9)
     assert one.epoch_time == pytest.approx(all_of_them.epoch_time, rel=1e-9)
-    assert one.split.data_stall == pytest.approx(all_of_them.split.data_stall, abs=1e-9)
+    assert one.total_time == pytest.approx(all_of_them.total_time, rel=1e-9)
     assert one.throughput == pytest.approx(all_of_them.throughput, rel=1e-9)
+    parts, others = astuple(one.split), astuple(all_of_them.split)
+    assert parts == pytest.approx(others, abs=1e-9 * one.step_time.mean + 1e-12)
+    assert one.usage.keys() == all_of_them.usage.keys()
     for name, usage in all_of_them.usage.items():
-        assert one.usage[name].mean == pytest.approx(usage.mean, rel=1e-6), name
+        assert one.usage[name].mean == pytest.approx(usage.mean, rel=1e-6, abs=1e-9), name
+        assert one.usage[name].busiest == pytest.approx(usage.busiest, rel=1e-6, abs=1e-9), name
         assert one.usage[name].units == usage.units
 
 
@@ -75,7 +92,7 @@ def test_eight_random_ranks_stand_for_forty(monkeypatch: pytest.MonkeyPatch) -> 
     spread = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
     job = shared(40, rate=40 * 32e6 / 0.098, size_spread=spread)
     few, all_of_them = simulate(job), unfolded(job, monkeypatch)
-    assert fold(job, question(job).plant).ranks == folding.SAMPLED
+    assert len(folds(job).ranks) == SAMPLED
     assert few.epoch_time == pytest.approx(all_of_them.epoch_time, rel=0.02)
 
 
@@ -90,19 +107,58 @@ def test_cost_does_not_grow_with_equal_ranks() -> None:
     assert times[1] < 3.0 * times[0] + 0.05
 
 
+SPREAD = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
+
+
 @pytest.mark.parametrize(
     "job",
     [
-        shared(20, stragglers=(Straggler(factor=2.0, rank=3),)),
-        scenario(machine=host(gpus=20), workers=2),
-        shared(8),
+        shared(20, size_spread=SPREAD, stragglers=(Straggler(factor=2.0, rank=3),)),
+        scenario(machine=host(gpus=20), workers=2, size_spread=SPREAD),
+        shared(8, size_spread=SPREAD),
     ],
     ids=["one rank is slow", "links of their own", "few"],
 )
-def test_ranks_that_differ_are_all_simulated(job: Scenario) -> None:
-    """A slow rank, a link to each accelerator, or few ranks: nothing is folded."""
-    ranks = question(job).plant.ranks
-    assert fold(job, question(job).plant).ranks == ranks
+def test_random_ranks_that_differ_are_all_simulated(job: Scenario) -> None:
+    """Random samples and a slow rank, a link to each accelerator, or few ranks: not folded."""
+    assert folds(job).ranks == tuple(range(question(job).plant.ranks))
+
+
+def test_a_slow_rank_is_a_class_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One rank with a slow loader and nineteen others are two: every rank's ledger counts."""
+    job = shared(20, rate=4e9, stragglers=(Straggler(factor=2.0, rank=3),), batch_cpu=0.2)
+    assert folds(job).ranks == (0, 3)
+    assert folds(job).counts == (19.0, 1.0)
+    assert_same(simulate(job), unfolded(job, monkeypatch))
+
+
+def test_sockets_tell_ranks_apart_only_where_a_way_crosses() -> None:
+    """Batches in one socket's memory split eight devices in near and far; else all are alike."""
+    machine = replace(host(gpus=8), gpu_sockets=(0, 0, 0, 0, 1, 1, 1, 1), socket_link=link(20e9))
+    near_and_far = scenario(machine=machine, workers=1, output_bytes=1e6, socket=0)
+    own = scenario(machine=machine, workers=1, output_bytes=1e6)
+    assert folds(near_and_far).members == {0: (0, 1, 2, 3), 4: (4, 5, 6, 7)}
+    assert folds(own).counts == (8.0,)
+
+
+def test_a_switch_with_fewer_devices_is_another_class() -> None:
+    """Three devices share one uplink and one has another to itself: it need not wait as long."""
+    switches = tuple(PcieSwitch(socket=0, uplink=link(9e9), gpus=g) for g in ((0, 1, 2), (3,)))
+    job = scenario(machine=host(gpus=4, switches=switches), workers=1, output_bytes=1e6)
+    assert folds(job).counts == (3.0, 1.0)
+
+
+def test_every_rank_keeps_its_lane_in_a_trace() -> None:
+    """Folded ranks stand in the timeline as if each had been simulated."""
+    job = scenario(machine=host(gpus=4), workers=1, batch_cpu=0.01, output_bytes=1e6, batches=4)
+    trace = solve(question(job), Options(replay=True, trace=True)).trace
+    assert trace is not None
+    tracks = {part.track for part in trace.slices}
+    assert {f"rank {rank} compute" for rank in range(4)} <= tracks
+    assert {f"rank {rank} worker 0" for rank in range(4)} <= tracks
+    units = {sample.unit for sample in trace.samples}
+    assert {f"gpu{rank}" for rank in range(4)} <= units
+    assert {f"pcie gpu{rank} down" for rank in range(4)} <= units
 
 
 def test_a_barrier_waits_for_those_it_stands_for() -> None:

@@ -1,0 +1,165 @@
+"""Equal ranks folded: whatever machine and job, the folded run is the run of every rank."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, replace
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.scenarios import host, link, question, scenario, simulate, store
+
+from simulator.engine import epoch
+from simulator.engine.folding import everyone, fold
+from simulator.hardware.cluster import Group, Role
+from simulator.hardware.host import Host, Network, PcieSwitch
+from simulator.results import Timing
+from simulator.scenario import Scenario
+from simulator.stages.base import Phase
+from simulator.workload.dataset import CachePolicy
+from simulator.workload.loader import LoaderKind, Remote, Straggler
+from simulator.workload.models.custom import CustomModel
+from simulator.workload.parallelism import Parallelism
+from simulator.workload.spread import Shape, Spread
+
+FEW = settings(max_examples=60, deadline=None, derandomize=True)
+MODEL = CustomModel(
+    name="large",
+    parameters=2e7,
+    forward_flops=1e6,
+    traffic=1e6,
+    activation=1e6,
+    input_bytes=1e3,
+    output_bytes=4.0,
+)
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Host:
+    """Two to eight devices: over switches and sockets, with and without links among them."""
+    gpus = draw(st.sampled_from([2, 4, 8]))
+    cut = draw(st.sampled_from([gpus, gpus // 2, 1]))
+    uplink = link(draw(st.sampled_from([4e9, 30e9])))
+    below = [tuple(range(first, min(first + cut, gpus))) for first in range(0, gpus, cut)]
+    switched = draw(st.integers(0, len(below)))
+    switches = tuple(
+        PcieSwitch(socket=group[0] * 2 // gpus, uplink=uplink, gpus=group, drives=(i,), nics=(i,))
+        for i, group in enumerate(below[:switched])
+    )
+    sockets = draw(st.booleans())
+    machine = host(
+        gpus=gpus,
+        cores=draw(st.sampled_from([2.0, 8.0, 32.0])),
+        contention=draw(st.sampled_from([0.0, 0.5])),
+        nvlink=draw(st.sampled_from([None, 5e9])),
+        switches=switches,
+        memory_bandwidth=draw(st.sampled_from([None, 2e10])),
+    )
+    return replace(
+        machine,
+        gpu_sockets=tuple(i * 2 // gpus for i in range(gpus)) if sockets else (),
+        socket_link=link(6e9) if sockets else None,
+        network=Network(bandwidth=2e9, cards=max(1, switched)),
+        drive_count=max(1, switched),
+    )
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Scenario:
+    """Deterministic jobs: replicas of one job, copies, remote workers, models over devices."""
+    machine = draw(machines())
+    makers = draw(st.integers(1, 3))
+    slow = draw(
+        st.sampled_from([(), (Straggler(factor=3.0, rank=1),), (Straggler(factor=2.0, worker=0),)])
+    )
+    job = scenario(
+        machine=machine,
+        batches=draw(st.integers(3, 40)),
+        batch_cpu=draw(st.sampled_from([0.002, 0.05])),
+        compute=draw(st.sampled_from([0.001, 0.02])),
+        workers=makers,
+        epochs=draw(st.sampled_from([1.0, 2.0])),
+        storage=store(rate=draw(st.sampled_from([2e8, 1e10]))),
+        cache=draw(st.sampled_from([CachePolicy.NONE, CachePolicy.PRELOADED])),
+        output_bytes=draw(st.sampled_from([0.0, 2e6])),
+        stragglers=slow,
+        sync=draw(st.booleans()),
+        accumulation=draw(st.sampled_from([1, 2])),
+        kind=draw(st.sampled_from([LoaderKind.PYTORCH, LoaderKind.TF_DATA])),
+        pin_memory=draw(st.booleans()),
+        socket=draw(st.sampled_from([None, 0])),
+        last_share=draw(st.sampled_from([1.0, 0.5])),
+    )
+    only = replace(job.job, model=MODEL)
+    cluster = job.cluster
+    shape = draw(st.sampled_from(["ranks", "copies", "replicas", "remote"]))
+    if shape == "copies":
+        only = replace(only, copies=2)
+    elif shape == "replicas":
+        only = replace(only, parallelism=Parallelism(tensor=2))
+    elif shape == "remote":
+        cpus = replace(host(gpus=0, cores=4.0), network=Network(bandwidth=1e9))
+        group = Group(name="data", role=Role.PREPROCESS, host=cpus, storage=store(), count=2)
+        cluster = replace(cluster, groups=(*cluster.groups, group))
+        only = replace(
+            only, remote=Remote(group="data", workers=4), loader=replace(only.loader, stragglers=())
+        )
+    return replace(job, jobs=(only,), cluster=cluster)
+
+
+def whole(job: Scenario, seed: int = 0) -> Timing:
+    """The run with every rank simulated."""
+    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+        return simulate(job, replay=True, seed=seed)
+
+
+@FEW
+@given(jobs())
+def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
+    """Steps, epochs, the split and what every resource does agree but for rounding."""
+    folded, full = simulate(job, replay=True), whole(job)
+    assert folded.step_times == pytest.approx(full.step_times, rel=1e-9, abs=1e-12)
+    assert folded.total_time == pytest.approx(full.total_time, rel=1e-9)
+    assert folded.epoch_time == pytest.approx(full.epoch_time, rel=1e-9)
+    assert folded.first_steps == pytest.approx(full.first_steps, rel=1e-9)
+    nothing = 1e-9 * full.step_time.mean
+    assert astuple(folded.split) == pytest.approx(astuple(full.split), rel=1e-9, abs=nothing)
+    hidden, exposed = folded.communication.hidden, folded.communication.exposed
+    assert hidden == pytest.approx(full.communication.hidden, rel=1e-9, abs=nothing)
+    assert exposed == pytest.approx(full.communication.exposed, rel=1e-9, abs=nothing)
+    assert folded.usage.keys() == full.usage.keys()
+    for name, usage in full.usage.items():
+        assert astuple(folded.usage[name]) == pytest.approx(astuple(usage), rel=1e-9, abs=1e-9), (
+            name
+        )
+
+
+@FEW
+@given(jobs())
+def test_ranks_are_folded_into_few(job: Scenario) -> None:
+    """Every rank is stood for once, and never more are simulated than there are."""
+    asked = question(job)
+    folded = fold(job, asked.plant, asked.demands[Phase.COLD])
+    assert sorted(rank for alike in folded.members.values() for rank in alike) == list(
+        range(asked.plant.ranks)
+    )
+    assert sum(folded.counts) == asked.plant.ranks
+    assert tuple(folded.members) == folded.ranks
+
+
+@pytest.mark.parametrize("deviation", [0.2, 1.0])
+def test_with_random_samples_few_ranks_say_what_all_say(deviation: float) -> None:
+    """Folded and expanded runs agree within the confidence intervals of both."""
+    spread = Spread(shape=Shape.GAMMA, relative_deviation=deviation)
+    machine = replace(host(gpus=24, cores=24.0, nvlink=None), host_link=None)
+    job = scenario(
+        machine=machine, batches=400, batch_cpu=0.02, compute=0.01, workers=2, cost_spread=spread
+    )
+    asked = question(job)
+    assert len(fold(job, asked.plant, asked.demands[Phase.COLD]).ranks) == 8
+    few = simulate(job)
+    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+        full = simulate(job)
+    off = abs(few.step_time.mean - full.step_time.mean)
+    assert off <= few.half_width + full.half_width
