@@ -35,8 +35,10 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
         "Turn what other tools measured into profiles and workloads.",
     ),
     "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
+    "init": ("simulator.cli.init", "Write a first scenario of your own."),
     "models": ("simulator.cli.models", "List the models of the library."),
     "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
+    "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
 }
 """Verb: (module that holds a click command of the verb's name, one line of help)."""
 

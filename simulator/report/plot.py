@@ -11,6 +11,7 @@ from typing import Final
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
@@ -108,6 +109,10 @@ def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            # matplotlib's own labels of a log axis are formulas, which stay unread here
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
         low, high = low / _MARGIN, high * _MARGIN
     else:
         low, high = min(0.0, low), max(1.0, high)

@@ -144,10 +144,11 @@ def _plot(near: Neighbourhood) -> Markup | None:
     if not names:
         return None
     metric = max(dict.fromkeys(names), key=names.count)
-    points = {str(one.split): [] for one in judged if one.metric == metric}
-    for one in judged:
-        if one.metric == metric:
-            points[str(one.split)].append(one.point)
+    shown = [one for one in judged if one.metric == metric]
+    points = {
+        split: [one.point for one in shown if one.split is split]
+        for split in dict.fromkeys(one.split for one in shown)
+    }
     dots = {
         f"{split} rows": Dots(
             measured=[p.measured for p in own],

@@ -125,7 +125,7 @@ def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
     From the middle of the run on, where the start is over; if none is like them, some steps there.
     """
     middle = len(step_times) // 2
-    for shown in range(min(FEWEST, len(step_times)), min(MOST, len(step_times)) + 1):
+    for shown in range(min(FEWEST, max(1, len(step_times))), min(MOST, len(step_times)) + 1):
         for first in range(middle, len(step_times) - shown + 1):
             taken = sum(step_times[first : first + shown])
             if abs(taken / shown - mean) <= ALIKE * mean:

@@ -1,0 +1,97 @@
+"""A first scenario of one's own as text: the keys that were answered, commented, and common others.
+
+The comments are the fields' own documentation, so they say what ``plan schema`` says.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import BaseModel
+
+from simulator.files.gather import parse_override
+from simulator.files.profile_text import quote
+from simulator.files.sections import (
+    CostSection,
+    DataSection,
+    HardwareSection,
+    InputSection,
+    ModelSection,
+    ScenarioFile,
+    TrainSection,
+)
+from simulator.files.software_section import SoftwareSection
+from simulator.goal import Plain
+
+WIDTH: Final = 100
+"""Columns of the file."""
+_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    "hardware": HardwareSection,
+    "data": DataSection,
+    "input": InputSection,
+    "model": ModelSection,
+    "train": TrainSection,
+    "software": SoftwareSection,
+    "cost": CostSection,
+}
+_OFFERED: Final[Mapping[str, Mapping[str, Plain]]] = {
+    "hardware": {"count": 2, "storage": "storage/ebs-gp3"},
+    "data": {"layout": "shards", "shard_size": "256 MB"},
+    "input": {"prefetch": 2, "augment": "0.5 ms", "output_bytes_per_sample": "602 kB"},
+    "model": {"step_time": "120 ms"},
+    "train": {"accumulation": 4, "mixed_precision": True, "checkpoint_every_steps": 1000},
+    "software": {"compile": True},
+    "cost": {"price": "$10/h", "purchase": "spot"},
+}
+"""What is offered, commented out: keys that many jobs need, with values to show their form."""
+
+
+def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
+    """A scenario file.
+
+    Parameters
+    ----------
+    name, title : str
+        What the scenario is called, and what it asks.
+    answers : mapping of str to str
+        Dotted keys and their values, as ``--set`` takes them.
+    """
+    lines = [
+        "# Written by plan init. Lines that begin with # are comments: what a key means, and keys",
+        "# that may be of use. Run it with: plan simulate this-file.toml",
+        "schema = 1",
+        f"name = {quote(name)}",
+        f"title = {quote(title)}",
+    ]
+    for section, model in _SECTIONS.items():
+        given = _given(section, answers)
+        offered = {k: v for k, v in _OFFERED[section].items() if k not in given}
+        head = f"[{section}]" if given else f"# [{section}]"
+        lines += ["", head]
+        for key, value in given.items():
+            lines += [*_comment(model, key), f"{key} = {_literal(value)}"]
+        for key, value in offered.items():
+            lines += [*_comment(model, key), f"# {key} = {_literal(value)}"]
+    return "\n".join([*lines, ""])
+
+
+def _given(section: str, answers: Mapping[str, str]) -> dict[str, Plain]:
+    """The section's keys with their values, numbers as numbers."""
+    merged: dict[str, Plain] = {}
+    for key, text in answers.items():
+        if key.partition(".")[0] == section:
+            merged |= parse_override(f"{key}={text}", ScenarioFile).data[section]
+    return merged
+
+
+def _comment(model: type[BaseModel], key: str) -> list[str]:
+    text = model.model_fields[key].description or key
+    return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+def _literal(value: Plain) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return quote(value) if isinstance(value, str) else f"{value:.12g}"

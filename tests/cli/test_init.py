@@ -1,0 +1,61 @@
+"""``plan init`` writes a scenario that works as it stands."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from simulator.cli.exits import Exit
+from simulator.cli.main import main
+from simulator.files.scenario import load_scenario
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_flags_end_up_in_the_file() -> None:
+    """What a flag says stands under its key; what none says is as offered."""
+    assert main(["init", "--workers", "16", "--bytes", "1 MB", "--name", "mine"]) == Exit.FINE
+    written = tomllib.loads(Path("mine.toml").read_text())
+    assert written["input"]["workers"] == 16
+    assert written["data"]["bytes_per_sample"] == "1 MB"
+    assert written["train"]["batch_size"] == 256
+    assert load_scenario("mine.toml").job.loader.workers == 16
+
+
+def test_every_key_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """A comment stands above each key, those offered too."""
+    assert main(["init", "-o", "-"]) == Exit.FINE
+    lines = capsys.readouterr().out.splitlines()
+    keys = [i for i, line in enumerate(lines) if " = " in line and not line.startswith("name")]
+    for i in keys:
+        if i > lines.index("[hardware]"):
+            assert lines[i - 1].startswith("# ")
+
+
+def test_a_file_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is replaced unasked."""
+    Path("my-job.toml").write_text("mine")
+    assert main(["init"]) == Exit.BAD_INPUT
+    assert "my-job.toml exists" in capsys.readouterr().err
+    assert Path("my-job.toml").read_text() == "mine"
+    assert main(["init", "--force"]) == Exit.FINE
+    assert Path("my-job.toml").read_text() != "mine"
+
+
+def test_a_mistake_is_named_and_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown machine gets the usual message with the nearest names."""
+    assert main(["init", "--machine", "node/dgx-a10"]) == Exit.BAD_INPUT
+    assert "did you mean 'node/dgx-a100" in capsys.readouterr().err
+    assert not Path("my-job.toml").exists()
+
+
+def test_texts_with_quotes_stay_texts() -> None:
+    """A title that looks like TOML is no TOML."""
+    title = 'a "quoted" title\n[hardware]\nx = 1'
+    assert main(["init", "--title", title]) == Exit.FINE
+    assert tomllib.loads(Path("my-job.toml").read_text())["title"] == title
