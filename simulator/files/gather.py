@@ -243,7 +243,7 @@ def parse_override(text: str, model: type[BaseModel]) -> Document:
     path = _key_path(key, origin)
     if path[0] in ("schema", "extends"):
         fail(origin, f"{path[0]} can only be set in a file")
-    value = _value(raw, text=is_text(model, path))
+    value = value_of_text(raw, text=is_text(model, path))
     data: dict[str, Any] = {str(path[-1]): value}
     for part in reversed(path[:-1]):
         data = {str(part): data}
@@ -263,7 +263,7 @@ def _key_path(key: str, origin: str) -> KeyPath:
     return max(paths, key=len)
 
 
-def _value(raw: str, *, text: bool) -> object:
+def value_of_text(raw: str, *, text: bool) -> object:
     """The value as TOML would have it; as text where that is what is wanted, or all it can be."""
     try:
         value = tomllib.loads(f"value = {raw}")
