@@ -31,7 +31,7 @@ from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
-from simulator.studies.pool import cores, pool
+from simulator.studies.workers import cores, local_workers
 from simulator.uncertainty import Axis, Grade, Rate
 from simulator.workload.software import Software
 
@@ -86,7 +86,7 @@ def samples(names: Sequence[str]) -> list[Sample]:
     sets = [load_set(name) for name in names]
     asked = [one for found in sets for one in (*_asked(found), *_extrapolated(found))]
     tasks = {(task := _task(one)).key: task for one in asked if one.anchors and one.set.fit}
-    with pool(cores()) as workers:
+    with local_workers(cores()) as workers:
         groups = {group.key: group for group in workers.map(fitted_group, list(tasks.values()))}
         fitted = [groups.get(_task(one).key) for one in asked]
         rows = workers.map(_of_row, list(zip(asked, fitted, strict=True)))

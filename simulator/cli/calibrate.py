@@ -103,7 +103,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(_advice())
     fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
     from simulator.studies.calibrate import calibrate as fitted
-    from simulator.studies.pool import cores
+    from simulator.studies.workers import cores
 
     with progress_line("fitting") as progress:
         found = fitted(

@@ -30,10 +30,10 @@ from simulator.studies.fitting import (
 from simulator.studies.folds import folds_of, held_out_errors
 from simulator.studies.identifiability import Identifiability, identifiability
 from simulator.studies.intervals import Estimate, estimates
-from simulator.studies.pool import Pool, pool
 from simulator.studies.robust import robust_fit
 from simulator.studies.samples import Samples, samples_of
 from simulator.studies.secant import prior_weights, within_reach
+from simulator.studies.workers import Workers, local_workers
 
 __all__ = ["Calibrated", "Estimate", "Residual", "anchored", "calibrate"]
 
@@ -123,7 +123,7 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     samples = samples_of(sets, fit, predictor, use_all=use_all, profiles=profiles)
     parts = min(folds, len(samples.distinct))
     parts = parts if parts > 1 else 0
-    with pool(processes) as workers:
+    with local_workers(processes) as workers:
         watch = _Watch(workers, progress, expected=PASSES * len(samples.rows), parts=1 + parts)
         errors = Errors(
             rows=samples.rows, knobs=knobs, seen=samples.seen, predictor=predictor, ask=watch
@@ -179,7 +179,7 @@ def _residuals(
 class _Watch:
     """Has rows predicted, and tells how far the fits are."""
 
-    workers: Pool
+    workers: Workers
     progress: Progress | None
     expected: float = field(kw_only=True)
     parts: int = field(kw_only=True)

@@ -24,7 +24,7 @@ from simulator.metrics import number_at
 from simulator.predict import predict
 from simulator.studies.anchors import anchored
 from simulator.studies.facts import Facts, facts_of
-from simulator.studies.pool import Pool, Progress
+from simulator.studies.workers import Progress, Workers
 from simulator.uncertainty import Axis
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
@@ -106,7 +106,7 @@ class Forecasts:
 
 def forecast_all(
     sets: Sequence[MeasurementSet],
-    pool: Pool,
+    workers: Workers,
     *,
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
@@ -125,7 +125,7 @@ def forecast_all(
     weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
     wanted = sum(len(found.rows) for found in sets)
     share = sum(weights) / ((sum(weights) + wanted) or 1.0)
-    groups = pool.map(fitted_group, fittings, _part(progress, 0.0, share), weights)
+    groups = workers.map(fitted_group, fittings, _part(progress, 0.0, share), weights)
     constants = {group.key: group for group in groups}
     asked = {
         (found.name, row.id): _case(found, row, constants, profiles)
@@ -134,7 +134,8 @@ def forecast_all(
         if not row.excluded
     }
     cases = list(dict.fromkeys(asked.values()))
-    answers = dict(zip(cases, pool.map(forecast, cases, _part(progress, share, 1.0)), strict=True))
+    found = workers.map(forecast, cases, _part(progress, share, 1.0))
+    answers = dict(zip(cases, found, strict=True))
     rows = {place: answers[case] for place, case in asked.items()}
     _raise_problems(rows)
     return Forecasts(rows=rows, groups=tuple(groups))

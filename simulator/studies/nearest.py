@@ -19,9 +19,9 @@ from simulator.measurement import MeasurementSet, Row
 from simulator.scenario import Scenario
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.forecast import known_profiles
-from simulator.studies.pool import Pool, Progress, cores, pool
 from simulator.studies.scores import Score, score
 from simulator.studies.validate import Judged, validate
+from simulator.studies.workers import Progress, Workers, cores, local_workers
 
 NEAREST: Final = 10
 """Rows that are shown."""
@@ -99,7 +99,7 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
         As for `validate`.
     """
     own = facts_of(scenario)
-    with pool(processes or cores()) as workers:
+    with local_workers(processes or cores()) as workers:
         facts = _all_facts(sets, workers, progress, profiles)
     found = [
         Near(
@@ -131,7 +131,7 @@ def _reach(rows: Sequence[Near]) -> float:
 
 def _all_facts(
     sets: Sequence[MeasurementSet],
-    workers: Pool,
+    workers: Workers,
     progress: Progress | None,
     profiles: tuple[Path, ...],
 ) -> dict[tuple[str, str], Facts]:

@@ -16,7 +16,6 @@ from simulator.metrics import measurable
 from simulator.studies.bands import Bands, Figure, bands
 from simulator.studies.baselines import Seen, baseline
 from simulator.studies.forecast import Forecasts, GroupKey, forecast_all
-from simulator.studies.pool import Progress, cores, pool
 from simulator.studies.scores import (
     Point,
     Score,
@@ -25,6 +24,7 @@ from simulator.studies.scores import (
     score,
     with_width,
 )
+from simulator.studies.workers import Progress, cores, local_workers
 from simulator.units import Unit
 
 EVERY_FAMILY: Final = "*"
@@ -139,7 +139,7 @@ def validate(
     InputError
         With all mistakes in the scenarios of rows at once.
     """
-    with pool(processes or cores()) as workers:
+    with local_workers(processes or cores()) as workers:
         forecasts = forecast_all(sets, workers, progress=progress, profiles=profiles)
     judged = tuple(one for found in sets for one in _judge(found, forecasts))
     left = tuple(one for found in sets for one in _left(found, forecasts))

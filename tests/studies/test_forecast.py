@@ -19,8 +19,8 @@ from simulator.files.scenario import load_scenario
 from simulator.measurement import MeasurementSet, Row, Split
 from simulator.predict import predict
 from simulator.studies import forecast as study
-from simulator.studies.pool import Pool
 from simulator.studies.validate import Validated, validate
+from simulator.studies.workers import local_workers
 
 BASE = "resnet18-imagenet-one-worker"
 STEP = "step_time_s.mean"
@@ -190,14 +190,14 @@ SLOW = """
 import os
 import sys
 import time
-from simulator.studies.pool import pool
+from simulator.studies.workers import local_workers
 
 def work(_):
     print(os.getpid(), flush=True)
     time.sleep(60)
 
 if __name__ == "__main__":
-    with pool(2) as workers:
+    with local_workers(2) as workers:
         workers.map(work, list(range(100)))
 """
 
@@ -228,10 +228,8 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path, root: Path) -> None:
 
 def test_a_failing_task_ends_the_pool() -> None:
     """What goes wrong in a process comes out, and no process is left behind."""
-    workers = Pool(2)
-    try:
+    with local_workers(2) as workers:
         with pytest.raises(ValueError, match="could not convert"):
             workers.map(float, ["1"] * 30 + ["x"])
-    finally:
         workers.end()
-    assert workers.map(float, ["2"]) == [2.0]
+        assert workers.map(float, ["2"]) == [2.0]

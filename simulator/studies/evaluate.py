@@ -1,0 +1,177 @@
+"""One candidate at a time, in whatever process: read it, predict it, and say what came out.
+
+Figures leave as plain numbers, texts and tables, so that an outcome is the same whether it was
+worked out here, came from another process or lay in a store.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol, TypeVar
+
+from simulator.errors import InputError, PlanError
+from simulator.footprint import Verdict
+from simulator.goal import Plain
+from simulator.metrics import METRICS, Value
+from simulator.predict import predict
+from simulator.results import Prediction
+from simulator.scenario import Scenario
+from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.units import BYTE, show
+
+Answer = TypeVar("Answer")
+
+
+class Loaded(Protocol):
+    """A scenario that was read, and the content hash of all it was read from."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is predicted."""
+
+    @property
+    def key(self) -> str:
+        """Changes with whatever a prediction may depend on."""
+
+
+class Reader(Protocol):
+    """Reads candidates of one scenario file; goes to other processes as a pickle."""
+
+    def read(self, settings: Mapping[str, Plain]) -> Loaded:
+        """The scenario with some keys set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What all candidates of a search have in common: the pickled reader and how to predict."""
+
+    reader: bytes
+    seed: int = 0
+    doubts: bool = False
+
+    @staticmethod
+    def of(reader: Reader, *, seed: int, doubts: bool) -> Assignment:
+        """With the reader packed once, however many tasks it travels with."""
+        return Assignment(reader=pickle.dumps(reader), seed=seed, doubts=doubts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Candidates that one worker takes at once."""
+
+    assignment: Assignment
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """What is known of a candidate before it is predicted.
+
+    `outcome` is there if nothing more needs to be known: it was refused or does not fit.
+    """
+
+    candidate: Candidate
+    key: str = ""
+    best: Mapping[str, float] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+
+def bound(chunk: Chunk) -> tuple[Bounded, ...]:
+    """Read every candidate of a chunk and say what is known of it at once."""
+    reader = _unpacked(chunk.assignment.reader)
+
+    def read(candidate: Candidate) -> Bounded:
+        loaded = reader.read(candidate.settings)
+        return Bounded(candidate=candidate, key=stored_key(loaded.key, chunk.assignment))
+
+    answers = (settled(candidate, read) for candidate in chunk.candidates)
+    return tuple(
+        a if isinstance(a, Bounded) else Bounded(candidate=a.candidate, outcome=a) for a in answers
+    )
+
+
+def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
+    """Predict every candidate of a chunk; one that cannot be is an outcome too."""
+    reader = _unpacked(chunk.assignment.reader)
+
+    def predicted(candidate: Candidate) -> Outcome:
+        loaded = reader.read(candidate.settings)
+        assignment = chunk.assignment
+        prediction = predict(loaded.scenario, seed=assignment.seed, doubts=assignment.doubts)
+        return _outcome(candidate, prediction, stored_key(loaded.key, assignment))
+
+    return tuple(settled(candidate, predicted) for candidate in chunk.candidates)
+
+
+def stored_key(key: str, assignment: Assignment) -> str:
+    """What a stored outcome goes by: contents, seed and whether intervals were asked for."""
+    return f"{key}-{assignment.seed}{'-intervals' if assignment.doubts else ''}"
+
+
+def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
+    """What `work` makes of a candidate, or why it makes nothing of it."""
+    try:
+        return work(candidate)
+    except PlanError as error:
+        return Outcome(candidate=candidate, status=Status.REFUSED, reason=_first(error))
+    except Exception as error:  # noqa: BLE001 - a bug met by one candidate must not end the others
+        reason = f"a bug of ours: {type(error).__name__}: {error}"
+        return Outcome(candidate=candidate, status=Status.FAILED, reason=reason)
+
+
+def _first(error: PlanError) -> str:
+    """The first of the mistakes, in a line."""
+    problems = error.problems if isinstance(error, InputError) else (error,)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return " ".join(str(problems[0]).split()) + more
+
+
+@lru_cache(maxsize=2)
+def _unpacked(reader: bytes) -> Reader:
+    """Unpacked once in a process: a reader remembers what it has read."""
+    unpacked: Reader = pickle.loads(reader)  # noqa: S301 - packed by `Assignment.of`, never a file
+    return unpacked
+
+
+def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
+    short = shortages(prediction)
+    return Outcome(
+        candidate=candidate,
+        status=Status.INFEASIBLE if short else Status.PREDICTED,
+        figures={metric.name: plain(metric.get(prediction)) for metric in METRICS},
+        intervals={
+            name: {point: float(value) for point, value in band.items()}
+            for name, band in prediction.interval.items()
+        },
+        reason=short,
+        key=key,
+    )
+
+
+def shortages(prediction: Prediction) -> str:
+    """What the job does not fit into; empty if it fits, or may."""
+    ram, memory = prediction.host_ram, prediction.memory
+    told: Iterable[tuple[str, Verdict, float, float]] = (
+        ("host RAM", ram.verdict, ram.total, ram.capacity),
+        *(() if memory is None else
+          (("accelerator memory", memory.verdict, memory.total, memory.capacity),)),
+    )  # fmt: skip
+    return "; ".join(
+        f"{name}: needs {show(float(total), BYTE)} of {show(float(capacity), BYTE)}"
+        for name, verdict, total, capacity in told
+        if verdict is Verdict.NO
+    )
+
+
+def plain(value: Value) -> Value:
+    """A figure as built-in types: the same after a journey as before."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): float(item) for name, item in value.items()}
+    return float(value)

@@ -1,0 +1,210 @@
+"""A store of finished outcomes: one SQLite file, so that no prediction is made twice.
+
+Rows go by the content hash of what was predicted. They are written as they come and never
+changed, so a killed search loses only what it had not finished, and two searches may share a file.
+
+Write-ahead logging lets readers and a writer work at once. A commit is handed to the operating
+system but not forced to the disk (``synchronous=NORMAL``): it outlives the death of this process,
+which is what happens, while a power failure may take the last few rows, never the file. Those rows
+can be worked out again; forcing every one to the disk would slow all searches down to save them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from simulator.errors import PlanError
+from simulator.studies.outcome import Candidate, Outcome, Status
+
+SCHEMA: Final = 1
+"""Layout of the file; a store of a later one is left alone."""
+OURS: Final = 0x706C616E
+"""SQLite's application id of a store: "plan" in ASCII."""
+PATIENCE: Final = 30.0
+"""How long to wait for another search that writes [s]."""
+AT_ONCE: Final = 500
+"""Keys asked for in one query."""
+VARIABLE: Final = "PLAN_STORE"
+"""Environment variable that names the store."""
+
+TABLE: Final = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, outcome TEXT NOT NULL)"
+ADD: Final = "INSERT OR IGNORE INTO outcomes (key, outcome) VALUES (?, ?)"
+RENEW: Final = "INSERT OR REPLACE INTO outcomes (key, outcome) VALUES (?, ?)"
+
+
+class StoreError(PlanError):
+    """A store that cannot be opened, read or written; what was in it stays."""
+
+
+def default_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the store lies unless a user says otherwise."""
+    named = environment.get(VARIABLE)
+    if named:
+        return Path(named)
+    home = Path.home()
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path(environment.get("XDG_CACHE_HOME") or usual) / "plan" / "results.sqlite"
+
+
+class Store:
+    """Outcomes by key, in a file that survives whatever happens to this process.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; it and its folder are made if they are missing.
+    resume : bool
+        Whether to answer with what is there. If not, what comes takes its place.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be made or written, or is no store of this version's.
+    """
+
+    def __init__(self, path: Path, *, resume: bool = True) -> None:
+        self.path = path
+        self._resume = resume
+        self._add = ADD if resume else RENEW
+        with self._told():
+            self._folder()
+            self._open = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            with self._told():
+                self._prepare()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; harmless if it is closed already."""
+        self._open.close()
+
+    def found(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """Those of `keys` that are there, each as an outcome of no candidate in particular."""
+        if not self._resume:
+            return {}
+        wanted = list(dict.fromkeys(keys))
+        rows: list[tuple[str, str]] = []
+        with self._told():
+            for start in range(0, len(wanted), AT_ONCE):
+                part = wanted[start : start + AT_ONCE]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT key, outcome FROM outcomes WHERE key IN ({marks})"  # noqa: S608 - only question marks are put in
+                rows += self._open.execute(query, part).fetchall()
+        return {key: _from_text(key, text, self.path) for key, text in rows}
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep finished outcomes, all or none of them; equal keys have equal contents.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written: no room, no permission, or locked for too long.
+        """
+        with self._told():
+            self._open.execute("BEGIN IMMEDIATE")
+            try:
+                self._open.executemany(self._add, [(o.key, _to_text(o)) for o in outcomes])
+                self._open.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        # After some errors, a full disk among them, SQLite has rolled back by itself.
+        if self._open.in_transaction:
+            self._open.execute("ROLLBACK")
+
+    def _folder(self) -> None:
+        try:
+            self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"its folder cannot be made: {error.strerror}"
+            raise sqlite3.OperationalError(msg) from error
+
+    def _prepare(self) -> None:
+        """Make the table in an empty file; refuse a file that is not ours."""
+        ours = self._pragma("application_id")
+        tables = self._open.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if ours != OURS and tables:
+            msg = "it is a database of something else"
+            raise sqlite3.DatabaseError(msg)
+        if self._pragma("user_version") > SCHEMA:
+            msg = "a newer plan has written it; name another file, or update plan"
+            raise sqlite3.DatabaseError(msg)
+        # Where the file system has no shared memory, SQLite keeps to its rollback journal.
+        self._open.execute("PRAGMA journal_mode = WAL")
+        self._open.execute("PRAGMA synchronous = NORMAL")
+        self._open.execute("BEGIN IMMEDIATE")
+        self._open.execute(TABLE)
+        self._open.execute(f"PRAGMA application_id = {OURS}")
+        self._open.execute(f"PRAGMA user_version = {SCHEMA}")
+        self._open.execute("COMMIT")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._open.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            msg = f"the store {self.path} cannot be used: {error}{_hint(error)}"
+            raise StoreError(msg) from error
+
+
+def _hint(error: sqlite3.Error) -> str:
+    """What a user may do about it."""
+    told = str(error)
+    if "full" in told or "disk I/O" in told:
+        return "; what was finished is kept: make room, or name another file with --store"
+    if "locked" in told:
+        return "; another program has kept it locked"
+    return "; name another file with --store"
+
+
+def _to_text(outcome: Outcome) -> str:
+    """All that the contents decide, nothing of the candidate; floats come back to the last bit."""
+    tree = {
+        "status": str(outcome.status),
+        "reason": outcome.reason,
+        "figures": outcome.figures,
+        "intervals": outcome.intervals,
+    }
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _from_text(key: str, text: str, path: Path) -> Outcome:
+    try:
+        tree = json.loads(text)
+        return Outcome(
+            candidate=Candidate(index=0, settings={}),
+            status=Status(tree["status"]),
+            figures=tree["figures"],
+            intervals=tree["intervals"],
+            reason=tree["reason"],
+            key=key,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        msg = f"the store {path} holds a row that cannot be read: {key}; use --no-resume"
+        raise StoreError(msg) from error

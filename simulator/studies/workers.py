@@ -1,0 +1,256 @@
+"""Whoever does the work of a study: this process, several of this machine, or a cluster.
+
+All of them are `concurrent.futures.Executor`s, and nobody above can tell which it was: answers go
+by their task's number, and a task whose worker died is given to another one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Generic, Protocol, TypeVar
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+Progress = Callable[[float], None]
+
+WORTH_A_PROCESS: Final = 24
+"""Tasks below which starting processes takes longer than it saves."""
+DEATHS: Final = 3
+"""Workers that may die over a task before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """In place of an answer: every worker that was given the task died."""
+
+    deaths: int = DEATHS
+
+
+class Team(Protocol):
+    """Where processes come from."""
+
+    @property
+    def window(self) -> int:
+        """Tasks given out at a time."""
+
+    def start(self) -> Executor:
+        """A new executor; the one before is broken or was never there."""
+
+    def stop(self, executor: Executor) -> None:
+        """End it and everything it runs."""
+
+    def died(self, error: BaseException) -> bool:
+        """Whether an answer's error says that its worker is gone."""
+
+
+class Workers:
+    """Answers to tasks; processes start when there is enough to do, and are kept.
+
+    Parameters
+    ----------
+    team : Team or None
+        Where processes come from; None does everything in this process.
+    worth : float
+        Weight of tasks from which on processes are started.
+    """
+
+    def __init__(self, team: Team | None, worth: float = WORTH_A_PROCESS) -> None:
+        self._team = team
+        self._worth = worth
+        self._executor: Executor | None = None
+
+    def map(
+        self,
+        function: Callable[[Task], Answer],
+        tasks: Sequence[Task],
+        progress: Progress | None = None,
+        weights: Sequence[float] | None = None,
+    ) -> list[Answer]:
+        """`function` of every task; `progress` is told the share of the `weights` that is done.
+
+        Raises
+        ------
+        RuntimeError
+            If workers keep dying over a task.
+        """
+        weights = weights or [1.0] * len(tasks)
+        done, whole = 0.0, sum(weights) or 1.0
+        found: dict[int, Answer] = {}
+        for number, answer in self.answers(function, tasks, weight=whole):
+            if isinstance(answer, Lost):
+                msg = f"{answer.deaths} processes died, one after another, over the same task"
+                raise RuntimeError(msg)  # noqa: TRY004 - a death is no wrong type
+            found[number] = answer
+            done += weights[number]
+            if progress is not None:
+                progress(done / whole)
+        return [found[number] for number in range(len(tasks))]
+
+    def answers(
+        self,
+        function: Callable[[Task], Answer],
+        tasks: Sequence[Task],
+        *,
+        weight: float | None = None,
+    ) -> Iterator[tuple[int, Answer | Lost]]:
+        """Number and answer of every task, in whatever order they come.
+
+        `weight` is how much there is to do, in tasks of usual length. What `function` raises comes
+        out here; it must not raise because of a worker.
+        """
+        weight = len(tasks) if weight is None else weight
+        if self._team is None or (weight < self._worth and self._executor is None):
+            yield from ((number, function(task)) for number, task in enumerate(tasks))
+            return
+        round_ = _Round(team=self._team, function=function, tasks=tasks)
+        while round_.unfinished:
+            if self._executor is None:
+                self._executor = self._team.start()
+            yield from round_.until_broken(self._executor)
+            if round_.unfinished:
+                self.end()
+
+    def end(self) -> None:
+        """Let the processes go, those at work too."""
+        executor, self._executor = self._executor, None
+        if executor is not None and self._team is not None:
+            self._team.stop(executor)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Round(Generic[Task, Answer]):
+    """Tasks on their way: what waits, what flies, and what was there when a worker died.
+
+    Nobody says over which task a process died, so all that flew are suspects: each is tried again
+    alone, and only then is a death surely its own.
+    """
+
+    team: Team
+    function: Callable[[Task], Answer]
+    tasks: Sequence[Task]
+    waiting: deque[int] = field(init=False)
+    suspects: deque[int] = field(default_factory=deque)
+    deaths: dict[int, int] = field(default_factory=dict)
+    flying: dict[Future[Answer], int] = field(default_factory=dict)
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        self.waiting = deque(range(len(self.tasks)))
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.waiting or self.suspects or self.flying)
+
+    def until_broken(self, executor: Executor) -> Iterator[tuple[int, Answer | Lost]]:
+        """Answers as they come, until all are there or the executor is of no use any more."""
+        self.broken = False
+        while self.unfinished and not self.broken:
+            self._submit(executor)
+            done, _ = wait(self.flying, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from self._settled(future)
+        for future in tuple(self.flying):
+            yield from self._settled(future)
+
+    def _submit(self, executor: Executor) -> None:
+        """Give out what the window takes; suspects last, and one at a time."""
+        try:
+            while self.waiting and len(self.flying) < self.team.window:
+                self._give(executor, self.waiting)
+            if self.suspects and not self.flying:
+                self._give(executor, self.suspects)
+        except BrokenExecutor:
+            self.broken = True
+
+    def _give(self, executor: Executor, queue: deque[int]) -> None:
+        self.flying[executor.submit(self.function, self.tasks[queue[0]])] = queue[0]
+        queue.popleft()
+
+    def _settled(self, future: Future[Answer]) -> Iterator[tuple[int, Answer | Lost]]:
+        number = self.flying.pop(future)
+        error = future.exception()
+        if error is None:
+            yield number, future.result()
+            return
+        if not self.team.died(error):
+            raise error
+        self.broken = self.broken or isinstance(error, BrokenExecutor)
+        self.deaths[number] = self.deaths.get(number, 0) + 1
+        if self.deaths[number] < DEATHS:
+            self.suspects.append(number)
+        else:
+            yield number, Lost()
+
+
+@dataclass(frozen=True, slots=True)
+class _Processes:
+    """Processes of this machine."""
+
+    number: int
+
+    @property
+    def window(self) -> int:
+        """One task at work and one in hand for every process."""
+        return 2 * self.number
+
+    def start(self) -> ProcessPoolExecutor:
+        # A forked child would inherit the threads' locks of numerical libraries.
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.number, mp_context=context, initializer=_enter)
+
+    def stop(self, executor: Executor) -> None:
+        processes = list((getattr(executor, "_processes", None) or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
+
+    def died(self, error: BaseException) -> bool:
+        return isinstance(error, BrokenExecutor)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def local_workers(processes: int, worth: float = WORTH_A_PROCESS) -> Iterator[Workers]:
+    """Processes of this machine that are gone when this is left; 1: this process itself."""
+    made = Workers(None if processes == 1 else _Processes(processes), worth)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def _enter() -> None:
+    """Ctrl-C reaches every process of a terminal; only the first one answers it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """End this process once the one that started it is gone, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
