@@ -9,7 +9,7 @@ from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope
 from simulator.plant import drives_used
-from simulator.provenance import Assumption
+from simulator.provenance import Assumption, Source
 from simulator.results import Timing
 from simulator.scenario import Scenario
 from simulator.stages.read import helpers_alone
@@ -32,6 +32,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *scenario.notes,
         *_machine(scenario),
         *_compute(scenario),
+        *_offload(scenario),
         *_processors(scenario),
         *_software(scenario),
         *footprint.assumptions(scenario),
@@ -138,6 +139,25 @@ def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
             what=f"device time of a batch, by {time.equation}",
             value=show(float(time.total), SECOND),
             source=time.source,
+        ),
+    )
+
+
+def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
+    """At what rate an optimizer on the host runs, and on what that rests."""
+    time = device_time(scenario) if scenario.job.parallelism.offload_optimizer else None
+    if time is None or time.step is None:
+        return ()
+    return (
+        Assumption(
+            what="update by the host's processors, at the whole bandwidth of its memory",
+            value=show(float(time.step.host.update), SECOND),
+            source=Source(
+                reference="first principles: bytes an optimizer reads and writes over a "
+                "datasheet's bandwidth, which nobody has measured to be reached",
+                date="2026-11",
+                verified=False,
+            ),
         ),
     )
 

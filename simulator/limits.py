@@ -71,8 +71,12 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
     elif job.model.depth + _ENDS < degrees.pipeline * degrees.interleave:
         yield "with more stages, or chunks of them, than layers, embedding and head"
-    if degrees.offload_optimizer:
-        yield "with parallelism.offload_optimizer"
+    host = scenario.cluster.trainers.host
+    if degrees.offload_optimizer and host.memory_bandwidth is None:
+        yield (
+            f"with parallelism.offload_optimizer on {host.name}: the bandwidth of its memory is "
+            "not known"
+        )
 
 
 def _needs_device(scenario: Scenario) -> bool:

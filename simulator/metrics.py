@@ -131,7 +131,7 @@ _SPLIT: Final = (
     _time(
         "step_split_s.other",
         lambda p: p.timing.split.other,
-        "Waiting for other ranks or for the program.",
+        "Waiting for other ranks, for the program, or for an optimizer on the host.",
     ),
     _time(
         "communication_s.exposed",

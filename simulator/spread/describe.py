@@ -6,13 +6,14 @@ from typing import Final
 
 import numpy as np
 
+from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Host
 from simulator.precision import Precision
 from simulator.scenario import Job, Scenario
 from simulator.spread.description import Description, Device, Layout, Shape, Work
-from simulator.units import BytesPerSecond, Real
+from simulator.units import BytesPerSecond, Real, in_common
 from simulator.workload.kernels import Kernels
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.parallelism import Schedule, Sharding
@@ -124,18 +125,18 @@ def _layout(scenario: Scenario) -> Layout:
     gathered = degrees.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)
     again = degrees.reshard
     if again is None:
-        again = degrees.sharding is Sharding.PARAMETERS and degrees.pipeline == 1
+        again = degrees.sharding is Sharding.PARAMETERS and in_common(degrees.pipeline) == 1
     group = np.inf if degrees.shard_group is None else 1.0 * degrees.shard_group
     shares = np.where(group > 1.0, 1.0, 0.0)
     return Layout(
         devices=float(scenario.devices),
         domain=float(machine),
-        tensor=float(degrees.tensor),
-        pipeline=float(degrees.pipeline),
-        chunks=float(degrees.interleave),
-        context=float(degrees.context),
+        tensor=1.0 * degrees.tensor,
+        pipeline=1.0 * degrees.pipeline,
+        chunks=1.0 * degrees.interleave,
+        context=1.0 * degrees.context,
         expert=float(degrees.expert),
-        replicas=float(scenario.ranks),
+        replicas=1.0 * scenario.ranks,
         micro_batch=job.train.batch_size,
         micro_batches=job.train.accumulation,
         sequence_parallel=float(degrees.sequence),
@@ -185,6 +186,7 @@ def _work(job: Job, model: Transformer) -> Work:
         width=_LOW_WIDTH if low else _HALF_WIDTH,
         gradient_bytes=gradient_precision(job).bytes_per_element,
         gather_bytes=_HALF_WIDTH if gathered is None else max(gathered.bytes_per_element, 1.0),
+        optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
         wide_gradients=float(summed_in(job) is Precision.FP32),
         redo_products=1.0 if full else _EVERY_SECOND * operators,
         redo_attention=float(full or scores),
@@ -205,7 +207,7 @@ def _work(job: Job, model: Transformer) -> Work:
 
 def _device(scenario: Scenario, gpu: Gpu) -> Device:
     host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
-    factor = scenario.calibration.value
+    used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
     wide = precision if precision in SIXTEEN else Precision.BF16
     peaks = {each: gpu.peak[gpu.fallback.get(each, each)] for each in (wide, precision)}
     link = host.peer_link or host.host_link
@@ -215,8 +217,19 @@ def _device(scenario: Scenario, gpu: Gpu) -> Device:
         bandwidth=gpu.memory_bandwidth * factor("device_memory"),
         link=np.inf if link is None else link.peak * factor("collective"),
         units=float(gpu.multiprocessors or 1),
-        network=_network(host, scenario.cluster.trainers.gpus_per_host) * factor("collective"),
+        network=_network(host, used) * factor("collective"),
+        host_link=_copy_rate(host, used),
+        host_memory=host.memory_bandwidth or np.inf,
     )
+
+
+def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
+    """Rate of a device to its host while all in use copy [B/s]; switches share their uplink."""
+    if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
+        return np.inf
+    below = [(sum(gpu < used for gpu in each.gpus), each.uplink.rate) for each in host.switches]
+    shares = [rate / count for count, rate in below if count]
+    return min([host.host_link.rate, *shares])
 
 
 def _network(host: Host, used: int) -> BytesPerSecond | Real:

@@ -99,7 +99,8 @@ class Layout:
 class Work:
     """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
 
-    `low`: linear layers compute in `width` bytes below 16 bit. `redo_*` are the shares of a forward
+    `low`: linear layers compute in `width` bytes below 16 bit. `optimizer_bytes` are those of state
+    in fp32 beside a weight. `redo_*` are the shares of a forward
     pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of unfused
     attention are one kernel. `waits`: the host waits for the counts of tokens that go to experts.
     `eager_activation`: the activation of experts is many kernels.
@@ -109,6 +110,7 @@ class Work:
     width: Bytes | Real = 2.0
     gradient_bytes: Bytes | Real = 2.0
     gather_bytes: Bytes | Real = 2.0
+    optimizer_bytes: Bytes | Real = 8.0
     wide_gradients: Real = 0.0
     redo_products: Real = 0.0
     redo_attention: Real = 0.0
@@ -129,7 +131,8 @@ class Device:
     """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
 
     `units` compute tiles side by side, `link` is its rate to the others of its machine, `network`
-    that of all the machine's devices in use.
+    that of all the machine's devices in use. `host_link` is its rate to the host where all of them
+    copy at once, `host_memory` that of the machine's memory.
     """
 
     peak16: FlopsPerSecond | Real
@@ -138,6 +141,8 @@ class Device:
     link: BytesPerSecond | Real
     units: Real
     network: BytesPerSecond | Real
+    host_link: BytesPerSecond | Real = np.inf
+    host_memory: BytesPerSecond | Real = np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

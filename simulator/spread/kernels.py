@@ -128,6 +128,8 @@ def embedding(d: Description, k: Kernels) -> Seconds | Real:
 def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds | Real:
     """The optimizer's step over the parameters of a stage, or over this replica's part [s].
 
+    Nothing where the host does it.
+
     Parameters
     ----------
     layers : float or array
@@ -138,4 +140,5 @@ def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds 
     split = np.maximum(d.layout.sharded_optimizer, d.layout.sharded) > 0
     parts = np.where(split, sharers(d), 1.0)
     own = (of_layer * layers + table_parameters(d)) / parts
-    return own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer
+    time = own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer
+    return (1.0 - d.layout.offloaded) * time

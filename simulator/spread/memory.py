@@ -38,6 +38,7 @@ from simulator.spread.shapes import (
     sharers,
     stage_layers,
     table_parameters,
+    updated_parameters,
 )
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import MemoryFigures
@@ -203,7 +204,7 @@ def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[s
     """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by."""
     layout = d.layout
     part, split = shared_part(d, own.shared, own.experts), layout.sharded > 0
-    of_state = _of_state(d, own)
+    of_state = updated_parameters(d, own.shared, own.experts)
     here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
     summed = np.where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
     stored = np.where(state.master > 0.0, state.master * here, HALF_PRECISION)
@@ -216,17 +217,11 @@ def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[s
     }
 
 
-def _of_state(d: Description, own: _Own) -> Real:
-    """Parameters that this rank updates."""
-    sharded = (d.layout.sharded > 0) | (d.layout.sharded_optimizer > 0)
-    return np.where(sharded, shared_part(d, own.shared, own.experts), own.total)
-
-
 def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
     """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
     there = (d.work.wide_gradients > 0) | (d.layout.sharded > 0) | (d.layout.offloaded > 0)
     width = np.where(there | (np.asarray(state.master) == 0.0), 0.0, FULL_PRECISION)
-    return width * _of_state(d, own)
+    return width * updated_parameters(d, own.shared, own.experts)
 
 
 def _spread(d: Description) -> Real:

@@ -43,7 +43,9 @@ def offloaded(scenario: Scenario) -> dict[str, Real]:
     job = scenario.job
     if job.model is None or not job.parallelism.offload_optimizer:
         return {}
-    machine, devices = scenario.cluster.trainers.gpus_per_host, scenario.devices * job.copies
+    degrees, machine = job.parallelism, scenario.cluster.trainers.gpus_per_host
+    sharers = min(scenario.ranks, degrees.shard_group or scenario.ranks)
+    devices = sharers * degrees.devices * job.copies
     partitioned = float(job.parallelism.sharding is Sharding.PARAMETERS)
     size = offloaded_bytes(job.model.parameters, float(machine), float(devices), partitioned)
     return {"optimizer": size}

@@ -161,6 +161,12 @@ def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
     return part
 
 
+def updated_parameters(d: Description, of_all: Real, of_experts: Real) -> Real:
+    """Parameters that this rank updates: its part where the optimizer's state is sharded."""
+    sharded = (d.layout.sharded > 0) | (d.layout.sharded_optimizer > 0)
+    return np.where(sharded, shared_part(d, of_all, of_experts), of_all + of_experts)
+
+
 def table_parameters(d: Description) -> Real:
     """Weights of the table of tokens on one device."""
     return padded_vocabulary(d) * d.shape.hidden / d.layout.tensor

@@ -12,6 +12,7 @@ from simulator.spread import kernels
 from simulator.spread.description import Description
 from simulator.spread.exchange import ring, send
 from simulator.spread.layer import gathering, layer_times
+from simulator.spread.offload import ON_DEVICE, HostUpdate, host_update
 from simulator.spread.passes import Outside, chosen, outside, stage_pass
 from simulator.spread.shapes import (
     layer_parameters,
@@ -37,7 +38,8 @@ class SpreadStep:
     `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
     stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
     `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step.
-    `stages` are a micro-batch's lengths on the first, middle and last stage, sends included.
+    `stages` are a micro-batch's lengths on the first, middle and last stage, sends included; `host`
+    is what the step waits for an optimizer there.
     """
 
     micro_batches: Real
@@ -50,12 +52,14 @@ class SpreadStep:
     launches: Seconds | Real
     hidden: Seconds | Real
     stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
+    host: HostUpdate = ON_DEVICE
 
     @property
     def total(self) -> Seconds | Real:
         """The whole step."""
         passes = self.micro_batches * (self.forward + self.backward + self.exchange)
-        return passes + self.bubble + self.gradients + self.update + self.launches
+        once = self.bubble + self.gradients + self.update + self.launches
+        return passes + once + self.host.total
 
     @property
     def exposed(self) -> Seconds | Real:
@@ -103,6 +107,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
         launches=k.launch.step * k.launch.factor * late,
         hidden=layout.micro_batches * own.hidden + hidden,
         stages=lengths,
+        host=host_update(d, most, own.backward),
     )
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from simulator.scenario import Scenario
 from simulator.stages.agree import Agree, Share
 from simulator.stages.allreduce import AllReduce
@@ -21,6 +23,7 @@ from simulator.stages.decode import Decode
 from simulator.stages.decode_on_device import DecodeOnDevice
 from simulator.stages.exchange import Exchange, GradientExchange
 from simulator.stages.fit import Fit
+from simulator.stages.offload import HostOptimizer
 from simulator.stages.program import Program
 from simulator.stages.read import Read
 from simulator.stages.receive import Receive
@@ -48,6 +51,7 @@ USING: tuple[Stage, ...] = (
     Share(),
     Slowest(),
     Update(),
+    HostOptimizer(),
     Program(),
     Result(),
 )
@@ -83,4 +87,4 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
 
 def makes_own_batches(scenario: Scenario) -> bool:
     """Whether the machine that trains makes batches too."""
-    return scenario.job.remote is None or scenario.job.loader.workers > 0
+    return scenario.job.remote is None or bool(np.any(scenario.job.loader.workers))

@@ -136,7 +136,6 @@ def test_other_frameworks_and_devices_have_none() -> None:
         ("software.framework=jax", "no kernel figures"),
         ("train.precision=fp32", "allowed: bf16"),
         ("model.name=resnet50", "families gpt, llama and moe"),
-        ("parallelism.offload_optimizer=true", "offload_optimizer"),
         ("parallelism.interleave=99", "than layers"),
     ],
 )

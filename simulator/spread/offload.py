@@ -1,0 +1,81 @@
+"""The optimizer on the host: gradients go down, the processors update, parameters come up.
+
+As ZeRO-Offload does it [1]_ without its delayed update: each device sends its part of the gradients
+beside every backward pass, the host updates what all devices of the machine have sent, and sends
+parameters back while it updates the next ones. No measured row has it: every rate is the
+datasheet's.
+
+References
+----------
+.. [1] Ren et al., "ZeRO-Offload: Democratizing Billion-Scale Model Training", 2021,
+       https://arxiv.org/abs/2101.06840
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.offload import host_update_bytes, late_copies
+from simulator.spread.description import Description
+from simulator.spread.shapes import layer_parameters, table_parameters, updated_parameters
+from simulator.units import Bytes, Real, Seconds
+
+_HALF: Final = 2.0
+"""Bytes of a parameter that comes back [B]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUpdate:
+    """What a step waits for where the optimizer runs on the host [s]; nothing where it does not.
+
+    `sent`: gradients on their way down that no backward pass hides; `update`: the processors';
+    `fetched`: parameters on their way up that the update does not hide. `moved` is what the update
+    moves through the memory of a machine [B].
+    """
+
+    sent: Seconds | Real = 0.0
+    update: Seconds | Real = 0.0
+    fetched: Seconds | Real = 0.0
+    moved: Bytes | Real = 0.0
+
+    @property
+    def total(self) -> Seconds | Real:
+        """All of it, once a step."""
+        return self.sent + self.update + self.fetched
+
+
+ON_DEVICE: Final = HostUpdate()
+"""Nothing: the device updates its parameters itself."""
+
+
+def host_update(d: Description, layers: Real, behind: Seconds | Real) -> HostUpdate:
+    """What a step waits for the host.
+
+    Parameters
+    ----------
+    d : Description
+        The step; its numbers may be arrays of candidates.
+    layers : float or array
+        Layers of the stage that has most.
+    behind : float or array
+        Backward pass of a micro-batch [s].
+    """
+    if not np.any(d.layout.offloaded > 0):
+        return ON_DEVICE
+    on = np.where(d.layout.offloaded > 0, 1.0, 0.0)
+    held, shared = layer_parameters(d)
+    whole = shared * layers + table_parameters(d)
+    own = on * updated_parameters(d, whole, (held - shared) * layers)
+    down = own * d.work.gradient_bytes / d.device.host_link
+    up = own * _HALF / d.device.host_link
+    moved = host_update_bytes(own * d.layout.domain, d.work.optimizer_bytes)
+    update = moved / d.device.host_memory
+    return HostUpdate(
+        sent=d.layout.micro_batches * late_copies(down, behind, layers),
+        update=update,
+        fetched=late_copies(up, update, layers),
+        moved=moved,
+    )
