@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,25 @@ from simulator.errors import UnitError
 
 Real: TypeAlias = float | NDArray[np.float64]
 """A float, or one float for each candidate of a batch: what equations take and return."""
+
+
+def at_least(least: Any, value: Any) -> Any:  # noqa: ANN401 - whole numbers stay whole
+    """The larger of two counts; plain numbers stay what they are, arrays are compared by entry."""
+    if isinstance(least, np.ndarray) or isinstance(value, np.ndarray):
+        return np.maximum(least, value)
+    return max(least, value)
+
+
+def at_most(most: Any, value: Any) -> Any:  # noqa: ANN401 - whole numbers stay whole
+    """The smaller of two counts; plain numbers stay what they are, arrays are compared by entry."""
+    if isinstance(most, np.ndarray) or isinstance(value, np.ndarray):
+        return np.minimum(most, value)
+    return min(most, value)
+
+
+def in_common(count: Any) -> int:  # noqa: ANN401 - a number, or an array of it
+    """The whole number that all candidates of a batch have in common."""
+    return int(count.flat[0]) if isinstance(count, np.ndarray) else int(count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,8 @@ _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
     PER_SECOND: {f"{p}/s": f for p, f in _SI.items()}
     | {f"{p}IOPS": f for p, f in _SI.items()}
     | {f"{p} {noun}/s": f for p, f in _SI.items() for noun in ("requests", "samples")}
-    | {f"{noun}/s": 1.0 for noun in ("requests", "samples")},
+    | {f"{noun}/s": 1.0 for noun in ("requests", "samples")}
+    | {"/min": 1.0 / MINUTE, "/h": 1.0 / HOUR, "/d": 1.0 / DAY, "/month": 1.0 / MONTH},
     WATT: {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
     HERTZ: {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
     USD: {"$": 1.0, "USD": 1.0},
@@ -231,21 +251,31 @@ def show(value: float, unit: Unit, digits: int = 4) -> str:
     """
     if not math.isfinite(value):
         return f"{value} {unit.symbol}"
-    scales = _SCALES.get(unit)
-    if scales is None:
-        scales = tuple((f, f"{p}{unit.symbol}") for p, f in reversed(_SI.items()))
-    size = abs(value)
-    factor, symbol = scales[-1]
-    if size == 0.0 and unit is SECOND:
-        factor, symbol = 1.0, "s"
-    for candidate, name in scales:
-        if size >= candidate * _LONG_TIME.get(name, 1.0) * (1 - 1e-9):
-            factor, symbol = candidate, name
-            break
+    factor, symbol = scale(value, unit)
     number = _plain(value / factor, digits)
     if symbol.startswith("$"):
         return f"${number}{symbol[1:]}"
     return f"{number} {symbol}"
+
+
+def scale(value: float, unit: Unit) -> tuple[float, str]:
+    """The size of the unit that people would give `value` in, and its symbol.
+
+    Examples
+    --------
+    >>> scale(0.0021, SECOND)
+    (0.001, 'ms')
+    """
+    scales = _SCALES.get(unit)
+    if scales is None:
+        scales = tuple((f, f"{p}{unit.symbol}") for p, f in reversed(_SI.items()))
+    size = abs(value)
+    if size == 0.0 and unit is SECOND:
+        return 1.0, "s"
+    for factor, symbol in scales:
+        if size >= factor * _LONG_TIME.get(symbol, 1.0) * (1 - 1e-9):
+            return factor, symbol
+    return scales[-1]
 
 
 def _plain(number: float, digits: int) -> str:

@@ -19,7 +19,8 @@ from simulator.report.evidence import (
     cells,
     tolerance_rows,
 )
-from simulator.report.plot import COLOURS, Dots, predicted_against_measured
+from simulator.report.plot.evidence import Dots, predicted_against_measured
+from simulator.report.plot.style import COLOURS
 from simulator.studies.validate import Judged, Validated
 from simulator.version import __version__
 

@@ -17,7 +17,7 @@ from simulator.report.evidence_html import as_html
 from simulator.report.evidence_json import as_json
 from simulator.report.evidence_markdown import as_markdown
 from simulator.report.layout import WIDTH
-from simulator.report.plot import Dots, predicted_against_measured
+from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.studies.validate import Validated
 
 FAMILY_KEYS = (

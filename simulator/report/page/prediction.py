@@ -11,7 +11,7 @@ from simulator.report.layout import percent, printable
 from simulator.report.page.bars import busy, stack, waterfall
 from simulator.report.page.environment import rendered
 from simulator.report.page.timeline import Timeline, timeline
-from simulator.report.plot import Dots, predicted_against_measured
+from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.rows import band, cost_rows, head, run_rows
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction
@@ -72,7 +72,7 @@ def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
         setting=printable("; ".join(head(prediction)[1:])),
         verdict=printable(verdict(prediction)),
         fits=prediction.fits,
-        tiles=_tiles(prediction),
+        tiles=tiles(prediction),
         waterfall=waterfall(prediction),
         hidden=f"{show(hidden, SECOND)} of communication hides under compute." if hidden else "",
         busy=busy(prediction),
@@ -93,9 +93,10 @@ def _timeline(prediction: Prediction) -> Timeline | None:
     return timeline(timing.trace, timing.step_times, timing.step_time.mean)
 
 
-def _tiles(prediction: Prediction) -> list[Tile]:
+def tiles(prediction: Prediction) -> list[Tile]:
+    """The few figures that say most."""
     timing, cost = prediction.timing, prediction.cost
-    tiles = [
+    found = [
         Tile(
             name="step",
             value=show(timing.step_time.mean, SECOND),
@@ -109,9 +110,9 @@ def _tiles(prediction: Prediction) -> list[Tile]:
     ]
     if cost.to_train is not None:
         note = band(prediction, "cost.usd_to_train").removeprefix(", ")
-        tiles.append(Tile(name="bill", value=show(cost.to_train, USD), note=note))
+        found.append(Tile(name="bill", value=show(cost.to_train, USD), note=note))
     if timing.accelerator_utilization is not None:
-        tiles.append(
+        found.append(
             Tile(
                 name=f"{device_word(prediction)}s compute",
                 value=percent(timing.accelerator_utilization),
@@ -119,8 +120,8 @@ def _tiles(prediction: Prediction) -> list[Tile]:
             )
         )
     next_ = "" if timing.next_bottleneck is None else f"next: {timing.next_bottleneck}"
-    tiles.append(Tile(name="bottleneck", value=timing.bottleneck, note=next_))
-    return tiles
+    found.append(Tile(name="bottleneck", value=timing.bottleneck, note=next_))
+    return found
 
 
 def _evidence(near: Neighbourhood) -> Evidence:

@@ -1,24 +1,18 @@
-"""Figures, drawn by matplotlib as SVG text; the only module that knows it."""
+"""Predicted against measured values."""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
-COLOURS: Final = (
-    *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
-    *("#e69f00", "#56b4e9", "#000000", "#8c8c8c"),
-)
-"""Told apart by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
-MARKERS: Final = "osD^vP*X"
+from simulator.report.plot.style import COLOURS, MARKERS, as_svg, style
+
 BAND: Final = 0.1
 """Half-width of the shaded band around a perfect prediction, as a share."""
 _MARGIN: Final = 1.3
@@ -53,16 +47,8 @@ def predicted_against_measured(
     str
         An ``<svg>`` element with a description for those who cannot see it.
     """
-    # Text stays text, names are taken literally, and the same figure has the same bytes.
-    style = mpl.rc_context(
-        {
-            "svg.hashsalt": "plan",
-            "svg.fonttype": "none",
-            "text.parse_math": False,
-            "font.size": 9.0,
-        }
-    )
-    with style:
+    count = sum(len(dots.measured) for dots in groups.values())
+    with style():
         figure = Figure(figsize=(6.0, 5.2), layout="constrained")
         axes = figure.add_subplot()
         for number, (name, dots) in enumerate(groups.items()):
@@ -71,12 +57,7 @@ def predicted_against_measured(
         label = f"{quantity} [{unit}]" if unit else quantity
         axes.set_xlabel(f"measured {label}")
         axes.set_ylabel(f"predicted {label}")
-        text = io.StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    svg = text.getvalue()
-    count = sum(len(dots.measured) for dots in groups.values())
-    about = f"predicted against measured {quantity}, {count} rows"
-    return svg[svg.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{about}" ', 1)
+        return as_svg(figure, f"predicted against measured {quantity}, {count} rows")
 
 
 def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:

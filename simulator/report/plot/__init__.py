@@ -1,0 +1,1 @@
+"""Figures, drawn by matplotlib without a screen; nothing outside this package knows it."""
