@@ -18,6 +18,6 @@ knows. Quoted text is a word (``fits.gpu != 'no'``) or, beside something with a 
 so it is after a division by zero.
 """
 
-from simulator.expression.parse import Expression, parse_expression
+from simulator.expression.parse import Expression, ExpressionError, parse_expression
 
-__all__ = ["Expression", "parse_expression"]
+__all__ = ["Expression", "ExpressionError", "parse_expression"]

@@ -56,6 +56,17 @@ CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 _INSTEAD: Final = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "or", "%": "*", ",": "and"}
 
 
+class ExpressionError(PlanError):
+    """An expression that cannot be read: `message` says why, `hint` what is allowed."""
+
+    def __init__(self, text: str, message: str, hint: str) -> None:
+        self.message = message
+        self.hint = hint
+        longest = 80
+        short = text if len(text) <= longest else f"{text[: longest - 3]}..."
+        super().__init__(f"expression {short!r}: {message}{f'; {hint}' if hint else ''}")
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """An expression over figures; two are equal if they read the same but for spaces."""
@@ -111,8 +122,8 @@ def parse_expression(
 
     Raises
     ------
-    PlanError
-        Says what is wrong and where; an unknown name with the nearest metric.
+    ExpressionError
+        A PlanError that says what is wrong; an unknown name with the nearest metric.
 
     Examples
     --------
@@ -123,8 +134,7 @@ def parse_expression(
     """
     extra = dict(extra_names) if isinstance(extra_names, Mapping) else dict.fromkeys(extra_names)
     if len(text) > LONGEST:
-        msg = f"the expression is longer than {LONGEST} characters"
-        raise PlanError(msg)
+        _fail(text, "is too long", f"at most {LONGEST} characters")
     return Expression(_Parser(text, extra).whole())
 
 
@@ -334,10 +344,7 @@ def _stray(rest: str) -> tuple[str, str]:
 
 
 def _fail(text: str, message: str, hint: str = "") -> NoReturn:
-    longest = 80
-    short = text if len(text) <= longest else f"{text[: longest - 3]}..."
-    msg = f"expression {short!r}: {message}{f'; {hint}' if hint else ''}"
-    raise PlanError(msg)
+    raise ExpressionError(text, message, hint)
 
 
 def _levels(node: Node) -> int:

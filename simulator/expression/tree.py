@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, SupportsFloat, TypeAlias
 
 from simulator.errors import UnitError
 from simulator.metrics import USD_PER_HOUR, Value
@@ -328,9 +328,9 @@ def number(value: object) -> float | None:
 
 
 def _plain_number(value: object) -> float | None:
-    if value is None or isinstance(value, str | Mapping | bool):
+    if isinstance(value, str | Mapping | bool) or not isinstance(value, SupportsFloat):
         return None
-    found = float(value)  # type: ignore[arg-type]  # numpy's scalars are numbers too
+    found = float(value)
     return None if math.isnan(found) else found
 
 

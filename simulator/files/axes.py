@@ -34,6 +34,8 @@ MOST_VALUES: Final = 1_000_000
 DIGITS: Final = 9
 """Significant digits of the values of a range."""
 
+_SLACK: Final = 0.5 * 10.0**-DIGITS
+"""Of a step: an end that rounding alone keeps out of a range is in it."""
 _RANGE: Final = re.compile(
     r"(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)"
     r"(?:\s+(?:step\s+(?P<step>\S.*)|x\s*(?P<factor>\S+)|(?P<log>log)))?\s*"
@@ -182,7 +184,7 @@ def _single(key: str, points: Sequence[object], asked: _Asked) -> Axis:
         return Axis(keys=(key,), span=spans[0])
     values: list[Plain] = []
     for point, found in zip(points, ranges, strict=True):
-        values += _values(key, point, asked) if found is None else found  # type: ignore[arg-type]
+        values += found if isinstance(found, tuple) else _values(key, point, asked)
     unique = {(type(value), value): (value,) for value in values}
     return Axis(keys=(key,), values=tuple(unique.values()))
 
@@ -219,8 +221,9 @@ def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
     wrong = mistake(key, value)
     if wrong is not None:
         asked.refuse(f"{key} {wrong[0]}", point, wrong[1])
-    plain: Plain = value  # type: ignore[assignment]  # what passed is a single value
-    return (plain,)
+    if not isinstance(value, str | int | float):
+        asked.refuse(f"{key} is no single value", point)
+    return (value,)
 
 
 def _as_range(key: str, point: object, asked: _Asked) -> tuple[Plain, ...] | Span | None:
@@ -319,7 +322,7 @@ class _Range:
         count = (high - low) / step if step else math.log(high / low) / math.log(factor)
         if count >= MOST_VALUES:
             self._refuse("has too many values", f"at most {MOST_VALUES:,}; take a larger step")
-        most = int(count + 1e-9) + 1
+        most = int(count + _SLACK) + 1
         numbers = (low + i * step if step else low * factor**i for i in range(most))
         return tuple(dict.fromkeys(self._plain(number) for number in numbers))
 

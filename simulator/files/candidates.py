@@ -13,10 +13,12 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
 from simulator.files.document import Document
 from simulator.files.gather import STANDARD_INPUT, gather
+from simulator.files.goal_section import goal_of
 from simulator.files.models import model_names
 from simulator.files.scenario import load_scenario
 from simulator.files.sections import ScenarioFile
 from simulator.files.settings import as_option
+from simulator.files.sweep_section import axes_of
 from simulator.goal import Axes, Goal, Plain
 from simulator.scenario import Scenario
 
@@ -97,13 +99,25 @@ class CandidateReader:
 
     @property
     def axes(self) -> Axes | None:
-        """What its [sweep] section varies; None where it has none."""
-        return None
+        """What its [sweep] section varies; None where it has none.
+
+        Raises
+        ------
+        InputError
+            With all mistakes of the section.
+        """
+        return axes_of(self._document())
 
     @property
     def goal(self) -> Goal | None:
-        """What its [goal] section looks for; None where it has none."""
-        return None
+        """What its [goal] section looks for; None where it has none.
+
+        Raises
+        ------
+        InputError
+            With all mistakes of the section.
+        """
+        return goal_of(self._document(), self._catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
@@ -111,6 +125,8 @@ class CandidateReader:
             return tuple(name for kind in _MACHINES for name in self._catalogue.names(kind))
         if key in ("hardware.storage", "hardware.cache", "remote.storage"):
             return self._catalogue.names("storage")
+        if key == "hardware.gpu":
+            return self._catalogue.names("gpu")
         return model_names() if key == "model.name" else ()
 
     def given(self, key: str) -> object:

@@ -7,7 +7,7 @@ they change no result. The version of the model, its own sources and data includ
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -17,7 +17,6 @@ from typing import Any, Final
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Storage
-from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.version import __version__
 from simulator.workload.dataset import Dataset
@@ -91,7 +90,7 @@ _digests: Final = _Digests()
 
 
 @cache
-def _plan(kind: type) -> tuple[str, Callable[[Any], Any] | None, bool, bool]:
+def _plan(kind: Any) -> tuple[str, Callable[[Any], Any] | None, bool, bool]:
     """How a dataclass is written: its name, a getter of its fields, whether one, if shared."""
     unseen = _UNSEEN.get(kind, frozenset()) | _PROVENANCE
     names = [field.name for field in fields(kind) if field.name not in unseen]
@@ -100,12 +99,16 @@ def _plan(kind: type) -> tuple[str, Callable[[Any], Any] | None, bool, bool]:
     return kind.__qualname__, getter, len(names) == 1, shared
 
 
+def _kind(value: object) -> Hashable:
+    return type(value)
+
+
 def _written(value: object) -> str:
     """A value as text: equal for equal contents, different for different ones."""
     if value is None or isinstance(value, str | int | float):
         return repr(value)
     if is_dataclass(value):
-        return _digests.of(value) if _plan(type(value))[3] else _fields_of(value)
+        return _digests.of(value) if _plan(_kind(value))[3] else _fields_of(value)
     if isinstance(value, tuple | list):
         return f"[{','.join(map(_written, value))}]"
     if isinstance(value, Mapping):
@@ -118,7 +121,7 @@ def _written(value: object) -> str:
 
 
 def _fields_of(value: object) -> str:
-    name, getter, single, _ = _plan(type(value))
+    name, getter, single, _ = _plan(_kind(value))
     if getter is None:
         return f"{name}()"
     found = getter(value)

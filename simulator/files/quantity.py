@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,7 +46,7 @@ _SMALLEST: Final[dict[Unit, str]] = {
     units.SECOND: "0.001 ns",
     units.FLOP: "0.001 FLOP",
     units.FLOP_PER_SECOND: "1 FLOP/s",
-    units.PER_SECOND: "0.000001 /s",
+    units.PER_SECOND: "0.000000001 /s",
 }
 _LARGEST: Final[dict[Unit, str]] = {
     units.BYTE: "1000 EB",
@@ -61,6 +62,8 @@ _LARGEST: Final[dict[Unit, str]] = {
     units.USD_PER_BYTE_SECOND: "$1e6/GB/month",
 }
 _MOST: Final = 1e15
+_HUNDRED: Final = 100.0
+_DECIMAL: Final = re.compile(r"\d{1,6}(?:\.\d{0,6})?", re.ASCII)
 _PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
 
 
@@ -201,6 +204,38 @@ class Number:
         low = "exclusiveMinimum" if self.above else "minimum"
         high = {} if self.high >= _MOST else {"maximum": self.high}
         return {"type": kind, low: self.low, **high}
+
+
+@dataclass(frozen=True, slots=True)
+class Percent:
+    """Marks a share of a whole as text in per cent: ``"10%"`` gives 0.1; at most `high`."""
+
+    high: float = 1.0
+
+    def read(self, value: object) -> float:
+        """The share `value` as a fraction; refused with an error pydantic reports."""
+        hint = f"write text such as '10%', at least 0% and at most {self.high:.0%}"
+        if not isinstance(value, str):
+            refuse("is no percentage", hint)
+        number = value.strip().removesuffix("%").strip()
+        if not value.strip().endswith("%") or not _DECIMAL.fullmatch(number):
+            refuse("is no percentage", hint)
+        share = float(number) / _HUNDRED
+        if not 0.0 <= share <= self.high:
+            refuse("is out of range", hint)
+        return share
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del core, handler
+        return {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["10%"]}
 
 
 @dataclass(frozen=True, slots=True)

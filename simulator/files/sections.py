@@ -32,6 +32,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.files.search_sections import GoalSection, SweepSection
 from simulator.files.software_section import SoftwareSection
 from simulator.precision import Precision
 from simulator.scenario import Purchase
@@ -366,3 +367,7 @@ class ScenarioFile(FileModel):
     """How one model is spread over devices; each holds all of it by default."""
     calibration: CalibrationSection | None = None
     """How much faster resources are than described; as described by default."""
+    sweep: SweepSection | None = None
+    """What plan sweep varies; a single prediction ignores it."""
+    goal: GoalSection | None = None
+    """What plan recommend looks for; a single prediction ignores it."""

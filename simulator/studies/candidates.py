@@ -143,7 +143,7 @@ def _values_at(axis: Axis, shares: NDArray[np.float64]) -> list[tuple[Plain, ...
 
 def _between(span: Span, share: float) -> Plain:
     if span.logarithmic:
-        value = span.low * (span.high / span.low) ** share
+        value = float(span.low * (span.high / span.low) ** share)
     else:
         value = span.low + (span.high - span.low) * share
     if span.whole:
