@@ -26,6 +26,7 @@ COMPLETION: Final = "_PLAN_COMPLETE"
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
     "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
+    "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
     "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
     "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),

@@ -61,8 +61,8 @@ def check_writable(path: Path, option: str) -> None:
         raise _unwritable(path, option, "cannot be written: permission denied")
 
 
-def write_file(path: Path, text: str, option: str) -> None:
-    """Write `text` to `path` so that a reader finds the old file or the new one, never a part.
+def write_file(path: Path, content: str | bytes, option: str) -> None:
+    """Write `content` to `path` so that a reader finds the old file or the new one, never a part.
 
     What is no regular file (``/dev/stdout``, a named pipe) is written in place.
 
@@ -73,19 +73,23 @@ def write_file(path: Path, text: str, option: str) -> None:
     """
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8")
+            path.write_bytes(_encoded(content))
         else:
-            _replace(path.resolve(), text)
+            _replace(path.resolve(), _encoded(content))
     except OSError as error:
         raise _unwritable(path, option, f"cannot be written: {error.strerror}") from error
 
 
-def _replace(path: Path, text: str) -> None:
+def _encoded(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode("utf-8")
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     part = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         part.chmod(_mode(path))
         part.replace(path)
     except BaseException:

@@ -33,11 +33,22 @@ def prediction_figure(prediction: Prediction, what: str) -> Figure:
     UnknownName
         If there is no such figure.
     """
+    check_figure(what)
+    with style():
+        return FIGURES[what](prediction)
+
+
+def check_figure(what: str) -> None:
+    """Refuse a name that no figure has, before a long run rather than after it.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such figure.
+    """
     if what not in FIGURES:
         msg = f"there is no figure '{what}'; allowed: {', '.join(FIGURES)}"
         raise UnknownName(msg)
-    with style():
-        return FIGURES[what](prediction)
 
 
 def step(prediction: Prediction) -> Figure:

@@ -44,8 +44,8 @@ def as_svg(figure: Figure, about: str) -> str:
     return svg[svg.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{about}" ', 1)
 
 
-def as_bytes(figure: Figure, path: Path) -> bytes:
-    """The figure in the format that the name of `path` asks for.
+def check_format(path: Path) -> str:
+    """The format that a file's name asks for.
 
     Raises
     ------
@@ -56,7 +56,18 @@ def as_bytes(figure: Figure, path: Path) -> bytes:
     if kind not in FORMATS:
         msg = f"{path}: no figure can be written as '{kind}'; allowed: {', '.join(FORMATS)}"
         raise PlanError(msg)
-    content = io.BytesIO()
+    return kind
+
+
+def as_bytes(figure: Figure, path: Path) -> bytes:
+    """The figure in the format that the name of `path` asks for.
+
+    Raises
+    ------
+    PlanError
+        As `check_format`.
+    """
+    kind, content = check_format(path), io.BytesIO()
     dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
     with style():
         figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=dated[kind])
