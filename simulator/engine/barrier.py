@@ -40,6 +40,11 @@ class Barrier:
         self._open = Event(env)
 
     @property
+    def alone(self) -> bool:
+        """Whether there is nobody to wait for."""
+        return self._parties == 1
+
+    @property
     def waiting(self) -> int:
         """How many wait now."""
         return len(self._came)

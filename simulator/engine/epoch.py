@@ -15,6 +15,7 @@ import numpy as np
 from simpy import Environment
 
 from simulator.engine.barrier import Barrier
+from simulator.engine.clock import Clock
 from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task, named
@@ -52,7 +53,7 @@ def run_epoch(
     seed : int
         Of all random draws.
     """
-    env = Environment()
+    env = Clock()
     job = scenario.job
     samples: list[Sample] = []
     folded = fold(scenario, plant, stages)
@@ -76,7 +77,7 @@ def run_epoch(
     recorder.begin()
     for rank in recorder.ranks:
         rank.start()
-    env.run(env.all_of([rank.finished for rank in recorder.ranks]))
+    env.run_until(env.all_of([rank.finished for rank in recorder.ranks]))
     return recorder.epoch(float(env.now), tuple(samples))
 
 

@@ -70,13 +70,13 @@ class _Item:
     step: int
     closes_step: bool
     copied: Event
-    done: Event
+    done: Event | None
 
 
 @dataclass(slots=True)
 class _Bucket:
     task_share: float
-    finished: Event
+    finished: Event | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,19 +159,20 @@ class Rank:
                 yield self._slot_free
             if not self._rules.copies_beside_compute:
                 yield item.copied
-            if self._rules.waits_each_step and item.closes_step:
+            if item.done is not None:
                 yield item.done
         self._device.put(None)
 
     def _hand_over(self, batch: int, taken: int) -> _Item:
         step = taken // self._rules.accumulation
         fills = (taken + 1) % self._rules.accumulation == 0
+        closes = fills or not self._supply.has(taken + 1)
         item = _Item(
             share=self._supply.share(batch),
             step=step,
-            closes_step=fills or not self._supply.has(taken + 1),
+            closes_step=closes,
             copied=Event(self._env),
-            done=Event(self._env),
+            done=Event(self._env) if closes and self._rules.waits_each_step else None,
         )
         self._slots -= 1
         if self._rules.copies_beside_compute:
@@ -201,7 +202,8 @@ class Rank:
             self._slots += 1
             if self._slot_free is not None and not self._slot_free.triggered:
                 self._slot_free.succeed()
-            item.done.succeed()
+            if item.done is not None:
+                item.done.succeed()
             if item.closes_step:
                 self._on_step(self.index, item.step)
         self.finished.succeed()
@@ -249,14 +251,12 @@ class Rank:
         self._tell(name, started, step, "compute")
 
     def _backward_with_reductions(self, item: _Item) -> Steps:
-        last: _Bucket | None = None
-        for share in self._work.bucket_shares:
+        finished, last = Event(self._env), len(self._work.bucket_shares) - 1
+        for number, share in enumerate(self._work.bucket_shares):
             yield from self._run("backward", self._work.backward, item.share * share, item.step)
-            last = _Bucket(task_share=share, finished=Event(self._env))
-            self._buckets.put(last)
+            self._buckets.put(_Bucket(share, finished if number == last else None))
         started, reduced = self._env.now, self._time_reducing()
-        if last is not None:
-            yield last.finished
+        yield finished
         exposed = self._time_reducing() - reduced
         waited = self._env.now - started
         self.ledger.communication += exposed
@@ -268,17 +268,19 @@ class Rank:
         before, after = barriers
         while True:
             bucket = yield from self._buckets.get()
-            yield before.wait()
+            if not before.alone:
+                yield before.wait()
             started = self._reducing_since = self._env.now
-            if self._work.reduce:
-                # Chunks of a bucket are between machines while others are inside: both at once.
-                yield self._env.all_of([task(bucket.task_share) for task in self._work.reduce])
-            yield after.wait()
+            # Chunks of a bucket are between machines while others are inside: both at once.
+            yield from [task(bucket.task_share) for task in self._work.reduce]
+            if not after.alone:
+                yield after.wait()
             self._reducing_since = None
             self._reducing += self._env.now - started
             self.ledger.hidden_communication += self._env.now - started
             self._tell("all-reduce", started, -1, "communication")
-            bucket.finished.succeed()
+            if bucket.finished is not None:
+                bucket.finished.succeed()
 
     def _time_reducing(self) -> float:
         running = self._reducing_since

@@ -49,8 +49,8 @@ class Alarm(Event):
         delay: float = 0.0,
         priority: EventPriority = NORMAL,
     ) -> None:
-        super().__init__(env)
-        self.callbacks.append(action)
+        self.env = env
+        self.callbacks = [action]
         self._ok = True
         self._value = None
         env.schedule(self, priority, delay)
