@@ -2,27 +2,34 @@
 
 Every candidate is read and bounded. Those that could still be wanted are predicted in rounds; what
 a round takes depends on the results of earlier rounds alone, never on time or on who worked, so
-the outcomes are the same to the last bit wherever they were worked out.
+the outcomes are the same to the last bit wherever they were worked out. What a store has is not
+worked out again, but it is asked only for what a round takes: a search that goes on takes the same
+way as one that was never stopped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
+import numpy as np
+
 from simulator.goal import Objective, Sense
+from simulator.metrics import Value
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.studies.rounds import Rounds, beaten_by
+from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers
 
-READ_AT_ONCE: Final = 64
-"""Candidates that a worker reads as one task."""
+READ_AT_ONCE: Final = 256
+"""Candidates that a worker reads and bounds as one task."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task; what it has finished is stored then."""
 READING: Final = 0.05
-"""Reading a candidate, in predictions."""
+"""Reading and bounding a candidate, in predictions."""
 
 TIME_AND_COST: Final = (
     Objective(metric="total_time_s", sense=Sense.MINIMIZE),
@@ -41,7 +48,7 @@ class Request:
     reader : Reader
         Reads the candidates' scenarios.
     candidates : tuple of Candidate
-        In the order in which outcomes come back.
+        In the order in which outcomes come back; no index twice.
     objectives : tuple of Objective
         What the Pareto front is over.
     top : int, optional
@@ -49,7 +56,7 @@ class Request:
     margin : float
         Also be sure of those that are so much worse than the front, as a share.
     exhaustive : bool
-        Predict every candidate.
+        Predict every candidate that can run.
     where : str
         An expression over metrics and keys that a candidate must meet.
     seed : int
@@ -71,13 +78,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How far a search is: candidates by what is known of them, and the share of work done."""
+    """How far a search is: the share of the work that is `done`, and candidates by what is known.
+
+    `settled` need no more work, `predicted` were worked out now and `stored` before.
+    """
 
     done: float
-    read: int = 0
-    predicted: int = 0
-    stored: int = 0
-    possible: int = 0
+    candidates: int
+    read: int
+    settled: int
+    predicted: int
+    stored: int
 
 
 def explore(
@@ -102,13 +113,44 @@ def explore(
 
     Raises
     ------
+    PlanError
+        If an objective or the condition is none.
     StoreError
         If the store cannot be used; what was finished is in it.
     """
-    search = _Search(request, workers, store, progress or (lambda _: None))
-    bounded = search.read()
-    search.predict([b for b in bounded if b.outcome is None])
+    keys = dict.fromkeys(key for c in request.candidates for key in c.settings)
+    criteria = Criteria(request.objectives, request.where, tuple(keys))
+    search = _Search(request, criteria, workers, store, progress or (lambda _: None))
+    left = search.read()
+    if request.exhaustive:
+        search.predict(left)
+    else:
+        _in_rounds(search, request, criteria, left)
     return tuple(search.found[candidate.index] for candidate in request.candidates)
+
+
+def _in_rounds(
+    search: _Search, request: Request, criteria: Criteria, left: Sequence[Bounded]
+) -> None:
+    """Predict what could still be wanted, and say of the others what beats them."""
+    width = len(request.objectives)
+    least = np.array([criteria.least(one.best) for one in left], dtype=float).reshape(-1, width)
+    rounds = Rounds(least, top=request.top, margin=request.margin)
+    scores: dict[int, tuple[float, ...]] = {}
+    while chosen := rounds.next():
+        found = search.predict([left[row] for row in chosen])
+        new = {
+            outcome.candidate.index: criteria.score(outcome.figures)
+            for outcome in found
+            if outcome.status is Status.PREDICTED
+        }
+        scores |= new
+        rounds.tell(tuple(new.values()))
+        search.tell(given_up=len(least) - rounds.taken - int(rounds.possible.sum()))
+    spared = [row for row, one in enumerate(left) if one.candidate.index not in search.found]
+    beaters = beaten_by(least[spared], scores)
+    for row, beater in zip(spared, beaters, strict=True):
+        search.give_up(left[row], beater)
 
 
 class _Search:
@@ -117,65 +159,101 @@ class _Search:
     def __init__(
         self,
         request: Request,
+        criteria: Criteria,
         workers: Workers,
         store: Store | None,
-        tell: Callable[[Standing], None],
+        progress: Callable[[Standing], None],
     ) -> None:
         self.found: dict[int, Outcome] = {}
+        self._criteria = criteria
         self._workers = workers
         self._store = store
-        self._tell = tell
+        self._progress = progress
         self._all = request.candidates
         self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
-        self._read = 0
-        self._stored = 0
+        self._by_key: dict[str, Outcome] = {}
+        self._read = self._predicted = self._stored = self._given_up = 0
 
     def read(self) -> list[Bounded]:
-        """Every candidate's key and best case; those refused are found already."""
+        """Candidates that may run, with the best they can be; the others are found already."""
         bounded: list[Bounded] = []
         for part in self._answers(bound, self._all, READ_AT_ONCE, READING, _unread):
             bounded += part
             self._read += len(part)
-            self._show()
-        bounded.sort(key=lambda b: b.candidate.index)
-        self.found |= {b.candidate.index: b.outcome for b in bounded if b.outcome is not None}
-        return bounded
+            self.tell()
+        place = {candidate.index: number for number, candidate in enumerate(self._all)}
+        bounded.sort(key=lambda one: place[one.candidate.index])
+        left = []
+        for one in bounded:
+            if one.outcome is not None:
+                self.found[one.candidate.index] = one.outcome
+            elif self._criteria.misses_early(one.candidate, one.best):
+                self.found[one.candidate.index] = self._missed(one.candidate, exact(one.best))
+            else:
+                left.append(one)
+        return left
 
-    def predict(self, chosen: Sequence[Bounded]) -> None:
-        """Predict some candidates; equal contents once, and none that the store has."""
-        by_key: dict[str, list[Candidate]] = {}
-        for one in chosen:
-            by_key.setdefault(one.key, []).append(one.candidate)
-        known = {} if self._store is None else self._store.found(by_key)
-        self._stored += len(known)
-        for outcome in known.values():
-            self._keep(outcome, by_key[outcome.key])
-        keys = {same[0].index: key for key, same in by_key.items()}
-        new = tuple(same[0] for key, same in by_key.items() if key not in known)
-        for part in self._answers(evaluate, new, PREDICTED_AT_ONCE, 1.0, _died):
-            told = [replace(o, key=keys[o.candidate.index]) for o in part]
+    def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
+        """Predict some candidates: equal contents once, and none that the store has."""
+        first = {one.key: one.candidate for one in reversed(chosen) if one.key not in self._by_key}
+        if self._store is not None:
+            known = self._store.found(first)
+            self._by_key |= known
+            self._stored += len(known)
+        new = {one.index: key for key, one in first.items() if key not in self._by_key}
+        candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
+        for part in self._answers(evaluate, candidates, PREDICTED_AT_ONCE, 1.0, _died):
+            told = [replace(outcome, key=new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status is not Status.FAILED])
-            for outcome in told:
-                self._keep(outcome, by_key[outcome.key])
-            self._show()
+            self._by_key |= {outcome.key: outcome for outcome in told}
+            self._predicted += len(told)
+            self.tell()
+        return [self._settle(one) for one in chosen]
 
-    def _keep(self, outcome: Outcome, same: Sequence[Candidate]) -> None:
-        for candidate in same:
-            self.found[candidate.index] = replace(outcome, candidate=candidate)
+    def give_up(self, one: Bounded, beater: int) -> None:
+        """Leave a candidate at the best it can be, which another one beats."""
+        self.found[one.candidate.index] = Outcome(
+            candidate=one.candidate,
+            status=Status.SCREENED,
+            figures=exact(one.best),
+            reason=f"even at best worse than candidate {beater}",
+            key=one.key,
+        )
 
-    def _show(self) -> None:
-        possible = len(self._all) - len(self.found)
-        worked = READING * self._read + len(self.found)
-        whole = worked + READING * (len(self._all) - self._read) + possible
-        self._tell(
+    def tell(self, given_up: int | None = None) -> None:
+        """Tell the listener how far it is."""
+        self._given_up = self._given_up if given_up is None else given_up
+        settled = len(self.found) + self._given_up
+        count = len(self._all)
+        worked = READING * self._read + self._predicted
+        open_ = READING * (count - self._read) + max(0, count - settled)
+        self._progress(
             Standing(
-                done=worked / whole,
+                done=worked / ((worked + open_) or 1.0),
+                candidates=count,
                 read=self._read,
-                predicted=len(self.found),
+                settled=settled,
+                predicted=self._predicted,
                 stored=self._stored,
-                possible=possible,
             )
+        )
+
+    def _settle(self, one: Bounded) -> Outcome:
+        outcome = replace(self._by_key[one.key], candidate=one.candidate)
+        sound = outcome.status is Status.PREDICTED
+        if sound and not self._criteria.meets(one.candidate, outcome.figures):
+            outcome = self._missed(one.candidate, outcome.figures, one.key)
+        self.found[one.candidate.index] = outcome
+        return outcome
+
+    def _missed(self, candidate: Candidate, figures: Mapping[str, Value], key: str = "") -> Outcome:
+        return Outcome(
+            candidate=candidate,
+            status=Status.INFEASIBLE,
+            figures=figures,
+            reason=f"does not meet: {self._criteria.where}",
+            key=key,
         )
 
     def _answers(
@@ -187,23 +265,21 @@ class _Search:
         lost: Callable[[Candidate, int], Answer],
     ) -> Iterator[tuple[Answer, ...]]:
         """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
-        chunks = [
-            Chunk(
-                assignment=self._assignment, candidates=tuple(candidates[start : start + at_once])
-            )
+        parts = [
+            tuple(candidates[start : start + at_once])
             for start in range(0, len(candidates), at_once)
         ]
+        chunks = [Chunk(assignment=self._assignment, candidates=part) for part in parts]
         alone: list[Candidate] = []
         whole = weight * len(candidates)
         for number, answer in self._workers.answers(function, chunks, weight=whole):
             if not isinstance(answer, Lost):
                 yield answer
-            elif len(chunks[number].candidates) > 1:
-                alone += chunks[number].candidates
+            elif len(parts[number]) > 1:
+                alone += parts[number]
             else:
-                yield (lost(chunks[number].candidates[0], answer.deaths),)
+                yield (lost(parts[number][0], answer.deaths),)
         if alone:
-            alone.sort(key=lambda candidate: candidate.index)
             yield from self._answers(function, alone, 1, weight, lost)
 
 

@@ -1,0 +1,165 @@
+"""What is looked for as numbers: objectives where less is better, and the condition to meet."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import PlanError
+from simulator.expression import Expression, parse_expression
+from simulator.files.settings import unit_of
+from simulator.goal import Objective, Sense
+from simulator.metrics import METRICS
+from simulator.studies.outcome import Candidate
+
+Scores = NDArray[np.float64]
+
+_BETTER: Final = {metric.name: metric.better for metric in METRICS}
+_PRICED: Final = frozenset(
+    {"cost.usd_per_h", "cost.usd_per_step", "cost.usd_to_train", "cost.samples_per_usd"}
+)
+"""Metrics that have no figure where no price is known."""
+_PRICE: Final = "cost.usd_per_h"
+_EXACT: Final = frozenset(
+    {
+        *("host_ram_bytes.total", "host_ram_bytes.capacity"),
+        *("gpu_memory_bytes.total", "gpu_memory_bytes.capacity"),
+        *("cost.usd_per_h", "bound_s.lower"),
+    }
+)
+"""Metrics that are known exactly before a candidate is predicted."""
+_SENSES: Final = {"min": Sense.MINIMIZE, "max": Sense.MAXIMIZE}
+
+
+def objective_of(text: str) -> Objective:
+    """An objective as the command line has it: a metric, or ``min:`` or ``max:`` and an expression.
+
+    Raises
+    ------
+    PlanError
+        If it is no metric, no number, or nothing says which way it is better.
+
+    Examples
+    --------
+    >>> objective_of("cost.samples_per_usd").sense
+    <Sense.MAXIMIZE: 'maximize'>
+    >>> objective_of("max:accelerator_utilization - 0.1 * cost.usd_per_h").sense
+    <Sense.MAXIMIZE: 'maximize'>
+    """
+    way, colon, rest = text.partition(":")
+    sense = _SENSES.get(way.strip()) if colon else None
+    if colon and sense is None:
+        close = difflib.get_close_matches(way.strip(), _SENSES, n=1)
+        hint = f"; did you mean '{close[0]}:'?" if close else "; write min: or max: before it"
+        msg = f"--by {text}: '{way}:' is no direction{hint}"
+        raise PlanError(msg)
+    metric = (rest if colon else text).strip()
+    expression = _number(metric)
+    better = _BETTER.get(str(expression))
+    if sense is None and better is None:
+        msg = (
+            f"--by {text}: nothing says which way it is better; write min:{metric} or max:{metric}"
+        )
+        raise PlanError(msg)
+    usual = Sense.MAXIMIZE if better == "high" else Sense.MINIMIZE
+    return Objective(metric=metric, sense=sense or usual)
+
+
+def _number(text: str) -> Expression:
+    expression = parse_expression(text)
+    if not expression.is_number:
+        msg = f"'{text}' is no number, so no candidate has more or less of it than another"
+        raise PlanError(msg)
+    return expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """One objective, ready to be worked out."""
+
+    expression: Expression
+    sign: float
+    metric: str
+    screened: bool
+    """Whether the metric is a plain one and wanted the way it is better."""
+
+    def score(self, figures: Mapping[str, Any]) -> float:
+        value = self.expression.value(figures)
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            return math.inf
+        return self.sign * value
+
+    def least(self, best: Mapping[str, float]) -> float:
+        if self.screened and self.metric in best:
+            return self.sign * best[self.metric]
+        unpriced = bool(best) and self.metric in _PRICED and _PRICE not in best
+        return math.inf if unpriced else -math.inf
+
+
+class Criteria:
+    """What a search is after.
+
+    Parameters
+    ----------
+    objectives : sequence of Objective
+        The first one ranks.
+    where : str
+        The condition; empty if there is none.
+    keys : sequence of str
+        Keys of the scenario that the condition may name.
+
+    Raises
+    ------
+    PlanError
+        If an objective is no number, or the condition is none.
+    """
+
+    def __init__(
+        self, objectives: Sequence[Objective], where: str = "", keys: Sequence[str] = ()
+    ) -> None:
+        self.where = where
+        self._goals = [_goal(objective) for objective in objectives]
+        units = {key: unit_of(key) for key in keys}
+        self._condition = parse_expression(where, extra_names=units) if where else None
+        if self._condition is not None and not self._condition.is_condition:
+            msg = f"'{where}' is no condition; compare it with something, such as ... < 500"
+            raise PlanError(msg)
+        named = set() if self._condition is None else set(self._condition.names)
+        self._early = named <= _EXACT | set(units)
+
+    def score(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
+        """Every objective, less is better; infinite where there is no figure."""
+        return tuple(goal.score(figures) for goal in self._goals)
+
+    def least(self, best: Mapping[str, float]) -> tuple[float, ...]:
+        """The best every objective can be; minus infinity where that is not known."""
+        return tuple(goal.least(best) for goal in self._goals)
+
+    def meets(self, candidate: Candidate, figures: Mapping[str, Any]) -> bool:
+        """Whether a predicted candidate meets the condition."""
+        if self._condition is None:
+            return True
+        return self._condition.holds({**figures, **candidate.settings})
+
+    def misses_early(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
+        """Whether a candidate fails the condition by what is known before it is predicted."""
+        return self._early and bool(best) and not self.meets(candidate, best)
+
+
+def exact(best: Mapping[str, float]) -> dict[str, float]:
+    """Those of a best case's figures that a prediction would repeat."""
+    return {name: value for name, value in best.items() if name in _EXACT}
+
+
+def _goal(objective: Objective) -> _Goal:
+    expression = _number(objective.metric)
+    metric = str(expression)
+    sign = -1.0 if objective.sense is Sense.MAXIMIZE else 1.0
+    usual = {"low": 1.0, "high": -1.0}.get(_BETTER.get(metric) or "")
+    return _Goal(expression, sign, metric, usual == sign)
