@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import click
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 profiles_option = click.option(
     "--profiles",
@@ -17,3 +21,44 @@ profiles_option = click.option(
 jobs_option = click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
 )
+
+FORMATS: Final = ("table", "json", "csv", "markdown")
+_FORMAT: Final = "simulator.format"
+
+
+def format_option(verb: Verb) -> Verb:
+    """Add ``--format``, and ``--json`` as the short form of its most used value.
+
+    The verb gets the parameter `form`, one of `FORMATS`.
+    """
+    verb = click.option(
+        "--json",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_note_json,
+        help="Short for --format json: one JSON object, in SI units.",
+    )(verb)
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        default=FORMATS[0],
+        show_default=True,
+        callback=_format,
+        help="What is printed: a report to read, or data for programs and documents.",
+    )(verb)
+
+
+def _note_json(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
+    context.meta[_FORMAT] = value
+
+
+def _format(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not context.meta.get(_FORMAT):
+        return value
+    source = context.get_parameter_source(parameter.name or "")
+    if source is click.core.ParameterSource.COMMANDLINE and value != "json":
+        msg = f"--json and --format {value} exclude each other"
+        raise click.UsageError(msg)
+    return "json"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.options import format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @scenario_arguments
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@format_option
 @calibration_option
 @seed_option
 @click.option(
@@ -47,7 +48,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
     calibration: Path | None,
-    as_json: bool,
+    form: str,
     seed: int,
     trace: Path | None,
     every: int | None,
@@ -58,8 +59,8 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     Prints step time, bottleneck, utilization, memory and cost. Exit code 1 says that the job
     does not fit.
     """
-    if as_json and every is not None:
-        msg = "--log and --json exclude each other: standard output is one JSON object"
+    if form != "table" and every is not None:
+        msg = f"--log and --format {form} exclude each other: standard output is data alone"
         raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
@@ -72,17 +73,22 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         )
     if trace is not None:
         _write_timeline(prediction, trace)
-    emit(_rendered(prediction, as_json=as_json, every=every))
+    emit(_rendered(prediction, form, every))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
 
 
-def _rendered(prediction: Prediction, *, as_json: bool, every: int | None) -> str:
+def _rendered(prediction: Prediction, form: str, every: int | None) -> str:
     from simulator.report import json, text
+    from simulator.report.figures import metric_table
+    from simulator.report.table import Format, rendered
 
-    if as_json:
-        return json.as_json(prediction)
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
-    return f"{log}{text.as_text(prediction)}"
+    return rendered(
+        Format(form),
+        text=lambda: f"{log}{text.as_text(prediction)}",
+        tree=lambda: json.as_json(prediction),
+        table=lambda: metric_table(prediction),
+    )
 
 
 def _write_timeline(prediction: Prediction, path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.metrics import Value
+from simulator.metrics import METRICS, Value
 from simulator.report.layout import count, printable
+from simulator.report.table import Cell, Table
+from simulator.results import Prediction
 from simulator.units import PER_SECOND, Unit, show
 
 
@@ -27,3 +29,17 @@ def figure(value: Value, unit: Unit | None) -> str:
     if unit is None:
         return count(value) if abs(value) >= 1.0 else f"{value:.4g}"
     return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
+
+
+def metric_table(prediction: Prediction) -> Table:
+    """Every metric that has one value: name, value in SI units, unit, P10 and P90."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in METRICS:
+        value = one.get(prediction)
+        if value is None or isinstance(value, Mapping):
+            continue
+        known = prediction.interval.get(one.name, {})
+        unit = "" if one.unit is None else one.unit.symbol
+        plain = str(value) if isinstance(value, str) else value
+        rows.append((one.name, plain, unit, known.get("p10"), known.get("p90")))
+    return Table(head=("metric", "value", "unit", "p10", "p90"), rows=tuple(rows))

@@ -10,6 +10,7 @@ from simulator.hardware.gpu import Stack
 from simulator.metrics import unstarved_rate, waiting_for_ranks
 from simulator.report.layout import count, percent
 from simulator.results import STARVED, Prediction, Timing
+from simulator.scenario import Scenario
 from simulator.stages.base import Resource
 from simulator.units import BYTE, show
 
@@ -45,7 +46,12 @@ def verdict(prediction: Prediction) -> str:
 
 def device_word(prediction: Prediction) -> str:
     """``GPU``, or ``accelerator`` where nobody would call it that."""
-    gpu = prediction.scenario.cluster.trainers.host.gpu
+    return device_called(prediction.scenario)
+
+
+def device_called(scenario: Scenario) -> str:
+    """The same of a scenario that has not been predicted yet."""
+    gpu = scenario.cluster.trainers.host.gpu
     is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
     return "GPU" if is_gpu else "accelerator"
 

@@ -1,0 +1,246 @@
+"""What each resource is worth and where the limit moves, for reading and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simulator.metrics import number_at, select
+from simulator.report.figures import figure
+from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
+from simulator.report.rows import head
+from simulator.report.whatif_rates import rates_json, rates_lines
+from simulator.report.whatif_swap import swap_json, swap_lines
+from simulator.results import Prediction
+from simulator.studies.flips import FARTHEST, Flip
+from simulator.studies.generations import Generation
+from simulator.studies.knobs import SPEED, Knob
+from simulator.studies.sensitivity import Sensitivity
+from simulator.studies.whatif import Margins, Worth, misfit
+from simulator.units import SECOND, USD, show
+
+SCHEMA: Final = 1
+DIGITS: Final = 3
+_STEP: Final = "step_time_s.mean"
+_RATE: Final = "throughput_samples_per_s"
+_TOTAL: Final = "total_time_s"
+_SHOWN: Final = {_STEP: "step", _RATE: "samples/s", _TOTAL: "whole run"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """Everything that was asked; what was not is None."""
+
+    margins: Margins
+    flips: Sequence[Flip]
+    turned: Sequence[Knob] = ()
+    generations: Sequence[Generation] | None = None
+    tornado: Sensitivity | None = None
+    sobol: Sensitivity | None = None
+
+
+def as_text(found: WhatIf) -> str:
+    """The report, `WIDTH` columns wide."""
+    margins = found.margins
+    lines = [
+        *(line for text in head(margins.base) for line in wrapped(text, width=WIDTH)),
+        "",
+        *wrapped(now(margins.base), hang="", width=WIDTH),
+        *section(_title(margins), _worth_lines(margins)),
+        *section(f"What would move the limit away from {margins.base.timing.bottleneck}",
+                 _flip_lines(found)),
+        *swap_lines(found.generations),
+        *rates_lines(found.tornado, found.sobol),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def now(prediction: Prediction) -> str:
+    """The job as it is, in a sentence or two."""
+    timing, cost = prediction.timing, prediction.cost
+    paid = "no price known" if cost.to_train is None else f"{show(cost.to_train, USD)} to train"
+    said = (
+        f"Now: step {show(timing.step_time.mean, SECOND)}, {count(timing.throughput)} samples/s, "
+        f"{show(timing.total_time, SECOND)} in all, {paid}. Limited by {_busy(prediction)}"
+    )
+    behind = timing.next_bottleneck
+    short = misfit(prediction)
+    fits = f" It does not fit into {short}; figures are as if it did." if short else ""
+    return f"{said}{f', then {behind}' if behind else ''}.{fits}"
+
+
+def _busy(prediction: Prediction) -> str:
+    name = prediction.timing.bottleneck
+    usage = prediction.timing.usage.get(name)
+    return name if usage is None else f"{name} ({percent(max(usage.mean, usage.busiest))} busy)"
+
+
+def _title(margins: Margins) -> str:
+    return f"What more of each is worth, by its effect on {margins.metric}"
+
+
+def _worth_lines(margins: Margins) -> list[str]:
+    useful = [w for w in margins.worths if w.prediction is not None and margins.matters(w)]
+    rows = [_heading(margins), *(_row(margins, worth) for worth in useful)]
+    table = columns(rows, "<>>" + ">" * (len(rows[0]) - 3)) if useful else []
+    return [*table, *(line for text in _below(margins, useful) for line in wrapped(text))]
+
+
+def _heading(margins: Margins) -> list[str]:
+    priced = margins.base.cost.per_second is not None
+    money = ["to train", "saved per $"] if priced else []
+    own = [] if margins.metric in _SHOWN else [margins.metric]
+    return ["", "now", "then", *own, *_SHOWN.values(), *money]
+
+
+def _row(margins: Margins, worth: Worth) -> list[str]:
+    knob = worth.change.knob
+    after = worth.prediction
+    name = printable(worth.change.name)
+    cells = [name, value_text(knob, knob.value), value_text(knob, worth.change.value)]
+    if margins.metric not in _SHOWN and after is not None:
+        cells.append(figure(number_at(after, margins.metric), select(margins.metric)[0].unit))
+    cells += [_signed(margins.effect(worth, metric)) for metric in _SHOWN]
+    if margins.base.cost.per_second is not None:
+        cells += [_dollars(margins.base.cost.to_train, worth.to_train), _per_dollar(worth)]
+    return cells
+
+
+def _signed(share: float | None) -> str:
+    return "-" if share is None else f"{100.0 * share:+.1f}%"
+
+
+def _dollars(before: float | None, after: float | None) -> str:
+    if before is None or after is None:
+        return "-"
+    more = after - before
+    return f"{'-' if more < 0.0 else '+'}{show(abs(more), USD, DIGITS)}"
+
+
+def _per_dollar(worth: Worth) -> str:
+    if worth.rent == 0.0:
+        return "free"
+    return "no price" if worth.per_dollar is None else show(worth.per_dollar, USD, DIGITS)
+
+
+def _below(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
+    worths = margins.worths
+    idle = [w.change.name for w in worths if w.prediction is not None and not margins.matters(w)]
+    if idle:
+        yield f"No effect (below {percent(margins.floor)}): {', '.join(idle)}"
+    for worth in worths:
+        if worth.prediction is None:
+            yield f"Not possible: {worth.change.name}: {worth.reason}"
+        elif misfit(worth.prediction) and not misfit(margins.base):
+            yield f"Does not fit: {worth.change.name} needs more {misfit(worth.prediction)}"
+    if margins.base.cost.per_second is None:
+        yield "No price of the machines is known: give cost.price for dollars."
+        return
+    unpriced = [w.change.name for w in useful if w.rent is None]
+    if any(w.per_dollar is not None for w in useful):
+        yield (
+            "saved per $: rent that a shorter run saves for each dollar that the change costs "
+            "meanwhile; above $1 it pays for itself"
+        )
+    if unpriced:
+        yield (
+            "no price: not in the rent above, so its saving is not net; give one as in "
+            f"--price '{unpriced[0]}=$0.50/h'"
+        )
+
+
+def value_text(knob: Knob, value: float) -> str:
+    """A knob's value as a user would write it.
+
+    Examples
+    --------
+    >>> value_text(Knob(name="workers", value=8, settings=None), 12.0)
+    '12'
+    """
+    if knob.unit is None:
+        return count(value) if knob.whole else f"{value:.4g}"
+    return f"{value:.3g} x" if knob.unit is SPEED else show(value, knob.unit, DIGITS)
+
+
+def _flip_lines(found: WhatIf) -> list[str]:
+    rows = [_flip_row(flip) for flip in found.flips]
+    lines = columns(rows, "<<<<")
+    moved = {flip.knob.name for flip in found.flips}
+    still = [knob.name for knob in found.turned if knob.name not in moved]
+    if still:
+        text = f"No value within {FARTHEST:g} times of now does: {', '.join(still)}"
+        lines += wrapped(text)
+    return lines
+
+
+def _flip_row(flip: Flip) -> tuple[str, ...]:
+    knob = flip.knob
+    at = value_text(knob, flip.at)
+    where = f"from {at} on" if flip.rises else f"at {at} or less"
+    return (
+        printable(knob.name),
+        f"now {value_text(knob, knob.value)}",
+        where,
+        f"{flip.after} limits",
+    )
+
+
+def as_object(found: WhatIf) -> dict[str, Any]:
+    """The same as plain dictionaries, in SI units; shares as fractions."""
+    margins = found.margins
+    base = margins.base
+    return {
+        "schema": SCHEMA,
+        "scenario": base.scenario.name,
+        "seed": base.seed,
+        "metric": margins.metric,
+        "now": {
+            **{name: number_at(base, name) for name in (*_SHOWN, margins.metric)},
+            "cost.usd_to_train": base.cost.to_train,
+            "bottleneck": base.timing.bottleneck,
+            "next_bottleneck": base.timing.next_bottleneck,
+        },
+        "negligible": margins.floor,
+        "changes": [_worth_object(margins, worth) for worth in margins.worths],
+        "flips": [_flip_object(flip) for flip in found.flips],
+        "generations": swap_json(found.generations),
+        **rates_json(found.tornado, found.sobol),
+    }
+
+
+def _worth_object(margins: Margins, worth: Worth) -> dict[str, Any]:
+    after, knob = worth.prediction, worth.change.knob
+    names = (*_SHOWN, "cost.usd_to_train", margins.metric)
+    return {
+        "change": worth.change.name,
+        "now": knob.value,
+        "then": worth.change.value,
+        "unit": None if knob.unit is None else knob.unit.symbol,
+        "settings": None if knob.settings is None else dict(knob.settings(worth.change.value)),
+        "possible": after is not None,
+        "reason": worth.reason or None,
+        "fits": worth.fits,
+        "matters": after is not None and margins.matters(worth),
+        "figures": {} if after is None else {name: number_at(after, name) for name in names},
+        "relative": {name: margins.effect(worth, name) for name in names},
+        "added_usd_per_s": worth.rent,
+        "usd_to_train": worth.to_train,
+        "saved_usd": worth.saved,
+        "spent_usd": worth.spent,
+        "saved_per_usd": worth.per_dollar,
+    }
+
+
+def _flip_object(flip: Flip) -> dict[str, Any]:
+    knob = flip.knob
+    return {
+        "resource": knob.name,
+        "now": knob.value,
+        "at": flip.at,
+        "factor": flip.at / knob.value,
+        "unit": None if knob.unit is None else knob.unit.symbol,
+        "direction": "more" if flip.rises else "less",
+        "from": flip.before,
+        "to": flip.after,
+    }
