@@ -34,7 +34,7 @@ MOST_VALUES: Final = 1_000_000
 DIGITS: Final = 9
 """Significant digits of the values of a range."""
 
-_SLACK: Final = 0.5 * 10.0**-DIGITS
+_SLACK: Final = 0.1**DIGITS
 """Of a step: an end that rounding alone keeps out of a range is in it."""
 _RANGE: Final = re.compile(
     r"(?P<low>.+?)\s*\.\.\s*(?P<high>.+?)"

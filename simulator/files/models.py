@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,7 @@ _ABOUT_THE_TABLE: Final = frozenset(SourcedTable.model_fields)
 _HOW_IT_RUNS: Final = frozenset({"fused_attention"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LibraryFile:
     """A file of the library, checked: its shape beside what every family says."""
 
@@ -126,8 +126,9 @@ def shape_keys() -> frozenset[str]:
     return frozenset(f"model.shape.{name}" for name in figures - _ABOUT_THE_TABLE)
 
 
+@cache
 def model_names() -> tuple[str, ...]:
-    """Names of all models of the library, sorted."""
+    """Names of all models of the library, sorted; they don't change while plan runs."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
@@ -154,7 +155,14 @@ def load_model(name: str, **changes: float) -> Model:
     NotModelled
         If its shape has no figure that `changes` names.
     """
-    return read_model(name).model(**changes)
+    return _built(read_model(name), tuple(sorted(changes.items())))
+
+
+@lru_cache(maxsize=1024)
+def _built(file: LibraryFile, changes: tuple[tuple[str, float], ...]) -> Model:
+    """The model of a file, built once: every scenario with it has the same one."""
+    return file.model(**dict(changes))
+
 
 
 def read_model(name: str) -> LibraryFile:
@@ -172,7 +180,18 @@ def read_model(name: str) -> LibraryFile:
         hint = f"; did you mean '{close}'?" if close else ""
         msg = f"there is no model '{name}' in the library{hint}"
         raise UnknownName(msg)
-    return parse_model(read_document(_FOLDER / f"{name}.toml"), name)
+    return _read(read_document(_FOLDER / f"{name}.toml"), name)
+
+
+def _read(document: Document, name: str) -> LibraryFile:
+    """The file, checked once as long as its document stays the same."""
+    kept = _checked.get(name)
+    if kept is None or kept[0] is not document:
+        kept = _checked[name] = document, parse_model(document, name)
+    return kept[1]
+
+
+_checked: Final[dict[str, tuple[Document, LibraryFile]]] = {}
 
 
 def parse_model(document: Document, name: str) -> LibraryFile:

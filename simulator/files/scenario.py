@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from simulator.errors import InputError
+from simulator.errors import InputError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
 from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
@@ -106,17 +106,44 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
         name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile, overlay=calibration
     )
     draft, within = read_sections(document)
-    draft, looking = look_up(draft, catalogue or Catalogue.default(profiles), ModelLibrary())
-    problems = (*gathering, *within, *looking, *find_problems(draft))
+    known = catalogue or Catalogue.default(profiles)
+    return finish(draft, known, (*gathering, *within), default_name_of(name_or_path))
+
+
+def finish(
+    draft: Draft, catalogue: Catalogue, found: Sequence[Problem], default_name: str
+) -> Scenario:
+    """From sections checked one by one to the scenario: look up, check what must agree, convert.
+
+    Parameters
+    ----------
+    draft : Draft
+        As `read_sections` gives it.
+    catalogue : Catalogue
+        Knows the hardware profiles.
+    found : sequence of Problem
+        What is wrong with the texts and the sections.
+    default_name : str
+        What a scenario without a name is called.
+
+    Raises
+    ------
+    InputError
+        With all mistakes at once.
+    """
+    draft, looking = look_up(draft, catalogue, ModelLibrary())
+    problems = (*found, *looking, *find_problems(draft))
     if problems:
-        ordered = sorted(problems, key=lambda p: (p.origin != document.origin, p.line or 0))
+        origin = draft.document.origin
+        ordered = sorted(problems, key=lambda p: (p.origin != origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
     given = draft.data.size_spread is not None or draft.input.cost_spread is not None
-    scenario = with_assumed_spread(to_scenario(draft, _default_name(name_or_path)), given=given)
+    scenario = with_assumed_spread(to_scenario(draft, default_name), given=given)
     return with_doubts(scenario, draft)
 
 
-def _default_name(name_or_path: str) -> str:
+def default_name_of(name_or_path: str) -> str:
+    """What a scenario is called that has no name of its own: its file's, without the ending."""
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 

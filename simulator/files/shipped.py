@@ -25,7 +25,12 @@ def scenario_names() -> tuple[str, ...]:
 def scenario_path(name: str) -> Path | None:
     """The file of the shipped scenario `name`, with or without ``.toml``; None if none is."""
     plain = name.removesuffix(".toml")
-    return scenario_folder() / f"{plain}.toml" if plain in scenario_names() else None
+    # A name is a path below the folder as it is listed: no steps up, nothing that means nothing.
+    if not plain or Path(plain).is_absolute() or ".." in Path(plain).parts:
+        return None
+    path = scenario_folder() / f"{plain}.toml"
+    listed = path.relative_to(scenario_folder()).with_suffix("").as_posix() == plain
+    return path if listed and _tried(path.is_file) else None
 
 
 def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:

@@ -8,7 +8,7 @@ from simulator.loads import alternates
 from simulator.plant import build
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
+from simulator.stages import worker_table
 from simulator.stages.base import Phase
 from simulator.workload.spread import Shape, Spread
 
@@ -45,4 +45,4 @@ def _alternates(scenario: Scenario) -> bool:
     if scenario.job.loader.crew.reads_ahead:
         return False
     plant = build(scenario)
-    return any(alternates(plant, demand_table(scenario, phase)) for phase in Phase)
+    return any(alternates(plant, worker_table(scenario, phase)) for phase in Phase)

@@ -13,7 +13,7 @@ import numpy as np
 from simulator.scenario import Scenario
 from simulator.stages.agree import Agree, Share
 from simulator.stages.allreduce import AllReduce
-from simulator.stages.base import Phase, Stage, StageDemands, ask
+from simulator.stages.base import Actor, Phase, Stage, StageDemands, ask
 from simulator.stages.bubble import Bubble
 from simulator.stages.checkpoint import Checkpoint
 from simulator.stages.collate import Collate
@@ -83,6 +83,22 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     here = ask(MAKING, scenario, phase) if makes_own_batches(scenario) else ()
     away = ask(REMOTE, replace(scenario, at=job.remote.group), phase)
     return (*here, *away, *ask(USING, scenario, phase))
+
+
+def worker_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
+    """The part of the demand table that workers do, without working out the rest."""
+    job = scenario.job
+    if job.mode is Mode.PREPARE:
+        return ask(_by_workers(PREPARATION), scenario, phase)
+    here = ask(_by_workers(MAKING), scenario, phase) if makes_own_batches(scenario) else ()
+    if job.remote is None:
+        return here
+    there = replace(scenario, at=job.remote.group)
+    return (*here, *ask(_by_workers(REMOTE), there, phase))
+
+
+def _by_workers(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    return tuple(stage for stage in stages if stage.actor is Actor.WORKER)
 
 
 def makes_own_batches(scenario: Scenario) -> bool:
