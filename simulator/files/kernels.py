@@ -329,6 +329,7 @@ def _memory(found: _Figures, gpu: Gpu, software: Software) -> MemoryFigures:
         scores=found.value("memory_scores_compiled" if software.compiled_loss else "memory_scores"),
         unread=found.value("memory_unread"),
         copies=found.value("memory_copies"),
+        narrow=found.value("memory_narrow"),
     )
 
 

@@ -5,6 +5,8 @@ References
 .. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
        sections 4 and 5, https://arxiv.org/abs/2205.05198
 .. [2] NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py @d98e8a6, 2026-08
+.. [3] NVIDIA/TransformerEngine transformer_engine/pytorch/module/linear.py: what is saved for the
+       backward pass is the quantised input. Recalled.
 """
 
 from __future__ import annotations
@@ -76,15 +78,24 @@ def _scores(d: Description) -> Bytes | Real:
     return np.where(d.work.fused_attention > 0, 0.0, _PROBABILITIES * s.heads * s.sequence)
 
 
-def _whole(d: Description) -> Bytes | Real:
+def _narrow(d: Description, f: MemoryFigures) -> Real:
+    """1 where products below 16 bit keep their inputs as they read them [3]_."""
+    return np.where((d.work.low > 0) & (f.narrow > 0), 1.0, 0.0)
+
+
+def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
     """What a layer keeps of a token where nothing is recomputed [1]_ [B].
 
-    The MLP keeps what goes into its activation and what comes out.
+    The MLP keeps what goes into its activation and what comes out. Products that keep their inputs
+    below 16 bit keep that of attention's output beside it, which attention needs in 16 bit.
     """
-    s = d.shape
-    wide = HALF_PRECISION * (_RESIDUALS + _NORMED) + _MASKS * s.dropout
-    inner = HALF_PRECISION * (2.0 + s.gated) * _inside(d)
-    return s.hidden * wide / along(d) + (_attention(d) + inner + _sent(d)) / d.layout.tensor
+    s, narrow = d.shape, _narrow(d, f)
+    width = np.where(narrow > 0, d.work.width, HALF_PRECISION)
+    wide = HALF_PRECISION * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
+    inner = (HALF_PRECISION * (1.0 + s.gated) + width) * _inside(d)
+    copied = narrow * width * s.heads * s.value_width
+    split = _attention(d) + inner + copied + _sent(d)
+    return s.hidden * wide / along(d) + split / d.layout.tensor
 
 
 def _without_modules(d: Description) -> Bytes | Real:
@@ -124,7 +135,7 @@ def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     work = d.work
     scores = np.where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
     modules = (work.redo_passes > 0) & (work.redo_passes < 1)
-    plain = np.where(modules, _without_modules(d), _whole(d)) + scores
+    plain = np.where(modules, _without_modules(d), _whole(d, f)) + scores
     some = np.where(work.redo_products > 0, _every_second(d, f), plain)
     full = HALF_PRECISION * d.shape.hidden / along(d)
     return tokens(d) * np.where(work.redo_products >= 1, full, some)
@@ -137,7 +148,7 @@ def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     values on their way from and to neighbours.
     """
     s, layout, rows = d.shape, d.layout, tokens(d)
-    whole = _whole(d) + _scores(d) / layout.tensor
+    whole = _whole(d, f) + _scores(d) / layout.tensor
     again = recomputed_layer_bytes(rows * whole, kept_bytes(d, f))
     widest = np.maximum((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
     split = HALF_PRECISION * widest + np.where(

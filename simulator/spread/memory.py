@@ -3,8 +3,8 @@
 States, parameters gathered, activations kept, and the larger of what the loss and the backward
 pass of one layer need meanwhile. What the allocator wastes and libraries outside it come on top.
 
-Not counted: 8-bit copies of weights, and that some kernels keep their inputs in 8 bit instead
-of 16; models whose layers are dealt to stages otherwise than `stage_layers` does.
+Not counted: 8-bit copies of weights; models whose layers are dealt to stages otherwise than
+`stage_layers` does.
 
 References
 ----------

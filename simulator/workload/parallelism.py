@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.precision import Precision
+from simulator.units import in_common
 
 
 class Sharding(StrEnum):
@@ -95,8 +96,9 @@ class Parallelism:
 
     @property
     def splits_model(self) -> bool:
-        """Whether a replica is more than one device, or shares its state with others."""
-        return self.devices > 1 or self.expert > 1 or self.shares_state
+        """Whether a device holds a part of a replica, or of its state."""
+        elsewhere = self.shares_state or self.offload_optimizer
+        return bool(in_common(self.devices > 1)) or self.expert > 1 or elsewhere
 
 
 ONE_DEVICE = Parallelism()

@@ -121,3 +121,19 @@ def test_scores_are_split_by_tensor_parallelism() -> None:
         / (one.layout.micro_batch * one.shape.sequence)
     )
     assert words == pytest.approx(np.ceil(one.shape.vocabulary / 1024.0) * 1024.0 / 8.0)
+
+
+def test_narrow_inputs_are_kept_as_they_are_read() -> None:
+    """A GPT in 8 bit: two normed inputs, one of the MLP's projections, and attention's output twice.
+
+    By hand, a value of the model's width: 34 bytes less 2 x 1 of norms and 4 x 1 inside the MLP,
+    and 1 more beside attention's output.
+    """
+    plain = described(fused_attention=1.0)
+    low = replace(plain, work=replace(plain.work, low=1.0, width=1.0))
+    narrow = replace(FIGURES, narrow=1.0)
+    one = replace(low, layout=replace(low.layout, tensor=1.0, sequence_parallel=0.0))
+    tokens = one.layout.micro_batch * one.shape.sequence
+    wide, kept = kept_bytes(one, FIGURES), kept_bytes(one, narrow)
+    assert float((wide - kept) / (tokens * one.shape.hidden)) == pytest.approx(2.0 + 4.0 - 1.0)
+    assert float(kept_bytes(plain, narrow)) == float(kept_bytes(plain, FIGURES))

@@ -262,8 +262,37 @@ def _rates() -> Iterator[Row]:
     yield Row(case="D6", what=what, published=0.00021, ours=ours, digits="{:.3%}")
 
 
+LARGE = (
+    ("gpt3-175b-megatron", "GPT-3 175B on 64 A100, Megatron-LM", 18.13),
+    ("megatron-1t", "a GPT of 1T on 512 A100, Megatron-LM", 94.42),
+    ("bloom-176b", "BLOOM-176B on 384 A100, Megatron-DeepSpeed", 105.22),
+    ("llama3-8b-fsdp", "Llama 3.1 8B on 8 H100, torchtitan", 2.8435),
+    ("llama3-70b-megatron", "Llama 3 70B on 64 H100 in 8 bit, Megatron-Bridge", 19.993),
+    ("llama3-405b-megatron", "Llama 3.1 405B on 1,024 H100 in 8 bit, Megatron-LM", 13.003),
+)
+"""Scenarios of spread models: what they train, and the published step [s]."""
+
+SCALED = (
+    ("resnet50-mlperf-h100", "images/s, ResNet-50 on 2,528 H100, 16 each (MLPerf)", 6_885_678),
+    ("bert-large-multinode", "sequences/s, BERT-large phase 2, 16 DGX A100", 25_570),
+    ("dlrm-criteo-dgx-a100", "samples/s, DLRM on 8 A100, 8,192 each", 13_800_000),
+)
+"""Scenarios of runs on several accelerators that hold the whole model: what, and per second."""
+
+
+def spread() -> Iterator[Row]:
+    """Published runs of models on many accelerators, beside the shipped scenario."""
+    for name, what, seconds in LARGE:
+        ours = answer(name).timing.step_time.mean
+        yield Row(case=name, what=f"s a step, {what}", published=seconds, ours=ours, short=True)
+    for name, what, rate in SCALED:
+        ours = answer(name).timing.throughput
+        yield Row(case=name, what=what, published=rate, ours=ours, digits="{:,.0f}", short=True)
+
+
 def measured() -> Iterator[Row]:
     """Runs that somebody measured, beside the shipped scenario."""
+    yield from spread()
     p4d = answer("resnet50-imagenet-p4d").timing
     what = "images/s, ResNet-50 on ImageNet, p4d.24xlarge (FFCV's run of the PyTorch example)"
     yield Row(
