@@ -28,6 +28,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
     "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
     "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+    "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
     "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
     "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
     "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
@@ -38,6 +39,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
     "init": ("simulator.cli.init", "Write a first scenario of your own."),
     "models": ("simulator.cli.models", "List the models of the library."),
+    "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
     "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
     "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
 }

@@ -1,0 +1,28 @@
+"""``plan metrics``: the names that --where, goals, --json and measured columns use."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from simulator.cli.options import format_option
+from simulator.cli.output import emit
+
+
+@click.command()
+@format_option
+def metrics(*, form: str) -> None:
+    """List every metric: dotted name, unit, which way is better, meaning.
+
+    The names are those of --json, --where, [goal] and measured columns.
+    """
+    from simulator.report.reference import metrics as table
+    from simulator.report.reference import metrics_text
+    from simulator.report.table import Format, rendered
+
+    def tree() -> str:
+        found = table()
+        return json.dumps([dict(zip(found.head, row, strict=True)) for row in found.rows], indent=2)
+
+    emit(rendered(Format(form), text=metrics_text, tree=tree, table=table))

@@ -1,0 +1,90 @@
+"""What documents show is what the commands print now.
+
+A comment marks what is checked, in every Markdown file::
+
+    <!-- output of: plan simulate resnet50-m40 -->      a ```text block follows
+    <!-- markdown of: plan metrics --format markdown --> until <!-- end -->
+    <!-- file: my-job.toml -->                           a ```toml block that commands may name
+
+and commands in ```sh blocks that are not shown with their output are marked by
+``<!-- not run: why -->`` above the block. ``pytest --update-golden`` writes the outputs anew.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simulator.cli.exits import Exit
+from simulator.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
+)
+SHOWN = re.compile(
+    r"(?P<head><!-- output of: plan (?P<command>.*?)(?: \([^()]*\))? -->\n+```text\n)"
+    r"(?P<body>.*?)(?P<tail>^```$)",
+    re.DOTALL | re.MULTILINE,
+)
+GENERATED = re.compile(
+    r"(?P<head><!-- markdown of: plan (?P<command>.*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)",
+    re.DOTALL,
+)
+FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n+```toml\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"(?P<before>[^\n]*)\n+```sh\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in a folder of their own, in the checkout's view of shipped files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("PLAN_STORE", str(tmp_path / "results.sqlite"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_outputs_are_real(
+    page: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
+) -> None:
+    """Every marked output is what its command prints now."""
+    path = ROOT / page
+    text = path.read_text(encoding="utf-8")
+    for name, body in FILE.findall(text):
+        Path(name).write_text(body, encoding="utf-8")
+
+    def printed(match: re.Match[str]) -> str:
+        code = main(shlex.split(match["command"]))
+        out, err = capsys.readouterr()
+        assert code in {Exit.FINE, Exit.DOES_NOT_FIT}, f"plan {match['command']}: {err}"
+        out = out if match.re is SHOWN else f"\n{out}\n"
+        return f"{match['head']}{out}{match['tail']}"
+
+    real = GENERATED.sub(printed, SHOWN.sub(printed, text))
+    if request.config.getoption("--update-golden"):
+        path.write_text(real, encoding="utf-8")
+        return
+    assert text == real
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_run_or_say_why_not(page: str) -> None:
+    """A command in a shell block has its output below, or a reason above."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = {match["command"] for match in (*SHOWN.finditer(text), *GENERATED.finditer(text))}
+    unproven = [command for command in _commands(text) if command not in shown]
+    assert unproven == []
+
+
+def _commands(text: str) -> Iterator[str]:
+    """Commands of ``plan`` in shell blocks that don't say why they are not run."""
+    for match in SHELL.finditer(text):
+        if not match["before"].startswith("<!-- not run:"):
+            for line in match["body"].splitlines():
+                if line.startswith("plan "):
+                    yield line.removeprefix("plan ").split("  #")[0].strip()
