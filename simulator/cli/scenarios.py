@@ -13,6 +13,7 @@ from simulator.cli.options import profiles_option
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from simulator.files.candidates import CandidateReader
     from simulator.scenario import Scenario
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -76,3 +77,21 @@ def read_scenario(
     return load_scenario(
         name, overrides=overrides, stdin=stdin, profiles=profiles, calibration=calibration
     )
+
+
+def candidate_reader(
+    name: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None = None,
+) -> CandidateReader:
+    """What reads the scenario that the arguments name, each time with other settings.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    from simulator.files.candidates import CandidateReader
+
+    return CandidateReader(name, overrides=overrides, profiles=profiles, calibration=calibration)

@@ -1,21 +1,29 @@
-"""Many scenarios that differ in a few settings: what they share is read once."""
+"""Many scenarios that differ in a few settings: what they share is read once.
+
+A candidate's settings are put over the gathered document key by key, and only the sections they
+touch are checked anew. Whatever is unusual about them (a mistake, a table for a value, another
+overlay) goes the long way of `load_scenario`, so results and messages are the same.
+"""
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final, TextIO
 
+from pydantic import BaseModel, ValidationError
+
+from simulator.errors import InputError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
-from simulator.files.document import Document
-from simulator.files.gather import STANDARD_INPUT, gather
+from simulator.files.document import Document, model_at
+from simulator.files.draft import LEFT_OUT, SECTIONS, Draft, draft_of, read_sections
+from simulator.files.gather import chain_of, joined, parse_override
 from simulator.files.goal_section import goal_of
+from simulator.files.lines import KeyPath
 from simulator.files.models import model_names
-from simulator.files.scenario import load_scenario
+from simulator.files.scenario import checked, default_name_of, from_document, to_scenario
 from simulator.files.sections import ScenarioFile
 from simulator.files.settings import as_option
 from simulator.files.sweep_section import axes_of
@@ -23,6 +31,9 @@ from simulator.goal import Axes, Goal, Plain
 from simulator.scenario import Scenario
 
 _MACHINES: Final = ("node", "instance")
+_OVERLAY: Final[KeyPath] = ("calibration", "overlay")
+_MOST_KEPT: Final = 20_000
+"""Checked sections and options kept for the next candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +50,7 @@ class Loaded:
 class CandidateReader:
     """Reads one scenario again and again, each time with other settings.
 
-    It can be pickled: a process that gets it reads the same texts.
+    It can be pickled: a process that gets it has the same texts.
 
     Parameters
     ----------
@@ -75,9 +86,20 @@ class CandidateReader:
         self.overrides = tuple(overrides)
         self.profiles = tuple(profiles)
         self.calibration = calibration
-        self._text = _kept(name_or_path, stdin)
+        self._chain = chain_of(name_or_path, stdin)
+        self._prepare()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in vars(self).items() if key not in _WORKED_OUT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._prepare()
+
+    def _prepare(self) -> None:
         self._catalogue = Catalogue.default(self.profiles)
-        self._document()
+        self._document, self._problems = self._joined(())
+        self._base = None if self._problems else _base_of(self._document)
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """The scenario with these settings over its own, as `load_scenario` reads it.
@@ -87,15 +109,15 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
-        options = (as_option(key, value) for key, value in settings.items())
-        scenario = load_scenario(
-            self.name_or_path,
-            overrides=(*self.overrides, *options),
-            stdin=self._stdin(),
-            calibration=self.calibration,
-            catalogue=self._catalogue,
-        )
-        return Loaded(scenario=scenario, key=content_key(scenario))
+        options = tuple(as_option(key, value) for key, value in settings.items())
+        draft = None if self._base is None else self._base.with_options(options)
+        if draft is not None:
+            draft = checked(draft, self._catalogue, ())
+        else:
+            document, problems = self._joined(options)
+            draft = from_document(document, self._catalogue, problems)
+        scenario = to_scenario(draft, default_name_of(self.name_or_path))
+        return Loaded(scenario=scenario, key=content_key(draft, scenario.calibration))
 
     @property
     def axes(self) -> Axes | None:
@@ -106,7 +128,7 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
-        return axes_of(self._document())
+        return axes_of(self._sound_document())
 
     @property
     def goal(self) -> Goal | None:
@@ -117,7 +139,7 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
-        return goal_of(self._document(), self._catalogue)
+        return goal_of(self._sound_document(), self._catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
@@ -131,26 +153,142 @@ class CandidateReader:
 
     def given(self, key: str) -> object:
         """What the scenario itself says at a dotted key; None where it says nothing."""
-        return self._document().value(tuple(key.split(".")))
+        return self._document.value(tuple(key.split(".")))
 
-    def _document(self) -> Document:
-        document, _ = gather(
-            self.name_or_path,
-            overrides=self.overrides,
-            stdin=self._stdin(),
+    def _sound_document(self) -> Document:
+        if self._problems:
+            raise InputError(self._problems)
+        return self._document
+
+    def _joined(self, options: Sequence[str]) -> tuple[Document, tuple[Problem, ...]]:
+        return joined(
+            self._chain,
+            overrides=(*self.overrides, *options),
             model=ScenarioFile,
             overlay=self.calibration,
         )
-        return document
-
-    def _stdin(self) -> BinaryIO | None:
-        return None if self._text is None else io.BytesIO(self._text)
 
 
-def _kept(name_or_path: str, stdin: TextIO | BinaryIO | None) -> bytes | None:
-    """All of standard input, if that is the scenario: it can be read only once."""
-    if name_or_path != STANDARD_INPUT:
+_WORKED_OUT: Final = frozenset({"_catalogue", "_document", "_problems", "_base"})
+"""What a reader finds out anew from its texts in another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    """A setting as it goes into a document."""
+
+    path: KeyPath
+    value: object
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """A scenario without mistakes in its sections, over which settings are put.
+
+    `places` has the file or option of every key path, `checked` the sections. What was read for
+    one candidate is kept for the next.
+    """
+
+    document: Document
+    places: Mapping[KeyPath, str]
+    lines: Mapping[KeyPath, int]
+    checked: Mapping[str, BaseModel | None]
+    options: dict[str, _Option | None] = field(default_factory=dict)
+    sections: dict[tuple[str, ...], BaseModel | None] = field(default_factory=dict)
+
+    def with_options(self, options: Sequence[str]) -> Draft | None:
+        """The draft with some options; None if they have to go the long way."""
+        found = [self._option(text) for text in options]
+        data, lines, places = dict(self.document.data), dict(self.lines), dict(self.places)
+        touched: dict[str, list[str]] = {}
+        for text, option in zip(options, found, strict=True):
+            if option is None or not _put(data, option, set(touched)):
+                return None
+            section = str(option.path[0])
+            touched.setdefault(section, []).append(text)
+            lines.pop(option.path, None)
+            places[option.path] = option.origin
+            for end in range(1, len(option.path)):
+                places.setdefault(option.path[:end], option.origin)
+        document = Document(origin=self.document.origin, data=data, lines=lines, origins=places)
+        sections = dict(self.checked)
+        for name, texts in touched.items():
+            sections[name] = self._section(name, data[name], texts)
+            if sections[name] is None:
+                return None
+        return draft_of(document, sections)
+
+    def _option(self, text: str) -> _Option | None:
+        if text not in self.options:
+            if len(self.options) > _MOST_KEPT:
+                self.options.clear()
+            self.options[text] = _parsed(text)
+        return self.options[text]
+
+    def _section(self, name: str, data: object, texts: Sequence[str]) -> BaseModel | None:
+        """The section with these options put in; None if it has mistakes."""
+        key = (name, *texts)
+        if key not in self.sections:
+            if len(self.sections) > _MOST_KEPT:
+                self.sections.clear()
+            self.sections[key] = _validated(name, data)
+        return self.sections[key]
+
+
+def _base_of(document: Document) -> _Base | None:
+    """What settings are put over; None if a section has mistakes."""
+    draft, problems = read_sections(document)
+    if problems:
         return None
-    stream = sys.stdin if stdin is None else stdin
-    content = getattr(stream, "buffer", stream).read()
-    return content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+    del draft
+    lines = dict(document.lines)
+    known = {**lines, **document.origins}
+    places = {path: document.origins.get(path, document.origin) for path in known}
+    data = {**LEFT_OUT, **document.data}
+    checked = {name: _validated(name, data[name]) if name in data else None for name in SECTIONS}
+    return _Base(document=document, places=places, lines=lines, checked=checked)
+
+
+def _parsed(text: str) -> _Option | None:
+    """An option that sets a single value in a section; None for any other."""
+    try:
+        document = parse_override(text, ScenarioFile)
+    except InputError:
+        return None
+    path = max(document.origins, key=len)
+    value = document.value(path)
+    plain = isinstance(value, str | int | float) and path != _OVERLAY
+    if not plain or path[0] not in SECTIONS or len(path) == 1:
+        return None
+    return _Option(path, value, document.origin)
+
+
+def _put(data: dict[str, Any], option: _Option, own: set[str]) -> bool:
+    """Put an option into a copy of its section; False where something other than a value is.
+
+    Tables in `own` were copied for this document before.
+    """
+    *parents, last = (str(part) for part in option.path)
+    table = data
+    for depth, name in enumerate(parents):
+        inner = table.get(name, {})
+        if not isinstance(inner, dict):
+            return False
+        if depth or name not in own:
+            table[name] = inner = dict(inner)
+        table = inner
+    if isinstance(table.get(last), dict | list):
+        return False
+    table[last] = option.value
+    return True
+
+
+def _validated(name: str, data: object) -> BaseModel | None:
+    model = model_at(ScenarioFile, (name,))
+    if model is None:
+        return None
+    try:
+        return model.model_validate(data)
+    except ValidationError:
+        return None

@@ -10,6 +10,7 @@ from simulator.metrics import number_at, select
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.rows import head
+from simulator.report.verdict import verdict
 from simulator.report.whatif_rates import rates_json, rates_lines
 from simulator.report.whatif_swap import swap_json, swap_lines
 from simulator.results import Prediction
@@ -57,23 +58,13 @@ def as_text(found: WhatIf) -> str:
 
 
 def now(prediction: Prediction) -> str:
-    """The job as it is, in a sentence or two."""
+    """The job as it is, in a few sentences."""
     timing, cost = prediction.timing, prediction.cost
-    paid = "no price known" if cost.to_train is None else f"{show(cost.to_train, USD)} to train"
-    said = (
+    paid = "no price known" if cost.to_train is None else f"{show(cost.to_train, USD)} for it"
+    return (
         f"Now: step {show(timing.step_time.mean, SECOND)}, {count(timing.throughput)} samples/s, "
-        f"{show(timing.total_time, SECOND)} in all, {paid}. Limited by {_busy(prediction)}"
+        f"{show(timing.total_time, SECOND)} in all, {paid}. {verdict(prediction)}"
     )
-    behind = timing.next_bottleneck
-    short = misfit(prediction)
-    fits = f" It does not fit into {short}; figures are as if it did." if short else ""
-    return f"{said}{f', then {behind}' if behind else ''}.{fits}"
-
-
-def _busy(prediction: Prediction) -> str:
-    name = prediction.timing.bottleneck
-    usage = prediction.timing.usage.get(name)
-    return name if usage is None else f"{name} ({percent(max(usage.mean, usage.busiest))} busy)"
 
 
 def _title(margins: Margins) -> str:
@@ -159,7 +150,7 @@ def value_text(knob: Knob, value: float) -> str:
     '12'
     """
     if knob.unit is None:
-        return count(value) if knob.whole else f"{value:.4g}"
+        return count(value) if knob.whole else f"{value:.3g}"
     return f"{value:.3g} x" if knob.unit is SPEED else show(value, knob.unit, DIGITS)
 
 

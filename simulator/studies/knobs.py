@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from simulator.device_time import is_spread, measured_times
 from simulator.goal import Plain
 from simulator.hardware.cluster import Group
+from simulator.hardware.host import CpuPool
 from simulator.scenario import Job, Scenario
 from simulator.stages.read import drives_of
 from simulator.units import BYTE, BYTE_PER_SECOND, PER_SECOND, SECOND, Unit, parse
@@ -148,21 +149,38 @@ def _loader(scenario: Scenario) -> Iterator[Knob]:
     )
 
 
+def _vcpus(threads: float, cpu: CpuPool) -> Settings:
+    """So many hardware threads, on cores in proportion."""
+    cores = threads * cpu.cores / cpu.threads
+    return {
+        "hardware.vcpus": float(threads),
+        "hardware.cores": min(float(threads), max(1.0, cores)),
+    }
+
+
 def _processors(scenario: Scenario) -> Iterator[Knob]:
     """vCPUs, their speed, RAM and its bandwidth."""
     host = scenario.cluster.trainers.host
     cpu, speed = host.cpu, scenario.calibration.value("cpu")
-    share = cpu.cores / cpu.threads
     yield Knob(
         name="vCPUs",
         value=cpu.threads,
-        settings=lambda threads: {
-            "hardware.vcpus": float(threads),
-            "hardware.cores": min(float(threads), max(1.0, threads * share)),
-        },
+        settings=lambda threads: _vcpus(threads, cpu),
         least=1.0,
         steps=_times(cpu.threads, _TENTH, _TWICE),
     )
+    each = scenario.job.loader.workers / cpu.threads
+    if each > 0.0:
+        yield Knob(
+            name="vCPUs+workers",
+            value=cpu.threads,
+            settings=lambda threads: {
+                **_vcpus(threads, cpu),
+                "input.workers": max(1, round(each * threads)),
+            },
+            least=1.0,
+            steps=_times(cpu.threads, _TENTH, _TWICE),
+        )
     yield Knob(
         name="CPU speed",
         value=1.0,

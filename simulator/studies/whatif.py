@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import InputError, PlanError
+from simulator.errors import InputError, PlanError, UnknownName
 from simulator.footprint import Verdict
-from simulator.metrics import number_at
+from simulator.metrics import measurable, number_at, select
 from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
@@ -87,6 +87,23 @@ class Margins:
         """Whether a change moves the metric, the throughput or the time of the run at all."""
         shown = (self.metric, "throughput_samples_per_s", "total_time_s")
         return any(abs(self.effect(worth, name) or 0.0) > self.floor for name in shown)
+
+
+def check_number(metric: str) -> None:
+    """Refuse what is no number of a prediction.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such metric, or it is a word, a table or several; names the nearest.
+    """
+    if measurable(metric) is not None:
+        return
+    found = select(metric)
+    numbers = [one.name for one in found if measurable(one.name) is not None]
+    hint = f"; name one, such as '{numbers[0]}'" if numbers else ""
+    msg = f"the metric '{metric}' is not one number{hint}"
+    raise UnknownName(msg)
 
 
 def relative(before: float | None, after: float | None) -> float | None:

@@ -1,0 +1,212 @@
+"""``plan whatif``: what more of each resource is worth, and what would move the limit."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.progress import progress_line
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    scenario_arguments,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from simulator.files.candidates import CandidateReader
+    from simulator.report.whatif import WhatIf
+    from simulator.scenario import Scenario
+    from simulator.studies.generations import Generation
+    from simulator.studies.sensitivity import Sensitivity
+    from simulator.studies.whatif import Change
+
+ALL: Final = "all"
+
+
+@click.command()
+@scenario_arguments
+@click.argument("metric", required=False, default="total_time_s")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.option(
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="CHANGE=PRICE",
+    help="What a change adds to the rent of all machines, such as 'vCPUs x2=$0.50/h'.",
+)
+@click.option(
+    "--gpus",
+    "gpus",
+    metavar="LIST",
+    help="Also swap the accelerator: all, or names and patterns such as 'gpu/h100*,gpu/l4'.",
+)
+@click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
+@click.option("--sobol", is_flag=True, help="Also show each rate's part of METRIC's variance.")
+@click.option(
+    "--plot",
+    "plot",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw the tornado into a PNG, SVG or PDF file.",
+)
+@calibration_option
+@seed_option
+def whatif(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenario: str,
+    metric: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    as_json: bool,
+    prices: tuple[str, ...],
+    gpus: str | None,
+    tornado: bool,
+    sobol: bool,
+    plot: Path | None,
+    seed: int,
+) -> int:
+    """Say what a little more of each resource of SCENARIO is worth, and what would move its limit.
+
+    Each change is a scenario of its own that is predicted like any other. Changes are sorted by
+    their effect on METRIC, a dotted path of the --json output of plan simulate; the time of the
+    whole run by default. Exit code 1 says that the job does not fit as it is.
+    """
+    from simulator.studies.whatif import check_number
+
+    check_number(metric)
+    if plot is not None:
+        check_writable(plot, "--plot")
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    found = _studied(reader, metric, prices, seed, _names(reader, gpus))
+    found = _with_rates(
+        found, reader, metric, seed, tornado=tornado or plot is not None, sobol=sobol
+    )
+    if plot is not None and found.tornado is not None:
+        from simulator.report.plot.style import as_bytes
+        from simulator.report.plot.tornado import tornado_figure
+
+        write_file(plot, as_bytes(tornado_figure(found.tornado), plot), "--plot")
+    emit(_rendered(found, as_json=as_json))
+    return Exit.FINE if found.margins.base.fits else Exit.DOES_NOT_FIT
+
+
+def _studied(
+    reader: CandidateReader,
+    metric: str,
+    prices: Sequence[str],
+    seed: int,
+    gpus: Sequence[str] | None,
+) -> WhatIf:
+    from simulator.report.verdict import device_called
+    from simulator.report.whatif import WhatIf
+    from simulator.studies.flips import flips
+    from simulator.studies.knobs import knobs
+    from simulator.studies.whatif import changes, margins
+
+    read = _reading(reader)
+    scenario = read({})
+    turned = knobs(scenario, device_called(scenario))
+    wanted = changes(turned)
+    priced = _prices(prices, wanted)
+    with progress_line("trying changes") as progress:
+        worth = margins(read, wanted, metric=metric, prices=priced, seed=seed, progress=progress)
+    with progress_line("looking for other limits") as progress:
+        moved = flips(read, turned, seed=seed, progress=progress)
+    swapped = None if gpus is None else _swapped(reader, gpus, seed)
+    limiting = tuple(knob for knob in turned if knob.limits)
+    return WhatIf(margins=worth, flips=moved, turned=limiting, generations=swapped)
+
+
+def _reading(reader: CandidateReader) -> Callable[..., Scenario]:
+    return lambda settings: reader.read(settings).scenario
+
+
+def _prices(texts: Sequence[str], wanted: Sequence[Change]) -> dict[str, float]:
+    """What changes add to the rent, by name [$/s]."""
+    from simulator.errors import UnitError
+    from simulator.files.quantity import nearest_hint
+    from simulator.units import USD_PER_SECOND, parse
+
+    names = tuple(change.name for change in wanted)
+    found = {}
+    for text in texts:
+        name, equals, price = (part.strip() for part in text.rpartition("="))
+        if not equals:
+            msg = f"--price {text}: has no price; write it as 'vCPUs x2=$0.50/h'"
+            raise click.UsageError(msg)
+        if name not in names:
+            hint = nearest_hint(name, names) or f"there are {', '.join(names)}"
+            msg = f"--price {text}: there is no change '{name}'; {hint}"
+            raise click.UsageError(msg)
+        try:
+            found[name] = parse(price, USD_PER_SECOND)
+        except UnitError as error:
+            msg = f"--price {text}: '{price}' {error}"
+            raise click.UsageError(msg) from error
+    return found
+
+
+def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | None:
+    """Accelerators by name or pattern, as the catalogue has them."""
+    if wanted is None:
+        return None
+    known = reader.names("hardware.gpu")
+    found: list[str] = []
+    for part in (text.strip() for text in wanted.split(",")):
+        pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
+        matching = fnmatch.filter(known, pattern)
+        if not matching:
+            from simulator.files.quantity import nearest_hint
+
+            msg = (
+                f"--gpus {wanted}: there is no accelerator '{part}'; {nearest_hint(pattern, known)}"
+            )
+            raise click.UsageError(msg)
+        found += matching
+    return tuple(found)
+
+
+def _swapped(reader: CandidateReader, gpus: Sequence[str], seed: int) -> tuple[Generation, ...]:
+    from simulator.studies.generations import generations
+
+    with progress_line("swapping accelerators") as progress:
+        return generations(_reading(reader), gpus, seed=seed, progress=progress)
+
+
+def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
+    found: WhatIf,
+    reader: CandidateReader,
+    metric: str,
+    seed: int,
+    *,
+    tornado: bool,
+    sobol: bool,
+) -> WhatIf:
+    from dataclasses import replace
+
+    from simulator.studies import sensitivity
+
+    scenario = reader.read({}).scenario
+    bars: Sensitivity | None = None
+    if tornado:
+        with progress_line("varying rates") as progress:
+            bars = sensitivity.tornado(scenario, metric, seed=seed, progress=progress)
+    shares = sensitivity.sobol(scenario, metric, seed=seed) if sobol else None
+    return replace(found, tornado=bars, sobol=shares)
+
+
+def _rendered(found: WhatIf, *, as_json: bool) -> str:
+    from simulator.report.whatif import as_object, as_text
+
+    if as_json:
+        return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return as_text(found)
