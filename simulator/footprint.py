@@ -22,7 +22,7 @@ from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
 from simulator.spread.rank import is_spread, memory_of, offloaded
-from simulator.units import BYTE, Bytes, Real, parse, show
+from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
 from simulator.workload.models import Model
@@ -363,12 +363,13 @@ def _overhead_items(scenario: Scenario, activations: Real) -> dict[str, Real]:
     gpu = scenario.cluster.trainers.host.gpu
     job = scenario.job
     items: dict[str, Real] = {}
-    if job.model is not None and job.mode is Mode.TRAIN and scenario.ranks > 1:
+    several = bool(in_common(scenario.ranks > 1))
+    if job.model is not None and job.mode is Mode.TRAIN and several:
         gradients = memory.tensor_bytes(job.model.dense_parameters, weight_width(job.train))
         items["gradient_buckets"] = memory.bucket_copy_bytes(gradients, scenario.ranks)
     if gpu is None or gpu.stack not in _CONTEXT_STACKS:
         return items
-    if scenario.ranks > 1 and job.mode is Mode.TRAIN:
+    if several and job.mode is Mode.TRAIN:
         items["collective_buffers"] = COLLECTIVE_BUFFERS.amount
     items["context"] = CONTEXT.amount
     items["workspace"] = WORKSPACE.amount

@@ -63,7 +63,8 @@ def alone(plant: Plant, demand: Demand, place: Place) -> Real:
         return demand.amount / plant.sites[place.site].host.cpu.capacity_for(demand.threads)
     rate: Real = np.inf if demand.ceiling is None else demand.ceiling
     for unit, use in plant.way(demand, place):
-        rate = np.minimum(rate, plant.units[unit].capacity / use)
+        if np.any(use):
+            rate = np.minimum(rate, plant.units[unit].capacity / np.maximum(use, TINY))
     time: Real = demand.latency + demand.amount / rate
     return time
 
@@ -196,7 +197,7 @@ def _making_cycles(
     """Times between two batches of a rank that the group's workers, all together, need."""
     makers = maker_count(scenario, plant, group)
     slow = 1.0 if group else mean_slowness(scenario)
-    if not makers:
+    if not np.any(makers):
         return []
     parts = [stages]
     if scenario.job.loader.crew.reads_ahead and not group:
@@ -219,7 +220,7 @@ def _using_cycles(
     copying = actor_times(plant, stages, Actor.COPY_ENGINE)
     if not (loader.pin_memory and loader.overlap_copies):
         copying = {**actor_times(plant, stages, Actor.COMPUTE_STREAM), **copying}
-    if maker_count(scenario, plant, "") or scenario.job.remote is not None:
+    if np.any(maker_count(scenario, plant, "")) or scenario.job.remote is not None:
         return [receiving, copying]
     slow, making = mean_slowness(scenario), actor_times(plant, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
 
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import Host, PcieSwitch
@@ -19,7 +22,7 @@ from simulator.scenario import Scenario
 from simulator.stages.allreduce import over_peer_link
 from simulator.stages.base import Demand, Path, Resource
 from simulator.stages.read import drives_of
-from simulator.units import Real
+from simulator.units import Real, at_most
 
 Way = tuple[tuple[str, Real], ...]
 
@@ -177,7 +180,7 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
         if network.storage_operations_cap is not None:
             operations.append(network.storage_operations_cap)
     if operations:
-        yield prefix + OPERATIONS, Resource.STORAGE, min(operations)
+        yield prefix + OPERATIONS, Resource.STORAGE, reduce(at_most, operations)
 
 
 def drives_used(group: Group) -> int:
@@ -243,9 +246,9 @@ def _from_store(plant: Plant, demand: Demand, place: Place) -> Way:
 
 def _operations_per_byte(demand: Demand) -> Real | None:
     amount = demand.amount
-    if isinstance(amount, float | int) and amount == 0.0:
+    if not np.any(amount):
         return None
-    return demand.operations / amount
+    return demand.operations / np.where(np.asarray(amount) > 0.0, amount, np.inf)[()]
 
 
 def _wire(plant: Plant, site: Site, direction: str) -> Way:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
 
 from simulator.equations.step import iterations_per_epoch
 from simulator.hardware.storage import Scope
-from simulator.loads import alone, pressures
+from simulator.loads import alone, limiting_time
 from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
 from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
 from simulator.stages.bubble import WAITING_FOR_STAGES
 from simulator.stages.exchange import EXCHANGING, GATHERING
+from simulator.stages.offload import OFFLOADED
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import drives_of
 from simulator.stages.slowest import WAITING
-from simulator.units import Seconds
+from simulator.units import Real, Seconds, at_least, at_most
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import Preparation
 from simulator.workload.train import Mode
@@ -45,12 +50,14 @@ class Lengths:
     @property
     def fullest(self) -> float:
         """Size of the fullest batch as a share of a full one: less only if there is just one."""
-        return self.last_share if self.batches == 1 else 1.0
+        only = np.asarray(self.batches) == 1
+        return cast("float", np.where(only, self.last_share, 1.0)[()])
 
     @property
     def total_steps(self) -> int:
         """Steps of the whole run."""
-        return max(1, round(self.steps * self.epochs))
+        steps: int = at_least(1, _counted(np.rint(self.steps * self.epochs)))
+        return steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +82,14 @@ def lengths(scenario: Scenario) -> Lengths:
     job = scenario.job
     train, drop_last = job.train, job.loader.drop_last
     own = -(-job.dataset.samples // scenario.ranks)
-    batches = max(1, int(iterations_per_epoch(own, train.batch_size, drop_last=drop_last)))
+    whole = _counted(iterations_per_epoch(own, train.batch_size, drop_last=drop_last))
+    batches = at_least(1, whole)
     left = own - (batches - 1) * train.batch_size
     return Lengths(
         batches=batches,
         steps=-(-batches // train.accumulation),
         epochs=train.epochs,
-        last_share=min(1.0, left / train.batch_size),
+        last_share=at_most(1.0, left / train.batch_size),
         accumulation=train.accumulation,
     )
 
@@ -94,7 +102,7 @@ def worker_start(scenario: Scenario) -> Seconds:
 
 TRAINING_ONLY = frozenset(
     {"backward", "all-reduce", WAITING, "optimizer", PROGRAM}
-    | {EXCHANGING, GATHERING, WAITING_FOR_STAGES}
+    | {EXCHANGING, GATHERING, WAITING_FOR_STAGES, OFFLOADED}
 )
 """Stages that a forward-only pass leaves out."""
 
@@ -121,7 +129,12 @@ def _one_off(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> 
         "evaluation": _evaluations(scenario, plant, warm),
         "shut-down": train.shut_down,
     }
-    return {name: time for name, time in parts.items() if time > 0.0}
+    return {name: time for name, time in parts.items() if np.any(time > 0.0)}
+
+
+def _counted(number: Any) -> Any:  # noqa: ANN401 - a count, or an array of them
+    """A whole number as such; arrays stay arrays of floats."""
+    return number if np.ndim(number) else int(number)
 
 
 def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
@@ -134,22 +147,22 @@ def placement_time(scenario: Scenario, plant: Plant) -> Seconds:
         return 0.0
     origin = group.origin or group.storage
     sharers = 1 if origin.scope is Scope.LOCAL else group.count
-    rates = [float(origin.read_rate) * drives_of(group, origin) / sharers]
+    rates: list[Real] = [origin.read_rate * drives_of(group, origin) / sharers]
     network = group.host.network
     if origin.scope is not Scope.LOCAL and network is not None:
         own = network.storage_cap if origin.scope is Scope.VOLUME else None
-        rates.append(float(own or network.bandwidth))
+        rates.append(network.bandwidth if own is None else own)
     if job.dataset.placement is Placement.STAGE:
         written = group.storage.write_bandwidth or group.storage.read_rate
-        rates.append(float(written) * drives_used(group))
+        rates.append(written * drives_used(group))
     elif plant.has(MEMORY):
-        rates.append(float(plant.units[MEMORY].capacity))
+        rates.append(plant.units[MEMORY].capacity)
     dataset = job.dataset
-    carried = float(job.stored_total)
+    carried = job.stored_total
     limits = [cap for cap in (origin.read_operations, origin.request_limit) if cap is not None]
     files = dataset.samples if dataset.shard_size is None else carried / dataset.shard_size
     asked = files / (min(limits) * drives_of(group, origin) / sharers) if limits else 0.0
-    return max(carried / min(rates), asked)
+    return cast("Seconds", at_least(asked, carried / reduce(at_most, rates)))
 
 
 def preparation_time(scenario: Scenario, plant: Plant) -> Seconds:
@@ -162,8 +175,9 @@ def preparation_time(scenario: Scenario, plant: Plant) -> Seconds:
         return 0.0
     once = preparation(scenario)
     stages = ask(PREPARATION, once, Phase.COLD)
-    slowest = max(pressures(once, plant, stages).values()) / job.train.accumulation
-    return job.dataset.samples / (job.train.batch_size * plant.ranks) * slowest
+    slowest = limiting_time(once, plant, stages) / job.train.accumulation
+    batches = job.dataset.samples / (job.train.batch_size * plant.ranks)
+    return cast("Seconds", batches * slowest)
 
 
 def preparation(scenario: Scenario) -> Scenario:
@@ -188,9 +202,9 @@ def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:
     if checkpointing is None:
         return 0.0
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
-    taken = sum(float(alone(plant, demand, Place(rank=0))) for s in stages for demand in s.demands)
+    taken = sum((alone(plant, demand, Place(rank=0)) for s in stages for demand in s.demands), 0.0)
     steps = lengths(scenario).total_steps
-    return taken * (steps // checkpointing.every_steps) / steps
+    return cast("Seconds", taken * (steps // checkpointing.every_steps) / steps)
 
 
 def _evaluations(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Seconds:
@@ -198,7 +212,8 @@ def _evaluations(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands
     if evaluation is None:
         return 0.0
     forward = [stage for stage in stages if stage.stage not in TRAINING_ONLY]
-    slowest = max(pressures(scenario, plant, forward).values())
+    slowest = limiting_time(scenario, plant, forward)
     own = evaluation.samples / scenario.ranks / scenario.job.train.batch_size
     per_batch = slowest / scenario.job.train.accumulation
-    return own * per_batch * (scenario.job.train.epochs // evaluation.every_epochs)
+    passes = scenario.job.train.epochs // evaluation.every_epochs
+    return cast("Seconds", own * per_batch * passes)

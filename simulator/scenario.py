@@ -9,7 +9,7 @@ from simulator.calibration import IDENTITY, Calibration
 from simulator.hardware.cluster import Cluster, Group
 from simulator.provenance import Assumption
 from simulator.uncertainty import Doubt
-from simulator.units import Bytes, Seconds, UsdPerSecond
+from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
 from simulator.workload.dataset import Dataset
 from simulator.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.workload.models import Model, StepTimes
@@ -137,7 +137,7 @@ class Scenario:
         a machine without accelerators.
         """
         replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
-        return max(self.job.copies, replicas)
+        return at_least(self.job.copies, in_common(replicas))
 
     @property
     def processes_per_host(self) -> int:
@@ -152,4 +152,5 @@ class Scenario:
     @property
     def ranks(self) -> int:
         """Data-parallel ranks of one job: replicas of its model."""
-        return max(1, self.devices // self.job.parallelism.devices)
+        ranks: int = at_least(1, self.devices // self.job.parallelism.devices)
+        return ranks

@@ -13,6 +13,7 @@ from simulator.device_time import device_time, is_spread
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource, passing
+from simulator.units import in_common
 from simulator.workload.train import Mode
 
 AGREEING = "agreement"
@@ -80,4 +81,5 @@ def _exchanges(scenario: Scenario) -> bool:
     known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
     device = scenario.cluster.trainers.host.gpu is not None
     counted = is_spread(scenario)
-    return job.mode is Mode.TRAIN and scenario.ranks > 1 and known and device and not counted
+    several = bool(in_common(scenario.ranks > 1))
+    return job.mode is Mode.TRAIN and several and known and device and not counted

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 from simulator.stages.exchange import step_of
+from simulator.units import in_common
 
 WAITING_FOR_STAGES = "pipeline bubble"
 """What the stage is called in which the slowest stage waits for the others."""
@@ -23,7 +24,7 @@ class Bubble:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""
         step, degrees = step_of(scenario), scenario.job.parallelism
-        if step is None or degrees.pipeline == 1:
+        if step is None or in_common(degrees.pipeline) == 1:
             return ()
         return (
             passing(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from simulator.provenance import Source
-from simulator.units import Bytes, PerSecond, Seconds
+from simulator.units import Bytes, PerSecond, Seconds, at_least
 from simulator.workload.spread import CONSTANT, Spread
 
 
@@ -209,7 +209,7 @@ class Loader:
             return Crew(
                 makers=self.workers,
                 threads=1.0,
-                credits=max(1, self.workers * self.prefetch),
+                credits=at_least(1, self.workers * self.prefetch),
                 assignment=Assignment.ROUND_ROBIN if self.in_order else Assignment.LEAST_LOADED,
                 in_order=self.in_order,
                 crosses_epochs=False,
@@ -219,7 +219,7 @@ class Loader:
             return Crew(
                 makers=self.workers,
                 threads=1.0,
-                credits=max(1, self.workers + self.prefetch),
+                credits=at_least(1, self.workers + self.prefetch),
                 assignment=Assignment.SHARED_QUEUE,
                 in_order=False,
                 crosses_epochs=True,
@@ -227,8 +227,8 @@ class Loader:
             )
         return Crew(
             makers=1,
-            threads=float(max(1, self.workers)),
-            credits=max(1, self.prefetch) + 1,
+            threads=at_least(1.0, self.workers * 1.0),
+            credits=at_least(1, self.prefetch) + 1,
             assignment=Assignment.ROUND_ROBIN,
             in_order=True,
             crosses_epochs=self.epoch_start == 0.0,

@@ -1,0 +1,242 @@
+"""Best cases of candidates: least times, and what costs, memory and price follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.batching import Batch, stack
+from simulator.bill import machines_price
+from simulator.engine.recorder import LEAST_ROUNDS
+from simulator.engine.run import Options
+from simulator.equations import cost
+from simulator.errors import NotModelled
+from simulator.footprint import Verdict, host_ram, memory_fit
+from simulator.limits import check_modelled
+from simulator.plant import build
+from simulator.run_length import Extras, Lengths, extras, lengths, worker_start
+from simulator.scenario import Scenario
+from simulator.stages import demand_table
+from simulator.stages.base import Phase, StageDemands
+from simulator.stages.read import READING, helpers_alone
+from simulator.studies.screening.floors import AHEAD, Floors
+from simulator.units import BYTE, HOUR, Real, Seconds, show
+from simulator.workload.loader import Preparation
+
+Columns = Mapping[str, Real]
+Words = NDArray[np.str_]
+
+AT_ONCE: Final = 512
+"""Candidates taken at once: enough that arrays pay, few enough to stay in the caches."""
+ROUNDING: Final = 1.0 - 2e-9
+"""What sums in another order, and steps taken for equal, may lie below a floor."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestCase:
+    """The best value each metric can take, by its name; memory and price are exact.
+
+    `infeasible` says why the candidate cannot run; empty if it may.
+    """
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    infeasible: str = ""
+
+
+def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
+    """The best case of every candidate, in their order.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+        The candidates; those that share parts are looked at faster.
+
+    Returns
+    -------
+    tuple of BestCase
+        One each. A candidate that is not modelled has no figures.
+    """
+    refused = {i: reason for i, s in enumerate(scenarios) if (reason := _refusal(s))}
+    sound = [i for i in range(len(scenarios)) if i not in refused]
+    found = {i: BestCase(infeasible=reason) for i, reason in refused.items()}
+    for batch in stack([scenarios[i] for i in sound], AT_ONCE):
+        cases = zip(batch.indices, _rows(batch), strict=True)
+        found |= {sound[index]: case for index, case in cases}
+    return tuple(found[i] for i in range(len(scenarios)))
+
+
+def _refusal(scenario: Scenario) -> str:
+    try:
+        check_modelled(scenario)
+    except NotModelled as error:
+        return str(error)
+    return ""
+
+
+def _rows(batch: Batch) -> Iterator[BestCase]:
+    columns, reasons = best_of(batch)
+    names = list(columns)
+    table = [np.broadcast_to(columns[name], batch.size).tolist() for name in names]
+    for row, reason in zip(zip(*table, strict=True), reasons.tolist(), strict=True):
+        yield BestCase(figures=dict(zip(names, row, strict=True)), infeasible=reason)
+
+
+def best_of(batch: Batch) -> tuple[Columns, Words]:
+    """The best case of all candidates of a batch as arrays, and why each cannot run.
+
+    Parameters
+    ----------
+    batch : Batch
+        Candidates of equal structure, all of them modelled.
+
+    Returns
+    -------
+    tuple
+        Values by metric, and an array of reasons, empty where a candidate may run.
+    """
+    scenario = batch.scenario
+    times = _times(scenario)
+    memory, reasons = _memory(scenario)
+    words = np.array([""] * batch.size, dtype=object)
+    for reason in reasons:
+        words = np.where(words == "", np.broadcast_to(reason, batch.size), words)
+    return {**times, **memory, **_costs(scenario, times)}, words
+
+
+def _times(scenario: Scenario) -> dict[str, Real]:
+    """Least times, and the throughput that follows."""
+    plant, length = build(scenario), lengths(scenario)
+    table = {phase: demand_table(scenario, phase) for phase in Phase}
+    beside = extras(scenario, plant, table[Phase.WARM])
+    warm = Floors(scenario=scenario, plant=plant, stages=table[Phase.WARM], lengths=length)
+    cold = warm
+    if not _alike(table[Phase.COLD], table[Phase.WARM]):
+        cold = Floors(scenario=scenario, plant=plant, stages=table[Phase.COLD], lengths=length)
+    first, later = _epochs(scenario, length, cold, warm)
+    several = np.asarray(length.epochs) > 1.0
+    own = np.where(several, warm.step, cold.step) * ROUNDING * _seen(scenario, length)
+    # An epoch of one step may hold less than a full one: there the whole of it is the mean step.
+    whole = np.where(several, later, first)
+    step = np.where(np.asarray(length.steps) == 1, np.minimum(own, whole), own) + beside.per_step
+    train = scenario.job.train
+    samples = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
+    total = _total(length, first, later, beside)
+    return {
+        "total_time_s": total,
+        "cost.time_to_train_s": total,
+        "step_time_s.mean": step,
+        "epoch_time_s": np.where(several, later, first) + beside.per_step * length.steps,
+        "throughput_samples_per_s": samples * length.fullest / np.maximum(step, 1e-300),
+    }
+
+
+def _seen(scenario: Scenario, length: Lengths) -> Real:
+    """What remains of a step's floor in the mean step of an epoch too short to become steady.
+
+    The mean is then that of the steps after a warm-up. What stood ready when the warm-up ended was
+    made before: at most the batches that may be asked for and not yet taken, and those on their
+    way to the device. Where order is not kept, the small last batch may be among those counted.
+    Longer epochs are looked at until steps repeat, in whole periods, or after `most_steps` in whole
+    bursts of batches.
+    """
+    job, crew = scenario.job, scenario.job.loader.crew
+    away = 0 if job.remote is None else job.remote.queue + job.remote.workers
+    asked = np.maximum(1.0, np.maximum(crew.credits + away, crew.makers))
+    in_flight = np.ceil(asked / length.accumulation)
+    steps = np.asarray(length.steps, dtype=float)
+    dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
+    dropped = np.where(steps >= LEAST_ROUNDS * in_flight, dropped, 0.0)
+    counted = np.maximum(1.0, steps - dropped - 1.0) * length.accumulation
+    small = 0.0 if crew.in_order and job.remote is None else 1.0 - length.last_share
+    ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
+    short = steps <= Options().most_steps
+    return np.where(short, np.maximum(0.0, 1.0 - ready / counted), 1.0)[()]
+
+
+def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
+    """Whether caches change nothing: only reads depend on them."""
+    return all(
+        np.array_equal(a.amount, b.amount) and np.array_equal(a.latency, b.latency)
+        for one, other in zip(cold, warm, strict=True)
+        if one.stage == READING
+        for a, b in zip(one.demands, other.demands, strict=True)
+    )
+
+
+def _epochs(
+    scenario: Scenario, length: Lengths, cold: Floors, warm: Floors
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """Least times of the first epoch and of a later one [s].
+
+    Where makers go on with the next epoch's batches a later epoch is steps of a run that goes on.
+    """
+    loader = scenario.job.loader
+    starts = worker_start(scenario)
+    first = loader.epoch_start + starts + cold.epoch * ROUNDING
+    if loader.crew.crosses_epochs:
+        return first, warm.step * length.full_steps * ROUNDING
+    again = starts if loader.crew.restarts else 0.0
+    return first, loader.epoch_start + again + warm.epoch * ROUNDING
+
+
+def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
+    """Least time of the run, composed as a prediction composes it [s]."""
+    training = first * np.minimum(1.0, length.epochs)
+    training = training + later * np.maximum(0.0, length.epochs - 1.0)
+    return beside.once + training + beside.per_step * length.total_steps
+
+
+def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
+    """What the least times cost; nothing where a price is unknown."""
+    price = machines_price(scenario)
+    if price is None:
+        return {}
+    total, job = times["total_time_s"], scenario.job
+    store = scenario.cluster.trainers.storage
+    kept: Real = 0.0
+    if job.preprocessing.where is Preparation.BEFOREHAND and store.price is not None:
+        kept = job.stored_total * store.price * total
+    found = {
+        "cost.usd_per_h": price * HOUR,
+        "cost.usd_per_step": cost.cost_per_step(price, times["step_time_s.mean"]),
+        "cost.usd_to_train": cost.cost_to_train(price, total, scenario.cost.provisioning) + kept,
+    }
+    if np.all(np.asarray(price) > 0.0):
+        through = times["throughput_samples_per_s"]
+        found["cost.samples_per_usd"] = cost.samples_per_usd(through, price)
+    return found
+
+
+def _memory(scenario: Scenario) -> tuple[dict[str, Real], list[Words]]:
+    """Exact memory, and reasons of those that it rules out."""
+    ram, gpu = host_ram(scenario), memory_fit(scenario)
+    found: dict[str, Real] = {
+        "host_ram_bytes.total": ram.total,
+        "host_ram_bytes.capacity": ram.capacity,
+    }
+    reasons = [_short("host RAM", ram.total, ram.capacity, ram.verdict)]
+    if gpu is not None:
+        found |= {"gpu_memory_bytes.total": gpu.total, "gpu_memory_bytes.capacity": gpu.capacity}
+        reasons.append(_short("accelerator memory", gpu.total, gpu.capacity, gpu.verdict))
+    remote = scenario.job.remote
+    if remote is not None:
+        away = host_ram(helpers_alone(scenario, remote))
+        reasons.append(_short("RAM of a helper", away.total, away.capacity, away.verdict))
+    return found, reasons
+
+
+def _short(what: str, needed: Real, there: Real, verdict: Real | Verdict) -> Words:
+    """Why a memory is too small, for each candidate; empty where it is not."""
+    short = np.asarray(verdict) == Verdict.NO
+    if not np.any(short):
+        return np.asarray("", dtype=object)
+    short, needed, there = np.broadcast_arrays(short, needed, there)
+    words = [
+        f"{what}: {show(float(need), BYTE)} needed, {show(float(has), BYTE)} there" if no else ""
+        for no, need, has in zip(short.flat, needed.flat, there.flat, strict=True)
+    ]
+    return np.array(words, dtype=object).reshape(short.shape)

@@ -1,0 +1,384 @@
+"""Least times of a step and of an epoch: what no order of events, queue or overlap can undercut.
+
+Each floor looks at one thing that works serially, or at one unit that all share:
+
+- *Work*. A unit carries all that is asked of it, an actor does its batches one after another. A
+  step of n batches takes at least n times what a batch asks of it. A processor is counted with the
+  capacity it has for as many threads as the job can ever keep runnable, not for all it could run.
+- *Before and after*. Where makers begin each epoch anew, nothing is ready at its start: before a
+  unit's first work some batch must have come there, through all that stands before it, alone on
+  idle machines at best; and whatever the unit worked on last must go through all that comes behind,
+  to the end of a step. Work, way there and way on follow one another, so their times add up.
+
+The device does a batch's passes, waits for its exchange and for the last bucket of gradients, and
+returns results, one after another; whether copies come on top follows the loader's rules. All
+bucket exchanges of a step follow one another and begin with the first bucket, so from there on they
+are a floor as well. A program that waits for the device in each step takes the next batch only
+then, so the copy of a step's first batch, and what its thread does for batches, add to the step.
+
+Where samples differ by chance the work of makers is known up to what a run draws (`chance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from simulator.loads import alone, longest, maker_count, unit_loads
+from simulator.plant import CPU, Place, Plant
+from simulator.run_length import Lengths
+from simulator.scenario import Scenario
+from simulator.stages import TRAINING
+from simulator.stages.allreduce import bucket_shares
+from simulator.stages.base import MAKERS, Actor, Demand, Path, StageDemands
+from simulator.stages.read import READING
+from simulator.units import Real
+from simulator.workload.train import Mode
+
+ONCE = frozenset(stage.name for stage in TRAINING if stage.once_a_step)
+_ON_DEVICE = frozenset({Actor.COMPUTE_STREAM, Actor.RESULT_ENGINE})
+_OF_A_RANK = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
+STANDARD_ERRORS = 5.0
+"""Errors of a mean by which the draws of a run may lie below what they were drawn from."""
+FEWEST_BATCHES = 64.0
+"""Batches of a rank that a random run draws at least, where the epoch has them."""
+AHEAD = 3.0
+"""Batches that a program hands to its device beyond the one that runs, and copies, at most."""
+UNEVEN = 0.025
+"""What a random run may miss of its mean beside that: windows that cut a burst of batches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """Least times of a job with cold or warm caches; all may be arrays of candidates [s].
+
+    `stages` is the demand table, `lengths` how long an epoch is.
+    """
+
+    scenario: Scenario
+    plant: Plant
+    stages: Sequence[StageDemands]
+    lengths: Lengths
+
+    @cached_property
+    def step(self) -> Real:
+        """A step of a run that goes on and on."""
+        per_step = self.lengths.accumulation
+        shared = longest(load for _, load in self._loads) * per_step
+        made = self._cycle * per_step
+        floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
+        return floor
+
+    @cached_property
+    def epoch(self) -> Real:
+        """An epoch whose makers begin anew, from when they begin."""
+        units = longest(self._unit_epochs())
+        made = self._work * self._cycle + self._after_makers
+        floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
+        return floor
+
+    @cached_property
+    def chance(self) -> Real:
+        """What random samples may leave of the makers' work; 1 where nothing is random."""
+        job = self.scenario.job
+        spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+        deviation = max(s.relative_deviation if s.varies else 0.0 for s in spreads)
+        if deviation == 0.0:
+            return 1.0
+        batches = np.minimum(self.lengths.batches, FEWEST_BATCHES * self.lengths.accumulation)
+        drawn = np.maximum(1.0, job.train.batch_size * batches)
+        return np.maximum(0.0, 1.0 - UNEVEN - STANDARD_ERRORS * deviation / np.sqrt(drawn))
+
+    @cached_property
+    def window(self) -> Real:
+        """What remains of work ahead of the device where the steps that are looked at are random.
+
+        Batches that wait for the device when those steps begin were handed to it before.
+        """
+        if not self._random:
+            return 1.0
+        seen = np.minimum(self.lengths.batches, FEWEST_BATCHES * self.lengths.accumulation)
+        return np.maximum(0.0, 1.0 - AHEAD / seen)
+
+    # what a batch takes, alone on idle machines
+
+    @cached_property
+    def _groups(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(s.group for s in self.stages if s.actor in MAKERS))
+
+    @cached_property
+    def _least_made(self) -> Real:
+        """Share of a maker's work on a batch that every batch takes: quick workers take less."""
+        factors = [min(1.0, s.factor) for s in self.scenario.job.loader.stragglers]
+        return float(np.prod(factors))
+
+    def _making(self, group: str, actors: frozenset[Actor] = MAKERS) -> Real:
+        """A batch made by a group of machines."""
+        place = Place(rank=0, site=self.plant.sites_of(group)[0])
+        own = (s for s in self.stages if s.actor in actors and s.group == group)
+        return self._least_made * _total(
+            alone(self.plant, demand, place) for s in own for demand in s.demands
+        )
+
+    @cached_property
+    def _made(self) -> Real:
+        """A batch until it is handed over; 0 where samples are random, as one may be small."""
+        if self._random:
+            return 0.0
+        times = [self._making(group) for group in self._groups]
+        return _least(times) if times else 0.0
+
+    @cached_property
+    def _random(self) -> bool:
+        job = self.scenario.job
+        return job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
+
+    def _of(self, actor: Actor) -> Real:
+        """What the first rank's actor spends on a batch."""
+        own = (s for s in self.stages if s.actor is actor)
+        return _total(self._quick(demand) for s in own for demand in s.demands)
+
+    def _quick(self, demand: Demand, group: str = "") -> Real:
+        """A demand of whichever rank has the shortest way."""
+        ranks = self.plant.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        site = self.plant.sites_of(group)[0]
+        places = (Place(rank=rank, site=site) for rank, _ in ranks)
+        return _least([alone(self.plant, demand, place) for place in places])
+
+    @cached_property
+    def _receive(self) -> Real:
+        return self._of(Actor.RECEIVER)
+
+    @cached_property
+    def _copy(self) -> Real:
+        return self._of(Actor.COPY_ENGINE)
+
+    @cached_property
+    def _per_batch(self) -> Real:
+        """What the device does for each batch."""
+        own = (s for s in self.stages if s.actor in _ON_DEVICE and s.stage not in ONCE)
+        return _total(self._quick(demand) for s in own for demand in s.demands)
+
+    @cached_property
+    def _per_step(self) -> Real:
+        """What it does, or waits for, once a step."""
+        own = (s for s in self.stages if s.actor in _ON_DEVICE and s.stage in ONCE)
+        once = _total(self._quick(demand) for s in own for demand in s.demands)
+        return once + self._exposed
+
+    @cached_property
+    def _exposed(self) -> Real:
+        """Exchange of gradients that no backward pass can hide."""
+        if self.scenario.job.mode is not Mode.TRAIN:
+            return 0.0
+        own = [s for s in self.stages if s.actor is Actor.COMMUNICATION_STREAM]
+        whole = longest(self._quick(demand) for s in own for demand in s.demands)
+        if not np.any(whole):
+            return 0.0
+        shares = bucket_shares(self.scenario)
+        back = [s for s in self.stages if s.stage == "backward"]
+        hiding = _total(self._quick(demand) for s in back for demand in s.demands)
+        behind = whole - (1.0 - shares[0]) * hiding * np.minimum(1.0, self._fullest)
+        return np.maximum(shares[-1] * whole, behind)
+
+    # who works serially
+
+    @cached_property
+    def _makers(self) -> Real:
+        return maker_count(self.scenario, self.plant, "")
+
+    @cached_property
+    def _has_makers(self) -> bool:
+        return bool(np.any(self._makers)) or self.scenario.job.remote is not None
+
+    @cached_property
+    def _cycle(self) -> Real:
+        """Time between two batches of a rank that all its makers need, working side by side."""
+        if not self._has_makers:
+            return 0.0
+        rate: Real = 0.0
+        for group in self._groups:
+            workers = maker_count(self.scenario, self.plant, group)
+            serial = self._serial(group)
+            if not np.any(serial):
+                return 0.0
+            rate = rate + workers / np.maximum(serial, 1e-300)
+        return np.where(rate > 0.0, 1.0 / np.maximum(rate, 1e-300), 0.0)[()]
+
+    def _serial(self, group: str) -> Real:
+        """What one maker of a group spends on a batch; the longer of two that hand over."""
+        whole = self._making(group, frozenset({Actor.WORKER}))
+        if group or not self.scenario.job.loader.crew.reads_ahead:
+            return whole
+        place = Place(rank=0)
+        own = [s for s in self.stages if s.stage == READING and not s.group]
+        reading = self._least_made * _total(
+            alone(self.plant, demand, place) for s in own for demand in s.demands
+        )
+        return np.maximum(reading, whole - reading)
+
+    @cached_property
+    def _beside(self) -> bool:
+        """Whether copies run beside compute."""
+        loader = self.scenario.job.loader
+        return loader.pin_memory and loader.overlap_copies
+
+    @cached_property
+    def _main(self) -> Real:
+        """What the program's own thread does for a batch before it hands it to the device."""
+        if not self._has_makers:
+            return self._making("") * self.chance + self._receive
+        return 0.0 if self.scenario.job.loader.pin_memory else self._receive
+
+    @cached_property
+    def _using_step(self) -> Real:
+        """A step of whoever uses batches."""
+        job, n = self.scenario.job, self.lengths.accumulation
+        batch, copy, once = self._per_batch, self._copy, self._per_step
+        found = [n * self._receive, n * copy]
+        if job.train.sync_every_step:
+            exposed = copy if self._beside else n * copy
+            device = n * batch + once + exposed
+            found.append(n * self._main + copy + batch + once)
+        else:
+            each = 0.0 if self._beside else copy
+            device = n * (batch + each) + once
+            found.append(n * (self._main + each))
+        return np.maximum(device, longest(found) * self.window)
+
+    # whole epochs
+
+    @cached_property
+    def _last(self) -> Real:
+        return self.lengths.last_share
+
+    @cached_property
+    def _fullest(self) -> Real:
+        return self.lengths.fullest
+
+    @cached_property
+    def _work(self) -> Real:
+        """Batches of an epoch, the last one counted as what it holds."""
+        return self.lengths.batches - 1.0 + self._last
+
+    @cached_property
+    def _first(self) -> Real:
+        """Size of whichever batch comes first: the last one may, where order is not kept."""
+        crew = self.scenario.job.loader.crew
+        in_order = crew.in_order and self.scenario.job.remote is None
+        return self._fullest if in_order else self._last
+
+    @cached_property
+    def _after(self) -> Real:
+        """From the last batch on the device to the end of its step."""
+        return self._last * self._per_batch + self._per_step
+
+    @cached_property
+    def _after_makers(self) -> Real:
+        return self._last * (self._receive + self._copy) + self._after
+
+    @cached_property
+    def _using_epoch(self) -> Real:
+        """An epoch of whoever uses batches."""
+        steps, work, there = self.lengths.steps, self._work, self._first * self._made
+        receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
+        arrives = there + self._first * receive
+        serial = work * batch + steps * once
+        if not self._has_makers:
+            there = 0.0
+        found = [
+            there + work * receive + self._last * copy + self._after,
+            arrives + work * copy + self._after,
+        ]
+        if self.scenario.job.train.sync_every_step:
+            again = np.maximum(0.0, steps - 2.0 + self._last)
+            shown = self._first * copy + again * copy if self._beside else work * copy
+            closing = (steps - 1.0 + self._last) * (copy + batch) + steps * once
+            found.append(there + work * self._main + closing)
+        else:
+            shown = self._first * copy if self._beside else work * copy
+            each = 0.0 if self._beside else copy
+            found.append(there + work * (self._main + each) + self._after)
+        return np.maximum(arrives + serial + shown, longest(found) * self.window)
+
+    @cached_property
+    def _loads(self) -> tuple[tuple[str, Real], ...]:
+        """What a batch of every rank asks of each unit."""
+        if len(self._groups) > 1:
+            from simulator.bounds import fastest_batch  # noqa: PLC0415 - one of two ways
+
+            return (("", fastest_batch(self.plant, self.stages) * self._least_made),)
+        loads = unit_loads(self.plant, self.stages)
+        least = self._least_made
+        if CPU in loads:
+            loads[CPU] = loads[CPU] * self._crowding
+        return tuple((unit, load * least) for unit, load in loads.items())
+
+    @cached_property
+    def _crowding(self) -> Real:
+        """Capacity of the processor over the most that this job's threads can get of it."""
+        job, pool = self.scenario.job, self.plant.host.cpu
+        if job.remote is not None:
+            return 1.0
+        own = np.maximum(1.0, self._makers) * np.maximum(1.0, self.scenario.maker_threads) + 1.0
+        fitting = [d.threads for s in self.stages if s.stage == "fit" for d in s.demands]
+        busy = np.minimum(pool.threads, self.plant.ranks * (own + sum(fitting, 0.0)))
+        most = np.maximum(1.0, pool.capacity_for(busy))
+        return np.maximum(1.0, pool.capacity / most)
+
+    def _unit_epochs(self) -> Iterator[Real]:
+        """Each unit's work in an epoch, with the way there and the way on."""
+        if len(self._groups) > 1:
+            yield self._work * self._loads[0][1]
+            return
+        chain = list(self._chain())
+        for unit, load in self._loads:
+            places = [i for i, (units, _) in enumerate(chain) if unit in units]
+            before = _total(time for _, time in chain[: places[0]]) if places else 0.0
+            last = places and unit != "gpu" and unit not in self._used_once
+            after = _total(time for _, time in chain[places[-1] + 1 :]) if last else 0.0
+            once = self._per_step if last else 0.0
+            yield self._work * load + self._last * (before + after) + once
+
+    @cached_property
+    def _used_once(self) -> frozenset[str]:
+        """Units that are used at the end of a step, behind all batches."""
+        own = (s for s in self.stages if s.stage in ONCE or s.actor is Actor.COMMUNICATION_STREAM)
+        ways = (self._units(demand, stage.group) for stage in own for demand in stage.demands)
+        return frozenset(unit for way in ways for unit in way)
+
+    def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
+        """What every batch goes through, one after another: the units it uses, and its time."""
+        for stage in self.stages:
+            if stage.stage in ONCE or stage.actor is Actor.COMMUNICATION_STREAM:
+                continue
+            making = stage.actor in MAKERS
+            for demand in stage.demands:
+                time = self._quick(demand, stage.group) * (self._least_made if making else 1.0)
+                yield self._units(demand, stage.group), 0.0 if making and self._random else time
+
+    def _units(self, demand: Demand, group: str) -> frozenset[str]:
+        """Units that a demand uses on behalf of any rank, on any machine of its group."""
+        plant, sites = self.plant, self.plant.sites_of(group)
+        if demand.path is Path.COMPUTE:
+            return frozenset({"gpu"})
+        if demand.path is Path.CORES:
+            return frozenset(plant.sites[site].prefix + CPU for site in sites)
+        ranks = plant.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        places = (Place(rank=rank, site=site) for rank, _ in ranks for site in sites)
+        ways = (plant.way(demand, place) for place in places)
+        return frozenset(unit for way in ways for unit, _ in way)
+
+
+def _total(times: Iterator[Real]) -> Real:
+    return sum(times, 0.0)
+
+
+def _least(times: Sequence[Real]) -> Real:
+    found = times[0]
+    for time in times[1:]:
+        found = np.minimum(found, time)
+    return found
