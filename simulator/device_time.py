@@ -97,6 +97,17 @@ def _computed(scenario: Scenario) -> DeviceTime | None:
     return _from_roofline(scenario, job, job.model, gpu)
 
 
+def is_timed(scenario: Scenario) -> bool:
+    """Whether a device computes, so that `device_time` has an answer."""
+    known = scenario.cluster.trainers.host.gpu is not None and scenario.job.model is not None
+    return known or is_spread(scenario) or measured_times(scenario) is not None
+
+
+def is_measured(scenario: Scenario) -> bool:
+    """Whether the answer of `device_time` is a measurement."""
+    return not is_spread(scenario) and measured_times(scenario) is not None
+
+
 def is_spread(scenario: Scenario) -> bool:
     """Whether the step comes from fitted kernels and exchanges, which count all communication.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.device_time import device_time
+from simulator.device_time import is_measured, is_timed
 from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.uncertainty import Axis, Doubt, Rate, Reach, stretched
@@ -147,5 +147,4 @@ def placed(scenario: Scenario) -> Mapping[Axis, float]:
 
 def is_computed(scenario: Scenario) -> bool:
     """Whether the device's time comes from a roofline and not from a measured step."""
-    time = device_time(scenario)
-    return time is not None and not time.measured
+    return is_timed(scenario) and not is_measured(scenario)

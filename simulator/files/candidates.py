@@ -128,7 +128,7 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
-        return axes_of(self._sound_document())
+        return axes_of(self.document())
 
     @property
     def goal(self) -> Goal | None:
@@ -139,7 +139,7 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
-        return goal_of(self._sound_document(), self._catalogue)
+        return goal_of(self.document(), self._catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
@@ -155,7 +155,8 @@ class CandidateReader:
         """What the scenario itself says at a dotted key; None where it says nothing."""
         return self._document.value(tuple(key.split(".")))
 
-    def _sound_document(self) -> Document:
+    def document(self) -> Document:
+        """All that its files and options say, without any settings; without mistakes."""
         if self._problems:
             raise InputError(self._problems)
         return self._document

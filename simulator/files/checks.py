@@ -40,7 +40,7 @@ def find_problems(draft: Draft) -> tuple[Problem, ...]:
     return tuple(
         problem
         for look, keys in CHECKS
-        if all(draft.is_sound(key) for key in keys.split())
+        if not draft.broken or all(draft.is_sound(key) for key in keys.split())
         for problem in look(draft)
     )
 
@@ -235,7 +235,7 @@ def _yardstick(draft: Draft) -> Problems:
     elsewhere, host = draft.measured_on, draft.host
     stated = draft.remote is not None and draft.remote.speed is not None
     helper = None if stated else draft.helper
-    if elsewhere is None or host is None:
+    if elsewhere is None or host is None or (elsewhere is host and helper is None):
         return
     for machine in {m.name: m for m in (elsewhere, host, helper) if m}.values():
         if machine.cpu.coremark is None:

@@ -1,46 +1,64 @@
-"""What identifies the contents of a scenario: a hash of every figure a prediction can depend on.
+"""What identifies the contents of a scenario: a hash of all that a prediction can depend on.
 
-Where figures come from, the names that people read and the notes about assumptions are left out:
-they change no result. The version of the model, its own sources and data included, is part of it.
+A scenario follows from its checked sections, from which of their keys are given, from the
+profiles and the model they name, and from the version of plan with its own data. Where figures
+come from and the names that only people read are left out: they change no result.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Host
-from simulator.hardware.storage import Storage
-from simulator.scenario import Scenario
+from pydantic import BaseModel
+
+from simulator.calibration import Calibration
+from simulator.files.draft import SECTIONS, Draft
 from simulator.version import __version__
-from simulator.workload.dataset import Dataset
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
-_UNSEEN: Final[Mapping[type, frozenset[str]]] = {
-    Scenario: frozenset({"name", "title", "notes"}),
-    Dataset: frozenset({"name"}),
-}
-"""Fields that change no figure of a prediction."""
-_PROVENANCE: Final = frozenset({"source", "sources"})
-_MODELS: Final = "simulator.workload.models"
+_PROVENANCE: Final = frozenset({"source", "sources", "note"})
+_PEOPLE_READ: Final = frozenset({("data", "name"), ("calibration", "overlay")})
+"""Keys that change no figure: what a path leads to counts, not the path."""
+_LOOKED_UP: Final = tuple(
+    field.name for field in fields(Draft) if field.name not in {*SECTIONS, "document", "broken"}
+)
+"""What the sections name: profiles and the model."""
+_APART: Final = frozenset({"cli", "report", "importers", "probe", "hardware_profiles", "scenarios"})
+"""Folders of the package that ask for predictions or show them, and data that is looked up."""
+_CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
+_MOST: Final = 10_000
 
 
-def content_key(scenario: Scenario) -> str:
-    """The hash of everything a prediction of `scenario` depends on but its seed.
+def content_key(draft: Draft, calibration: Calibration) -> str:
+    """The hash of everything that the prediction of a scenario depends on but its seed.
+
+    Parameters
+    ----------
+    draft : Draft
+        The scenario without mistakes, everything looked up.
+    calibration : Calibration
+        Factors and fitted parameters, with the contents of an overlay.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal digits.
     """
-    text = _written(scenario)
-    return hashlib.sha256(f"{model_version()}\n{text}".encode()).hexdigest()
+    parts = [model_version(), _digests.of(calibration)]
+    for name in SECTIONS:
+        section = getattr(draft, name)
+        given = draft.document.data.get(name)
+        parts.append("" if section is None else _digests.of_section(name, section, given))
+    for name in _LOOKED_UP:
+        thing = getattr(draft, name)
+        parts.append("" if thing is None else _digests.of(thing))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 @cache
@@ -51,79 +69,82 @@ def model_version() -> str:
     """
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in (".py", ".toml", ".csv") and _counts(path.relative_to(_PACKAGE).parts[0]):
-            digest.update(f"{path.relative_to(_PACKAGE).as_posix()}\0".encode())
+        inside = path.relative_to(_PACKAGE)
+        if path.suffix in _CONTENTS and _APART.isdisjoint(inside.parts):
+            digest.update(f"{inside.as_posix()}\0".encode())
             digest.update(path.read_bytes())
     return f"{__version__}+{digest.hexdigest()}"
 
 
-_APART: Final = frozenset({"cli", "report", "importers", "probe", "studies"})
-"""Packages that only ask for predictions or show them."""
-_OWN_DATA: Final = frozenset({"hardware_profiles", "scenarios"})
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A digest with the object it is of: as long as that is kept no other can have its id."""
 
-
-def _counts(part: str) -> bool:
-    return part not in _APART
+    thing: object
+    digest: str
 
 
 class _Digests:
-    """Digests of large parts that many scenarios share, kept as long as the parts live."""
+    """Digests of profiles and sections, which many scenarios share."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[object, str]] = {}
+        self._kept: dict[int, _Kept] = {}
 
-    def of(self, part: object) -> str:
-        """The digest of a part, worked out once."""
-        found = self._kept.get(id(part))
-        if found is not None and found[0] is part:
-            return found[1]
+    def of(self, thing: object) -> str:
+        """The digest of anything, worked out once."""
+        return self._of(thing, lambda: _written(thing))
+
+    def of_section(self, name: str, section: object, given: object) -> str:
+        """The digest of a section of a file: its values, and which keys are given."""
+        return self._of(section, lambda: f"{_section(name, section)}{sorted(_paths(given))}")
+
+    def _of(self, thing: object, write: Callable[[], str]) -> str:
+        found = self._kept.get(id(thing))
+        if found is not None:
+            return found.digest
         if len(self._kept) > _MOST:
             self._kept.clear()
-        text = hashlib.sha256(_fields_of(part).encode()).hexdigest()
-        # Keeping the part keeps its id from being used again.
-        self._kept[id(part)] = (part, text)
-        return text
+        digest = hashlib.sha256(write().encode()).hexdigest()
+        self._kept[id(thing)] = _Kept(thing, digest)
+        return digest
 
 
-_MOST: Final = 4096
 _digests: Final = _Digests()
 
 
-@cache
-def _plan(kind: Any) -> tuple[str, Callable[[Any], Any] | None, bool, bool]:
-    """How a dataclass is written: its name, a getter of its fields, whether one, if shared."""
-    unseen = _UNSEEN.get(kind, frozenset()) | _PROVENANCE
-    names = [field.name for field in fields(kind) if field.name not in unseen]
-    shared = issubclass(kind, Host | Gpu | Storage) or kind.__module__.startswith(_MODELS)
-    getter = attrgetter(*names) if names else None
-    return kind.__qualname__, getter, len(names) == 1, shared
+def _section(name: str, section: object) -> str:
+    kept = {key: value for key, value in vars(section).items() if (name, key) not in _PEOPLE_READ}
+    return _written(kept)
 
 
-def _kind(value: object) -> Hashable:
-    return type(value)
+def _paths(given: object, before: str = "") -> Iterator[str]:
+    """Dotted paths of all keys in a table."""
+    for key, value in given.items() if isinstance(given, Mapping) else ():
+        yield f"{before}{key}"
+        yield from _paths(value, f"{before}{key}.")
 
 
 def _written(value: object) -> str:
     """A value as text: equal for equal contents, different for different ones."""
     if value is None or isinstance(value, str | int | float):
-        return repr(value)
-    if is_dataclass(value):
-        return _digests.of(value) if _plan(_kind(value))[3] else _fields_of(value)
-    if isinstance(value, tuple | list):
-        return f"[{','.join(map(_written, value))}]"
+        plain: object = value
+        return repr(plain.value if isinstance(plain, Enum) else plain)
+    if isinstance(value, BaseModel) or is_dataclass(value):
+        return f"{type(value).__name__}{_written(_fields(value))}"
     if isinstance(value, Mapping):
         entries = sorted(f"{_written(key)}:{_written(item)}" for key, item in value.items())
         return f"{{{','.join(entries)}}}"
     if isinstance(value, frozenset | set):
         return f"<{','.join(sorted(map(_written, value)))}>"
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(_written, value))}]"
     msg = f"{type(value).__name__} has no contents that could be hashed"
     raise TypeError(msg)
 
 
-def _fields_of(value: object) -> str:
-    name, getter, single, _ = _plan(_kind(value))
-    if getter is None:
-        return f"{name}()"
-    found = getter(value)
-    parts = (found,) if single else found
-    return f"{name}({','.join(map(_written, parts))})"
+def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass or a file model
+    """The fields of an object but for where its figures come from."""
+    if isinstance(value, BaseModel):
+        return vars(value)
+    names = (field.name for field in fields(value))
+    return {name: getattr(value, name) for name in names if name not in _PROVENANCE}

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import lru_cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -56,7 +55,7 @@ class Document:
     origin: str
     data: dict[str, Any]
     lines: Mapping[KeyPath, int]
-    origins: Mapping[KeyPath, str] = field(default_factory=lambda: MappingProxyType({}))
+    origins: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def where(self, path: KeyPath) -> tuple[str, int | None]:
         """File (or option) and line of `path`, or of the table it is missing from."""

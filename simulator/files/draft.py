@@ -6,7 +6,7 @@ and every mistake is reported in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, TypeVar
 
@@ -168,10 +168,11 @@ _STAND_INS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-_LEFT_OUT: Final[dict[str, Any]] = {
+LEFT_OUT: Final[dict[str, Any]] = {
     name: {} for name in ("input", "software", "cost", "memory", "calibration")
 }
-_SECTIONS: Final = (
+"""Sections that hold their defaults where a file leaves them out."""
+SECTIONS: Final = (
     *("hardware", "data", "train", "input", "model", "software", "cost", "memory"),
     "remote",
     "parallelism",
@@ -191,12 +192,10 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
     tuple of Problem
         All mistakes within sections.
     """
-    whole = replace(document, data={**_LEFT_OUT, **document.data})
+    whole = replace(document, data={**LEFT_OUT, **document.data})
     checked, problems = examine(ScenarioFile, whole)
     if checked is not None:
-        sections = {name: getattr(checked, name) for name in _SECTIONS}
-        draft = Draft(document=document, broken=frozenset(), **sections)
-        return _with_step_time(draft), ()
+        return draft_of(document, {name: getattr(checked, name) for name in SECTIONS}), ()
     broken = set[KeyPath]()
 
     def section(model: type[AnyModel], name: str) -> AnyModel:
@@ -220,6 +219,11 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         broken=frozenset(broken),
     )
     return _with_step_time(draft), problems
+
+
+def draft_of(document: Document, sections: Mapping[str, Any]) -> Draft:
+    """A draft of sections without mistakes: all of `SECTIONS`, None where the file has none."""
+    return _with_step_time(Draft(document=document, broken=frozenset(), **sections))
 
 
 def _with_step_time(draft: Draft) -> Draft:

@@ -80,8 +80,23 @@ def gather(
     UnknownName
         If there is no such scenario.
     """
-    first = _open(name_or_path, stdin)
-    chain = _chain(first)
+    chain = chain_of(name_or_path, stdin)
+    return joined(chain, overrides=overrides, model=model, overlay=overlay)
+
+
+def chain_of(name_or_path: str, stdin: TextIO | BinaryIO | None = None) -> tuple[Document, ...]:
+    """A scenario's own document, that of what it extends, and so on; raises as `gather` does."""
+    return tuple(_chain(_open(name_or_path, stdin)))
+
+
+def joined(
+    chain: Sequence[Document],
+    *,
+    overrides: Sequence[str] = (),
+    model: type[BaseModel],
+    overlay: Path | None = None,
+) -> tuple[Document, tuple[Problem, ...]]:
+    """A chain of documents with an overlay and options, as `gather` describes them."""
     problems = [problem for base in chain[1:] if (problem := schema_problem(base)) is not None]
     merged = chain[-1]
     for child in reversed(chain[:-1]):
@@ -94,7 +109,7 @@ def gather(
             problems += error.problems
     for part in (*_overlaid([merged, *options], overlay), *options):
         merged = merge(merged, part)
-    return replace(merged, origin=first.document.origin), tuple(problems)
+    return replace(merged, origin=chain[0].origin), tuple(problems)
 
 
 def _overlaid(parts: Sequence[Document], overlay: Path | None) -> list[Document]:

@@ -23,6 +23,8 @@ from simulator.files.sections import ScenarioFile
 
 DIGITS: Final = 6
 """Significant digits of a written value: far below any error of the model, short enough to read."""
+OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
+"""Sections that say nothing about a job."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -87,7 +89,7 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
         If there is no such key, or its values are names, switches or counts.
     """
     path = tuple(name.split("."))
-    info = field_at(ScenarioFile, path)
+    info = None if path[0] in OF_A_SEARCH else field_at(ScenarioFile, path)
     if info is None:
         message, hint = "is no key of a scenario", _meant(name)
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
@@ -113,7 +115,7 @@ def _meant(name: str) -> str:
 
 def numeric_keys() -> Iterator[str]:
     """All keys of a scenario with continuous values."""
-    for section in ScenarioFile.model_fields:
+    for section in (name for name in ScenarioFile.model_fields if name not in OF_A_SEARCH):
         model = model_at(ScenarioFile, (section,))
         for key, info in () if model is None else model.model_fields.items():
             kind = _kind((*info.metadata, *get_args(info.annotation)))

@@ -164,7 +164,6 @@ def _built(file: LibraryFile, changes: tuple[tuple[str, float], ...]) -> Model:
     return file.model(**dict(changes))
 
 
-
 def read_model(name: str) -> LibraryFile:
     """The file of the model `name`, checked.
 

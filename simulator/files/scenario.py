@@ -105,40 +105,47 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
     document, gathering = gather(
         name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile, overlay=calibration
     )
-    draft, within = read_sections(document)
     known = catalogue or Catalogue.default(profiles)
-    return finish(draft, known, (*gathering, *within), default_name_of(name_or_path))
+    draft = from_document(document, known, gathering)
+    return to_scenario(draft, default_name_of(name_or_path))
 
 
-def finish(
-    draft: Draft, catalogue: Catalogue, found: Sequence[Problem], default_name: str
-) -> Scenario:
-    """From sections checked one by one to the scenario: look up, check what must agree, convert.
+def from_document(document: Document, catalogue: Catalogue, found: Sequence[Problem]) -> Draft:
+    """The draft of a document, everything in it looked up and checked.
 
     Parameters
     ----------
-    draft : Draft
-        As `read_sections` gives it.
+    document : Document
+        A scenario with all it builds on.
     catalogue : Catalogue
         Knows the hardware profiles.
     found : sequence of Problem
-        What is wrong with the texts and the sections.
-    default_name : str
-        What a scenario without a name is called.
+        What is wrong with the texts.
 
     Raises
     ------
     InputError
         With all mistakes at once.
     """
+    draft, within = read_sections(document)
+    return checked(draft, catalogue, (*found, *within))
+
+
+def checked(draft: Draft, catalogue: Catalogue, found: Sequence[Problem]) -> Draft:
+    """A draft with all it names looked up and checked; as in `from_document`."""
     draft, looking = look_up(draft, catalogue, ModelLibrary())
     problems = (*found, *looking, *find_problems(draft))
     if problems:
         origin = draft.document.origin
         ordered = sorted(problems, key=lambda p: (p.origin != origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
+    return draft
+
+
+def to_scenario(draft: Draft, default_name: str) -> Scenario:
+    """The scenario of a draft without mistakes; `default_name` where it has no name."""
     given = draft.data.size_spread is not None or draft.input.cost_spread is not None
-    scenario = with_assumed_spread(to_scenario(draft, default_name), given=given)
+    scenario = with_assumed_spread(_converted(draft, default_name), given=given)
     return with_doubts(scenario, draft)
 
 
@@ -147,8 +154,8 @@ def default_name_of(name_or_path: str) -> str:
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
-def to_scenario(draft: Draft, default_name: str) -> Scenario:
-    """The domain types of a draft without mistakes; `default_name` where it has no name."""
+def _converted(draft: Draft, default_name: str) -> Scenario:
+    """The domain types of a draft."""
     model = model_of(draft)
     given, document = draft.cost, draft.document
     calibration = calibration_of(draft)

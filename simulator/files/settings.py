@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from simulator.files.document import field_at, is_text, model_at
 from simulator.files.gather import value_of_text
+from simulator.files.keys import OF_A_SEARCH
 from simulator.files.models import shape_keys
 from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
@@ -23,6 +24,7 @@ from simulator.units import Unit
 Marker: TypeAlias = Quantity | Number | Choice | Text
 NAMED: Final = (
     "hardware.machine",
+    "hardware.gpu",
     "hardware.storage",
     "hardware.cache",
     "remote.machine",
@@ -48,11 +50,8 @@ def _leaves(model: type[BaseModel], before: str) -> Iterator[str]:
             # Keys without a section describe the file, and lists of tables hold no single value.
             if before and key != "model.shape":
                 yield key
-        elif not _is_list(path) and name not in _NOT_OF_A_JOB:
+        elif not _is_list(path) and key not in OF_A_SEARCH:
             yield from _leaves(inner, f"{key}.")
-
-
-_NOT_OF_A_JOB: Final = ("sweep", "goal")
 
 
 def _is_list(path: tuple[str, ...]) -> bool:

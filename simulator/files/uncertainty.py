@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.calibration import Overlay
-from simulator.device_time import device_time, measured_times
+from simulator.device_time import is_measured, is_spread, is_timed, measured_times
 from simulator.envelope import outside, placed
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft
@@ -90,10 +90,10 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
 
 def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
     """Whether the step follows from kernels and exchanges that were fitted to measured ones."""
-    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
+    gpu = scenario.cluster.trainers.host.gpu
     stated = _given(draft, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
-    return time is not None and time.step is not None and not stated and not emulated
+    return is_spread(scenario) and not stated and not emulated
 
 
 def _given(draft: Draft, *keys: str) -> bool:
@@ -102,14 +102,13 @@ def _given(draft: Draft, *keys: str) -> bool:
 
 
 def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
-    time = device_time(scenario)
     gpu = scenario.cluster.trainers.host.gpu
-    if time is None or (gpu is not None and gpu.emulated):
+    if not is_timed(scenario) or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
-    return Grade.MEASURED if time.measured else Grade.COMPUTED
+    return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
 
 
 def _of_workers(scenario: Scenario, draft: Draft) -> Grade | None:
