@@ -86,7 +86,9 @@ class CpuPool:
         self._jobs = Batch()
         self._numbers = count()
         self._runnable = 0.0
-        self._running = 0.0
+        self._rate = 0.0
+        self._work_rate = 0.0
+        self._utilization = 0.0
         self._busy = 0.0
         self._work_done = 0.0
         self._since = float(env.now)
@@ -137,39 +139,39 @@ class CpuPool:
 
     def utilization(self) -> float:
         """Return the fraction of hardware threads that run something, 0 to 1."""
-        return min(1.0, self._running / self._threads)
-
-    def _rate(self) -> float:
-        """Return what each running thread does [core-seconds/s]."""
-        return self.capacity(self._running) / self._running * self._speed
+        return self._utilization
 
     def _advance(self) -> None:
         now = self._env.now
         passed = now - self._since
         if passed > 0.0:
-            if self._running:
-                self._jobs.progress += self._rate() * passed
-                self._work_done += self.capacity(self._running) * self._speed * passed
-                self._busy += self.utilization() * passed
+            self._jobs.progress += self._rate * passed
+            self._work_done += self._work_rate * passed
+            self._busy += self._utilization * passed
             self._since = now
 
     def _complete(self) -> None:
         self._advance()
         self._jobs.complete_next()
-        gone = self._jobs.leave(self._rate() * clock_slack(self._env.now))
+        gone = self._jobs.leave(self._rate * clock_slack(self._env.now))
         self._runnable -= math.fsum(threads for _, threads, _ in gone)
         if not self._jobs.marks:
             self._runnable = 0.0
         succeed_in_order(gone)
         self._late.ask()
 
-    def _settle(self) -> None:
+    def _settle(self, _: Event) -> None:
+        """Serve those who are there now, each at an equal rate."""
         self._advance()
-        before, self._running = self.utilization(), self._runnable
+        before, running = self._utilization, self._runnable
+        self._utilization = min(1.0, running / self._threads)
         if self._jobs.marks:
-            self._deadline.move(self._env.now + self._jobs.remaining() / self._rate())
+            capacity = self.capacity(running)
+            self._rate = capacity / running * self._speed
+            self._work_rate = capacity * self._speed
+            self._deadline.move(self._jobs.remaining() / self._rate)
         else:
+            self._rate = self._work_rate = 0.0
             self._deadline.move(math.inf)
-        after = self.utilization()
-        if self._on_change is not None and after != before:
-            self._on_change(self._env.now, self._unit, after)
+        if self._on_change is not None and self._utilization != before:
+            self._on_change(self._env.now, self._unit, self._utilization)

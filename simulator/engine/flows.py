@@ -42,6 +42,7 @@ from simulator.engine.sharing import (
     UnitKey,
     checked,
     clock_slack,
+    ignore,
     succeed_in_order,
 )
 
@@ -124,7 +125,7 @@ def _demand(groups: Iterable[FlowGroup]) -> dict[UnitKey, float]:
     return demand
 
 
-class _Class(Batch):
+class Flows(Batch):
     """The flows of one route and ceiling, with their common rate."""
 
     __slots__ = ("ceiling", "number", "rate", "route")
@@ -181,9 +182,9 @@ class FlowNetwork:
         self._env = env
         self._capacities = {u: checked(f"capacity of {u}", c) for u, c in capacities.items()}
         self._on_change = on_change
-        self._classes: dict[tuple[Route, float], _Class | None] = {}
-        self._active: list[_Class] = []
-        self._next: _Class | None = None
+        self._classes: dict[tuple[Route, float], Flows | None] = {}
+        self._active: list[Flows] = []
+        self._next: Flows | None = None
         self._numbers = count()
         self._idle = _State([], {})
         self._state = self._idle
@@ -216,13 +217,18 @@ class FlowNetwork:
         latency : float, optional
             Time before the first byte [s]; uses no capacity.
         """
+        return self.carry(self.flows(tuple(route), ceiling), amount, ceiling, latency)
+
+    def carry(
+        self, flows: Flows | None, amount: float, ceiling: float = math.inf, latency: float = 0.0
+    ) -> Event:
+        """Transfer an amount as one of the flows that `flows` has found for a route."""
         checked("amount", amount, zero=True)
         checked("latency", latency, zero=True)
-        flows = self._class_of(tuple(route), ceiling)
-        done = Event(self._env)
         if flows is None or amount == 0.0:
-            Alarm(self._env, partial(_succeed, done), latency + amount / ceiling)
-        elif latency > 0.0:
+            return Alarm(self._env, ignore, latency + amount / ceiling)
+        done = Event(self._env)
+        if latency > 0.0:
             Alarm(self._env, partial(self._start, flows, amount, done), latency)
         else:
             self._start(flows, amount, done)
@@ -230,15 +236,19 @@ class FlowNetwork:
 
     def busy(self, unit: UnitKey) -> float:
         """Return the integral of utilization over time up to now [s], exact."""
+        return self.busy_times()[unit]
+
+    def busy_times(self) -> dict[UnitKey, float]:
+        """Return the integral of utilization over time up to now [s] of every unit."""
         self._advance()
         self._bank()
-        return self._busy[unit]
+        return dict(self._busy)
 
     def utilization(self, unit: UnitKey) -> float:
         """Return the used fraction of a unit, as last solved, 0 to 1."""
         return self._state.utilization.get(unit, 0.0)
 
-    def _class_of(self, route: Route, ceiling: float) -> _Class | None:
+    def flows(self, route: Route, ceiling: float = math.inf) -> Flows | None:
         """Return the class of such flows, None if nothing but their ceiling limits them."""
         key = (route, ceiling)
         if key not in self._classes:
@@ -249,11 +259,11 @@ class FlowNetwork:
                 if checked(f"coefficient at {unit}", coefficient, zero=True)
                 and self._capacities[unit] < math.inf
             )
-            shared = _Class(len(self._classes), limiting, ceiling) if limiting else None
+            shared = Flows(len(self._classes), limiting, ceiling) if limiting else None
             self._classes[key] = shared
         return self._classes[key]
 
-    def _start(self, flows: _Class, amount: float, done: Event, _: Event | None = None) -> None:
+    def _start(self, flows: Flows, amount: float, done: Event, _: Event | None = None) -> None:
         self._advance()
         if not flows.marks:
             flows.rate = 0.0
@@ -281,20 +291,23 @@ class FlowNetwork:
             self._next.complete_next()
         gone: list[Departure] = []
         for flows in self._active:
-            gone += flows.leave(flows.rate * slack)
+            if flows.has_leaving(flows.rate * slack):
+                gone += flows.leave(flows.rate * slack)
         self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
         self._late.ask()
 
-    def _settle(self) -> None:
+    def _settle(self, _: Event) -> None:
         """Put the rates in force that fit the flows there now."""
         self._advance()
         before, self._state = self._state, self._solved()
+        self._next, next_in = None, math.inf
         for flows, rate in zip(self._active, self._state.rates, strict=True):
             flows.rate = rate
-        self._next = min(self._active, key=_time_left, default=None)
-        next_in = math.inf if self._next is None else _time_left(self._next)
-        self._deadline.move(self._env.now + next_in)
+            left = flows.remaining() / rate
+            if left < next_in:
+                self._next, next_in = flows, left
+        self._deadline.move(next_in)
         if self._on_change is not None and before is not self._state:
             self._tell(before.utilization, self._state.utilization, self._on_change)
 
@@ -344,14 +357,5 @@ class FlowNetwork:
                 on_change(self._env.now, unit, utilization)
 
 
-def _number(flows: _Class) -> int:
+def _number(flows: Flows) -> int:
     return flows.number
-
-
-def _time_left(flows: _Class) -> float:
-    """Return the time [s] to the next departure at the rate in force."""
-    return flows.remaining() / flows.rate
-
-
-def _succeed(done: Event, _: Event) -> None:
-    done.succeed()

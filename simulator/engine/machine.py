@@ -10,7 +10,7 @@ from typing import TypeAlias
 from simpy import Environment, Event
 
 from simulator.engine.cpu_pool import CpuPool
-from simulator.engine.flows import FlowNetwork
+from simulator.engine.flows import FlowNetwork, Flows
 from simulator.engine.folding import Fold
 from simulator.engine.sharing import OnChange
 from simulator.engine.stream import Stream
@@ -34,10 +34,12 @@ class Machine:
         self.env = env
         self.plant = plant
         self.fold = fold
-        self._units = tuple(dict.fromkeys(fold.units.values()))
         self._network = FlowNetwork(
             env,
-            {name: float(plant.units[name].capacity) for name in self._units},
+            {
+                name: float(plant.units[name].capacity)
+                for name in dict.fromkeys(fold.units.values())
+            },
             on_change=on_change,
         )
         self._pools = [
@@ -68,23 +70,17 @@ class Machine:
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         route = self.fold.route(self.plant, demand, place)
-        return partial(self._carry, amount, route, ceiling, latency)
+        flows = self._network.flows(route, ceiling)
+        return partial(self._carry, flows, amount, ceiling, latency)
 
     def _carry(
-        self,
-        amount: float,
-        route: tuple[tuple[str, float], ...],
-        ceiling: float,
-        latency: float,
-        scale: float,
+        self, flows: Flows | None, amount: float, ceiling: float, latency: float, scale: float
     ) -> Event:
-        return self._network.transfer(
-            amount * scale, route, ceiling=ceiling, latency=latency * scale
-        )
+        return self._network.carry(flows, amount * scale, ceiling, latency * scale)
 
     def busy(self) -> dict[str, float]:
         """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
-        flows = {name: self._network.busy(name) for name in self._units}
+        flows = self._network.busy_times()
         pools = {
             site.prefix + CPU: pool.busy()
             for site, pool in zip(self.plant.sites, self._pools, strict=True)

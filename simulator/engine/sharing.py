@@ -79,12 +79,12 @@ class Deadline:
         self._alarm: Event | None = None
         self._alarm_at = math.inf
 
-    def move(self, at: float) -> None:
-        """Set the deadline to the instant `at` [s], infinity for never."""
-        self._at = at
-        if at < self._alarm_at:
-            self._alarm_at = at
-            self._alarm = Alarm(self._env, self._ring, at - self._env.now)
+    def move(self, delay: float) -> None:
+        """Set the deadline `delay` [s] from now, infinity for never."""
+        self._at = self._env.now + delay
+        if self._at < self._alarm_at:
+            self._alarm_at = self._at
+            self._alarm = Alarm(self._env, self._ring, delay)
 
     def _ring(self, alarm: Event) -> None:
         if alarm is not self._alarm:
@@ -92,7 +92,7 @@ class Deadline:
         self._alarm = None
         self._alarm_at = math.inf
         if self._at > self._env.now:
-            self.move(self._at)
+            self.move(self._at - self._env.now)
         else:
             self._at = math.inf
             self._action()
@@ -101,22 +101,22 @@ class Deadline:
 class Late:
     """Calls `action` once at the end of every instant at which it was asked for."""
 
-    __slots__ = ("_action", "_asked", "_env")
+    __slots__ = ("_actions", "_asked", "_env")
 
-    def __init__(self, env: Environment, action: Callable[[], None]) -> None:
+    def __init__(self, env: Environment, action: Callable[[Event], None]) -> None:
         self._env = env
-        self._action = action
-        self._asked = False
+        self._actions = [action]
+        # One event asked for again and again: simpy takes its list of actions when it comes.
+        self._asked = Event(env)
+        self._asked._ok = True  # noqa: SLF001 - as an event that has succeeded
+        self._asked._value = None  # noqa: SLF001 - the same
+        self._asked.callbacks = None  # type: ignore[assignment] # as simpy leaves it behind
 
     def ask(self) -> None:
         """Have `action` called at the end of this instant."""
-        if not self._asked:
-            self._asked = True
-            Alarm(self._env, self._act, 0.0, LATE)
-
-    def _act(self, _: Event) -> None:
-        self._asked = False
-        self._action()
+        if self._asked.processed:
+            self._asked.callbacks = self._actions
+            self._env.schedule(self._asked, LATE)
 
 
 Departure: TypeAlias = tuple[int, float, Event]
@@ -146,6 +146,10 @@ class Batch:
         """Return the service that the next to leave still lacks."""
         return max(0.0, self.marks[0][0] - self.progress)
 
+    def has_leaving(self, slack: float) -> bool:
+        """Return whether anybody lacks no more than `slack` or rounding."""
+        return self.marks[0][0] * (1.0 - TOGETHER) <= self.progress + slack
+
     def leave(self, slack: float) -> list[Departure]:
         """Remove and return those who lack no more than `slack` or rounding."""
         marks = self.marks
@@ -164,6 +168,10 @@ class Batch:
         self.marks = [(mark - base, n, weight, event) for mark, n, weight, event in self.marks]
         heapify(self.marks)
         self.progress = 0.0
+
+
+def ignore(_: Event) -> None:
+    """Do nothing at an alarm that others may wait for."""
 
 
 def clock_slack(now: float) -> float:

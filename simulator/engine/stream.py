@@ -10,7 +10,7 @@ from functools import partial
 
 from simpy import Environment, Event
 
-from simulator.engine.sharing import Alarm, OnChange, UnitKey, checked
+from simulator.engine.sharing import Alarm, OnChange, UnitKey, checked, ignore
 
 
 class Stream:
@@ -53,7 +53,7 @@ class Stream:
         self._free_at = now + (queued + seconds)
         self._asked += seconds
         if self._on_change is None:
-            return Alarm(self._env, _nothing, queued + seconds)
+            return Alarm(self._env, ignore, queued + seconds)
         if queued == 0.0:
             self._on_change(now, self._unit, 1.0)
         return Alarm(self._env, partial(self._tell_idle, self._free_at), queued + seconds)
@@ -65,7 +65,3 @@ class Stream:
     def _tell_idle(self, since: float, _: Event) -> None:
         if self._on_change is not None and self._free_at <= since:
             self._on_change(self._env.now, self._unit, 0.0)
-
-
-def _nothing(_: Event) -> None:
-    """Nothing happens at the end of the work itself."""
