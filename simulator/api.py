@@ -1,0 +1,282 @@
+"""Plan from Python: load a scenario, change it, simulate it, sweep it.
+
+::
+
+    import simulator
+
+    job = simulator.load("resnet50-imagenet-p4d")
+    job.simulate()["step_time_s.mean"]
+    job.sweep({"input.workers": "4..16 step 4"})
+
+Metrics have the names they have everywhere (``plan simulate --json``), figures are in SI units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from simulator.errors import UnknownName
+from simulator.files.axes import axis_of, parse_axis
+from simulator.files.candidates import CandidateReader
+from simulator.files.settings import as_option
+from simulator.goal import Axes, Axis, Plain, Sampling
+from simulator.metrics import METRICS, Value, number_at, select
+from simulator.predict import predict
+from simulator.report.page.fragment import as_fragment
+from simulator.report.page.prediction import as_page
+from simulator.report.text import as_text
+from simulator.results import Prediction
+from simulator.scenario import Scenario
+from simulator.studies.candidates import expand
+from simulator.studies.explore import Request, explore
+from simulator.studies.frame import frame
+from simulator.studies.workers import cores, local_workers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Over = Mapping[str, str | Sequence[Plain] | Sequence[Sequence[Plain]]]
+"""Axes of a sweep: a dotted key (or several, with commas) and its values, as text or as a list."""
+
+_UNITLESS: Final = ""
+
+
+class Answer:
+    """What a configuration was predicted to do; in a notebook it shows itself.
+
+    Examples
+    --------
+    >>> answer = load("resnet18-imagenet-hidden").simulate()
+    >>> round(answer["step_time_s.mean"], 3), answer["bottleneck"]
+    (0.055, 'gpu')
+    """
+
+    def __init__(self, prediction: Prediction) -> None:
+        self.prediction = prediction
+
+    def __getitem__(self, metric: str) -> Value:
+        """The value of a metric by its dotted name.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such metric; names the nearest.
+        """
+        known = {one.name: one for one in METRICS}
+        if metric in known:
+            return known[metric].get(self.prediction)
+        number = number_at(self.prediction, metric)
+        if number is None:
+            select(metric)
+            msg = f"'{metric}' has no value in this prediction"
+            raise UnknownName(msg)
+        return number
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """All single figures: value, unit, and where they lie in four of five cases."""
+        rows = [
+            {
+                "metric": one.name,
+                "value": value,
+                "unit": _UNITLESS if one.unit is None else one.unit.symbol,
+                **{end: self.interval(one.name).get(end) for end in ("p10", "p90")},
+            }
+            for one in METRICS
+            if not isinstance(value := one.get(self.prediction), Mapping) and value is not None
+        ]
+        return pd.DataFrame(rows).set_index("metric")
+
+    def interval(self, metric: str) -> Mapping[str, float]:
+        """P10, P50 and P90 of a metric; empty where nothing about it is uncertain."""
+        return self.prediction.interval.get(metric, {})
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence or two."""
+        from simulator.report.verdict import verdict  # noqa: PLC0415 - shadows its own name
+
+        return verdict(self.prediction)
+
+    def plot(self, what: str = "step") -> Figure:
+        """A figure of the prediction: ``step``, ``utilization`` or ``memory``.
+
+        Raises
+        ------
+        UnknownName
+            If there is no such figure.
+        """
+        from simulator.report.plot.prediction import prediction_figure  # noqa: PLC0415 - matplotlib is slow
+
+        return prediction_figure(self.prediction, what)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report as one HTML file."""
+        Path(path).write_text(as_page(self.prediction), encoding="utf-8")
+
+    def __str__(self) -> str:
+        return as_text(self.prediction)
+
+    def __repr__(self) -> str:
+        return f"<Answer to {self.prediction.scenario.name}: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        return as_fragment(self.prediction)
+
+
+class Configuration:
+    """A scenario with settings of its own over it; nothing changes one, `with_` makes another.
+
+    Examples
+    --------
+    >>> job = load("resnet18-imagenet-hidden")
+    >>> job.with_({"input.workers": 2}).scenario.job.loader.workers
+    2
+    """
+
+    def __init__(self, reader: CandidateReader) -> None:
+        self._reader = reader
+        self.scenario: Scenario = reader.read({}).scenario
+
+    def with_(self, settings: Mapping[str, Plain]) -> Configuration:
+        """The same with some keys set, such as ``{"input.workers": 8, "train.batch_size": 64}``.
+
+        Raises
+        ------
+        InputError
+            With everything that is wrong with them.
+        """
+        known = self._reader
+        options = (as_option(key, value) for key, value in settings.items())
+        changed = CandidateReader(
+            known.name_or_path,
+            overrides=(*known.overrides, *options),
+            profiles=known.profiles,
+            calibration=known.calibration,
+        )
+        return Configuration(changed)
+
+    def simulate(self, *, seed: int = 0, trace: bool = False, intervals: bool = True) -> Answer:
+        """Predict what the job takes.
+
+        Parameters
+        ----------
+        seed : int
+            Of all random draws.
+        trace : bool
+            Keep a timeline, for `Answer.save`.
+        intervals : bool
+            Work out how well each figure is known.
+        """
+        return Answer(predict(self.scenario, seed=seed, trace=trace, doubts=intervals))
+
+    def sweep(  # noqa: PLR0913 - what a sweep may be asked for
+        self,
+        over: Over | None = None,
+        *,
+        where: str = "",
+        sample: str = Sampling.GRID,
+        points: int | None = None,
+        seed: int = 0,
+        screen: bool = False,
+        jobs: int | None = None,
+    ) -> pd.DataFrame:
+        """Predict many configurations: one row each, with the keys' values and all metrics.
+
+        Parameters
+        ----------
+        over : mapping, optional
+            Keys and their values: ``{"input.workers": "1..8", "train.batch_size": [32, 64]}``;
+            those of the file's [sweep] section by default.
+        where : str
+            Only candidates that meet this, such as ``fits.gpu != 'no'``.
+        sample, points : str, int
+            ``grid``, or so many points of ``latin-hypercube`` or ``sobol``.
+        seed : int
+            Of all random draws.
+        screen : bool
+            Predict only what could be best in time or cost; others keep their bounds.
+        jobs : int, optional
+            Processes; all cores by default.
+        """
+        given = self._reader.axes
+        axes = given.axes if over is None and given is not None else _axes(over or {})
+        where = where or ("" if given is None or over is not None else given.where)
+        wanted = Axes(axes=axes, sampling=Sampling(sample), points=points, seed=seed, where=where)
+        request = Request(
+            reader=self._reader,
+            candidates=expand(wanted, self._reader),
+            where=where,
+            seed=seed,
+            exhaustive=not screen,
+        )
+        with local_workers(jobs or cores()) as workers:
+            return frame(explore(request, workers=workers))
+
+    def __repr__(self) -> str:
+        changed = f" with {', '.join(self._reader.overrides)}" if self._reader.overrides else ""
+        return f"<Configuration of {self.scenario.name}{changed}>"
+
+
+def load(
+    name_or_path: str | Path,
+    settings: Mapping[str, Plain] | None = None,
+    *,
+    profiles: Sequence[str | Path] = (),
+    calibration: str | Path | None = None,
+) -> Configuration:
+    """Read a scenario: a file, or the name of a shipped one.
+
+    Parameters
+    ----------
+    name_or_path : str or pathlib.Path
+        Such as ``my-job.toml`` or ``resnet50-imagenet-p4d``.
+    settings : mapping, optional
+        Keys to set over it.
+    profiles : sequence of paths
+        Folders of hardware profiles that come first.
+    calibration : path, optional
+        What ``plan calibrate`` wrote.
+
+    Raises
+    ------
+    InputError
+        With all mistakes at once.
+    UnknownName
+        If there is no such scenario.
+    """
+    reader = CandidateReader(
+        str(name_or_path),
+        profiles=[Path(folder) for folder in profiles],
+        calibration=None if calibration is None else Path(calibration),
+    )
+    found = Configuration(reader)
+    return found.with_(settings) if settings else found
+
+
+def compare(**answers: Answer) -> pd.DataFrame:
+    """Metrics of several answers side by side, a column each.
+
+    Examples
+    --------
+    >>> job = load("resnet18-imagenet-hidden")
+    >>> quick, slow = job.simulate(), job.with_({"input.workers": 1}).simulate()
+    >>> bool(compare(quick=quick, slow=slow).loc["step_time_s.mean"].is_monotonic_increasing)
+    True
+    """
+    return pd.DataFrame({name: answer.metrics["value"] for name, answer in answers.items()})
+
+
+def _axes(over: Over) -> tuple[Axis, ...]:
+    return tuple(
+        parse_axis(f"{key}={values}") if isinstance(values, str) else _axis(key, values)
+        for key, values in over.items()
+    )
+
+
+def _axis(key: str, values: Sequence[object]) -> Axis:
+    return axis_of(key, list(values), origin="sweep", line=None, key=key)

@@ -1,0 +1,123 @@
+"""The door for notebooks: few names, typed, nothing changed in place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import simulator
+from simulator import Answer, Configuration, PlanError, load
+
+SCENARIO = "resnet18-imagenet-hidden"
+MOST_NAMES = 10
+
+
+@pytest.fixture(scope="module")
+def job() -> Configuration:
+    """A quick one."""
+    return load(SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def answer(job: Configuration) -> Answer:
+    """Its prediction."""
+    return job.simulate()
+
+
+def test_few_names() -> None:
+    """All of them exist, and there are at most ten."""
+    assert len(simulator.__all__) <= MOST_NAMES
+    assert all(hasattr(simulator, name) for name in simulator.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'lod'"):
+        _ = simulator.lod
+
+
+def test_the_command_line_does_not_import_it() -> None:
+    """``import simulator`` alone brings neither pandas nor numpy."""
+    code = "import sys, simulator; sys.exit('numpy' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own interpreter
+
+
+def test_with_makes_another(job: Configuration) -> None:
+    """The first one stays as it was; settings add up."""
+    other = job.with_({"input.workers": 3}).with_({"train.batch_size": 16})
+    assert (other.scenario.job.loader.workers, other.scenario.job.train.batch_size) == (3, 16)
+    assert job.scenario == load(SCENARIO).scenario
+    assert "input.workers=3" in repr(other)
+
+
+def test_settings_may_be_given_at_once() -> None:
+    """As if set afterwards."""
+    both = {"input.workers": 3, "train.batch_size": 16}
+    assert load(SCENARIO, both).scenario == load(SCENARIO).with_(both).scenario
+
+
+def test_metrics(answer: Answer) -> None:
+    """By name, as a table, with intervals; items of a table too."""
+    assert answer["step_time_s.mean"] == answer.prediction.timing.step_time.mean
+    assert answer.metrics.loc["step_time_s.mean", "unit"] == "s"
+    assert set(answer.interval("step_time_s.mean")) == {"p10", "p50", "p90"}
+    assert answer["gpu_memory_bytes.items.parameters"]
+    with pytest.raises(PlanError, match="did you mean"):
+        _ = answer["step_time_s.maen"]
+
+
+def test_mistakes_are_messages(job: Configuration) -> None:
+    """Unknown keys, scenarios and figures are refused by name."""
+    for wrong in ({"input.wrkers": 1}, {"train.batch_size": "many"}):
+        with pytest.raises(PlanError):
+            job.with_(wrong)
+    with pytest.raises(PlanError, match="no scenario"):
+        load("no-such-scenario-anywhere")
+
+
+def test_sweep(job: Configuration) -> None:
+    """A row for each combination, equal to simulating it."""
+    frame = job.sweep({"input.workers": [1, 4], "train.batch_size": "16,32"}, jobs=1)
+    assert len(frame) == 4
+    row = frame[(frame["input.workers"] == 4) & (frame["train.batch_size"] == 16)].iloc[0]
+    alone = job.with_({"input.workers": 4, "train.batch_size": 16}).simulate(intervals=False)
+    assert row["step_time_s.mean"] == alone["step_time_s.mean"]
+
+
+def test_keys_vary_together(job: Configuration) -> None:
+    """Several keys in one axis give one row for each of their pairs."""
+    frame = job.sweep({"input.workers,train.batch_size": [[1, 16], [4, 32]]}, jobs=1)
+    assert list(zip(frame["input.workers"], frame["train.batch_size"], strict=True)) == [
+        (1, 16),
+        (4, 32),
+    ]
+
+
+def test_a_notebook_shows_html(answer: Answer) -> None:
+    """The fragment is whole and holds the verdict."""
+    depth: list[str] = []
+
+    class Balance(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - the parser's signature
+            if tag not in {"meta", "link", "br", "rect", "line", "img"}:
+                depth.append(tag)
+
+        def handle_startendtag(self, tag: str, attrs: object) -> None:
+            """Opens nothing."""
+
+        def handle_endtag(self, tag: str) -> None:
+            assert depth.pop() == tag
+
+    html = answer._repr_html_()
+    Balance().feed(html)
+    assert depth == []
+    assert answer.verdict.split(":")[0] in html
+
+
+def test_text_figures_and_files(answer: Answer, tmp_path: Path) -> None:
+    """The report as text and as a file, and figures to draw on."""
+    assert str(answer).startswith(SCENARIO)
+    assert answer.verdict in repr(answer)
+    assert answer.plot("utilization").axes[0].get_xlabel() == "busy [%]"
+    answer.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
