@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,23 +33,54 @@ def progress_line(label: str) -> Iterator[Callable[[float], None] | None]:
         line.wipe()
 
 
+@contextmanager
+def counting_line(label: str) -> Iterator[Callable[[float, str], None] | None]:
+    """As `progress_line`; the function also takes what is counted, and says how long it may take.
+
+    The time left assumes that the rest goes as fast as what is done; a search that rules out
+    candidates on its way takes less.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    line = _Line(label, width=WIDTH // 2)
+    try:
+        yield line.show_counts
+    finally:
+        line.wipe()
+
+
 class _Line:
     """One line of the terminal, rewritten in place."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, width: int = WIDTH) -> None:
         self.label = label
-        self.due = time.monotonic() + QUIET_FOR
+        self.width = width
+        self.started = time.monotonic()
+        self.due = self.started + QUIET_FOR
         self.shown = False
 
     def show(self, fraction: float) -> None:
         """Draw the bar if an update is due."""
-        if time.monotonic() < self.due:
+        if time.monotonic() >= self.due:
+            self._draw(fraction, "")
+
+    def show_counts(self, fraction: float, counts: str) -> None:
+        """Draw the bar with counts and the time left, if an update is due."""
+        now = time.monotonic()
+        if now < self.due:
             return
+        left = remaining(now - self.started, fraction)
+        self._draw(fraction, f" {counts}{f', {left} left' if left else ''}")
+
+    def _draw(self, fraction: float, behind: str) -> None:
         self.due = time.monotonic() + EVERY
         self.shown = True
-        done = round(WIDTH * min(1.0, max(0.0, fraction)))
-        bar = "#" * done + "." * (WIDTH - done)
-        sys.stderr.write(f"\r{self.label} [{bar}] {fraction:4.0%}")
+        done = round(self.width * min(1.0, max(0.0, fraction)))
+        bar = "#" * done + "." * (self.width - done)
+        text = f"{self.label} [{bar}] {fraction:4.0%}{behind}"
+        room = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(f"\r\x1b[2K{text[:room]}" if behind else f"\r{text}")
         sys.stderr.flush()
 
     def wipe(self) -> None:
@@ -56,3 +88,18 @@ class _Line:
         if self.shown:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
+
+
+def remaining(elapsed: float, fraction: float) -> str:
+    """How long the rest takes at the pace so far, for people; empty if nobody can know yet.
+
+    Examples
+    --------
+    >>> remaining(30.0, 0.25), remaining(3600.0, 0.1), remaining(1.0, 0.0)
+    ('1.5 min', '9 h', '')
+    """
+    if not 0.0 < fraction <= 1.0:
+        return ""
+    from simulator.units import SECOND, show
+
+    return show(elapsed * (1.0 - fraction) / fraction, SECOND, 2)

@@ -20,6 +20,8 @@ from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
 from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.studies.scoring import exact
+from simulator.studies.screening import BestCase, best_cases
 from simulator.units import BYTE, show
 
 Answer = TypeVar("Answer")
@@ -82,15 +84,27 @@ class Bounded:
 def bound(chunk: Chunk) -> tuple[Bounded, ...]:
     """Read every candidate of a chunk and say what is known of it at once."""
     reader = _unpacked(chunk.assignment.reader)
-
-    def read(candidate: Candidate) -> Bounded:
-        loaded = reader.read(candidate.settings)
-        return Bounded(candidate=candidate, key=stored_key(loaded.key, chunk.assignment))
-
-    answers = (settled(candidate, read) for candidate in chunk.candidates)
+    read = [settled(one, lambda c: reader.read(c.settings)) for one in chunk.candidates]
+    cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
     return tuple(
-        a if isinstance(a, Bounded) else Bounded(candidate=a.candidate, outcome=a) for a in answers
+        Bounded(candidate=candidate, outcome=one)
+        if isinstance(one, Outcome)
+        else _bounded(candidate, stored_key(one.key, chunk.assignment), next(cases))
+        for candidate, one in zip(chunk.candidates, read, strict=True)
     )
+
+
+def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
+    if not case.infeasible:
+        return Bounded(candidate=candidate, key=key, best=case.figures)
+    outcome = Outcome(
+        candidate=candidate,
+        status=Status.INFEASIBLE if case.figures else Status.REFUSED,
+        figures=exact(case.figures),
+        reason=case.infeasible,
+        key=key,
+    )
+    return Bounded(candidate=candidate, key=key, outcome=outcome)
 
 
 def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:

@@ -116,6 +116,23 @@ def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]])
     return tuple(first.tolist())
 
 
+def within(points: NDArray[np.float64], margin: float) -> Mask:
+    """Which rows are on the front, or worse than it by no more than a share."""
+    return _unbeaten(points, _moved(_front(points), margin))
+
+
+def _moved(front: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
+    """The front made worse by a share of itself."""
+    return np.asarray(front + margin * np.abs(front)) if margin else front
+
+
+def _unbeaten(rows: NDArray[np.float64], points: NDArray[np.float64]) -> Mask:
+    beaten = np.zeros(len(rows), dtype=bool)
+    for point in points:
+        beaten |= _beats(point, rows)
+    return ~beaten
+
+
 def _beats(point: NDArray[np.float64], rows: NDArray[np.float64]) -> Mask:
     return np.asarray((point <= rows).all(axis=1) & (point < rows).any(axis=1))
 

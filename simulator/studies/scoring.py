@@ -71,6 +71,30 @@ def objective_of(text: str) -> Objective:
     return Objective(metric=metric, sense=sense or usual)
 
 
+def share_of(text: str, option: str) -> float:
+    """A share as people write it, ``5%`` or ``0.05``.
+
+    Raises
+    ------
+    PlanError
+        If it is no number, or below zero; names `option`.
+
+    Examples
+    --------
+    >>> share_of("5%", "--margin"), share_of("0.2", "--margin")
+    (0.05, 0.2)
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = math.nan
+    if rest or not 0.0 <= value < math.inf:
+        msg = f"{option}: '{text}' is no share; write it like 5% or 0.05"
+        raise PlanError(msg)
+    return value
+
+
 def _number(text: str) -> Expression:
     expression = parse_expression(text)
     if not expression.is_number:

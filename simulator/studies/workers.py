@@ -54,8 +54,8 @@ class Team(Protocol):
     def stop(self, executor: Executor) -> None:
         """End it and everything it runs."""
 
-    def died(self, error: BaseException) -> bool:
-        """Whether an answer's error says that its worker is gone."""
+    def deaths(self, error: BaseException) -> int:
+        """How many workers an answer's error says are gone; 0 for any other error."""
 
 
 class Workers:
@@ -187,10 +187,11 @@ class _Round(Generic[Task, Answer]):
         if error is None:
             yield number, future.result()
             return
-        if not self.team.died(error):
+        died = self.team.deaths(error)
+        if not died:
             raise error
         self.broken = self.broken or isinstance(error, BrokenExecutor)
-        self.deaths[number] = self.deaths.get(number, 0) + 1
+        self.deaths[number] = self.deaths.get(number, 0) + died
         if self.deaths[number] < DEATHS:
             self.suspects.append(number)
         else:
@@ -221,8 +222,8 @@ class _Processes:
         for process in processes:
             process.join()
 
-    def died(self, error: BaseException) -> bool:
-        return isinstance(error, BrokenExecutor)
+    def deaths(self, error: BaseException) -> int:
+        return int(isinstance(error, BrokenExecutor))
 
 
 def cores() -> int:

@@ -1,0 +1,132 @@
+"""What every verb that searches shares: its options, who does the work, and where results stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from simulator.cli.options import jobs_option
+from simulator.cli.output import complain
+from simulator.cli.progress import counting_line
+
+if TYPE_CHECKING:
+    from simulator.studies.explore import Request, Standing
+    from simulator.studies.outcome import Outcome
+    from simulator.studies.store import Store
+    from simulator.studies.workers import Workers
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def search_options(verb: Verb) -> Verb:
+    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb.
+
+    It gets the parameters `store`, `resume`, `jobs` and `cluster`.
+    """
+    for add in (
+        click.option(
+            "--cluster",
+            "cluster",
+            metavar="ADDRESS",
+            help="Work on a Dask cluster: its scheduler (tcp://host:port), or local to start one.",
+        ),
+        jobs_option,
+        click.option(
+            "--resume/--no-resume",
+            "resume",
+            default=True,
+            show_default=True,
+            help="Whether to take from the store what was predicted before.",
+        ),
+        click.option(
+            "--store",
+            "store",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="Where results stay; by default $PLAN_STORE, or a file in your cache folder.",
+        ),
+    ):
+        verb = add(verb)
+    return verb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """How a search is carried out, as the options say."""
+
+    store: Path | None = None
+    resume: bool = True
+    jobs: int | None = None
+    cluster: str | None = None
+
+
+def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
+    """Explore with a progress line; Ctrl-C says how many are done.
+
+    Raises
+    ------
+    PlanError
+        If the store, the cluster or the request is no good.
+    """
+    from simulator.studies.explore import explore
+
+    last: list[Standing] = []
+    with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
+
+        def tell(standing: Standing) -> None:
+            last[:] = [standing]
+            if show is not None:
+                show(standing.done, _counts(standing))
+
+        try:
+            return explore(request, workers=workers, store=store, progress=tell)
+        except KeyboardInterrupt:
+            complain(f"stopped; {_kept(last, store)}")
+            raise
+
+
+@contextmanager
+def open_store(means: Means) -> Iterator[Store]:
+    """The store that the options name, closed in the end."""
+    from simulator.studies.store import Store, default_path
+
+    with Store(means.store or default_path(), resume=means.resume) as store:
+        yield store
+
+
+@contextmanager
+def _workers(means: Means) -> Iterator[Workers]:
+    from simulator.studies.workers import cores, local_workers
+
+    processes = means.jobs or cores()
+    if means.cluster is None:
+        with local_workers(processes) as workers:
+            yield workers
+        return
+    from simulator.studies.cluster import dask_workers
+
+    with dask_workers(means.cluster, processes) as workers:
+        yield workers
+
+
+def _counts(standing: Standing) -> str:
+    if standing.read < standing.candidates:
+        return f"{standing.read:,} of {standing.candidates:,} read"
+    stored = f", {standing.stored:,} from the store" if standing.stored else ""
+    return (
+        f"{standing.settled:,} of {standing.candidates:,} settled, "
+        f"{standing.predicted:,} predicted{stored}"
+    )
+
+
+def _kept(last: list[Standing], store: Store) -> str:
+    predicted = last[0].predicted if last else 0
+    return (
+        f"{predicted:,} predictions of this run are kept in {store.path}, and the same command "
+        "goes on from there"
+    )

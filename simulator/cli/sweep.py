@@ -1,0 +1,278 @@
+"""``plan sweep``: many variants of a scenario, which are best, and why the others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.options import format_option
+from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    scenario_arguments,
+    seed_option,
+)
+from simulator.cli.searching import Means, run_search, search_options
+
+if TYPE_CHECKING:
+    from simulator.files.candidates import CandidateReader
+    from simulator.goal import Axes
+    from simulator.studies.explore import Request
+    from simulator.studies.findings import Findings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SAMPLINGS = ("grid", "latin-hypercube", "sobol")
+
+
+def _axes_options(verb: Command) -> Command:
+    """Add what says which candidates there are."""
+    for add in (
+        click.option(
+            "--points",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Points to draw, where --sample draws them.",
+        ),
+        click.option(
+            "--sample",
+            type=click.Choice(SAMPLINGS),
+            help="Every combination (grid), or points drawn evenly among the axes.",
+        ),
+        click.option(
+            "--where",
+            metavar="CONDITION",
+            help="Only candidates that meet this, such as \"cost.usd_to_train < '$500'\".",
+        ),
+        click.option(
+            "--over",
+            "over",
+            multiple=True,
+            metavar="KEY=VALUES",
+            help="Vary a key: input.workers=1..16, hardware.machine=instance/aws/*; may be given "
+            "again.",
+        ),
+    ):
+        verb = add(verb)
+    return verb
+
+
+def _choice_options(verb: Command) -> Command:
+    """Add what says which candidates are wanted."""
+    for add in (
+        click.option("--exhaustive", is_flag=True, help="Predict every candidate that can run."),
+        click.option(
+            "--margin",
+            default="0%",
+            show_default=True,
+            metavar="SHARE",
+            help="Also predict what is worse than the front by no more than this.",
+        ),
+        click.option(
+            "--top",
+            type=click.IntRange(min=1),
+            metavar="K",
+            help="Also print the K best by the first objective.",
+        ),
+        click.option(
+            "--by",
+            "by",
+            multiple=True,
+            metavar="METRIC",
+            help="An objective of the Pareto front, or min:/max: and an expression; may be given "
+            "again. By default total_time_s and cost.usd_to_train.",
+        ),
+    ):
+        verb = add(verb)
+    return verb
+
+
+def _file_options(verb: Command) -> Command:
+    """Add where results are written beside standard output."""
+    for name, help_ in (
+        ("plot", "Draw it as .png, .svg or .pdf: a curve, a heat map or the Pareto front."),
+        ("parquet", "Write all candidates as a Parquet file."),
+        ("csv", "Write all candidates as CSV."),
+    ):
+        option = click.option(
+            f"--{name}", name, type=click.Path(path_type=Path), metavar="FILE", help=help_
+        )
+        verb = option(verb)
+    return verb
+
+
+@click.command()
+@scenario_arguments
+@_axes_options
+@_choice_options
+@format_option
+@_file_options
+@search_options
+@calibration_option
+@seed_option
+def sweep(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenario: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    over: tuple[str, ...],
+    where: str | None,
+    sample: str | None,
+    points: int | None,
+    by: tuple[str, ...],
+    top: int | None,
+    margin: str,
+    exhaustive: bool,
+    form: str,
+    csv: Path | None,
+    parquet: Path | None,
+    plot: Path | None,
+    store: Path | None,
+    resume: bool,
+    jobs: int | None,
+    cluster: str | None,
+    seed: int,
+) -> int:
+    """Predict variants of SCENARIO and print the Pareto front of time and cost.
+
+    Varied are the keys of its [sweep] section and those of --over, which win. Candidates that
+    cannot be among the best even in their best case are not simulated. Results are stored as they
+    come: after Ctrl-C, or a crash, the same command goes on where it stopped. Exit code 1 says
+    that no candidate can run.
+    """
+    files = {"--csv": csv, "--parquet": parquet, "--plot": plot}
+    _check(files)
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
+    request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
+    means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
+    outcomes = run_search(request, means)
+    from simulator.studies.findings import findings
+
+    found = findings(outcomes, request.objectives, top=top, margin=request.margin)
+    name = str(reader.given("name") or Path(scenario).stem)
+    _write(found, name, files)
+    emit(_rendered(found, name, form))
+    return _code(found)
+
+
+def _check(files: dict[str, Path | None]) -> None:
+    """Refuse files that cannot be written, before a long search rather than after it."""
+    for option, path in files.items():
+        if path is not None:
+            check_writable(path, option)
+    plot, parquet = files["--plot"], files["--parquet"]
+    if plot is not None:
+        from simulator.report.plot.style import check_format
+
+        check_format(plot)
+    if parquet is not None:
+        from simulator.report.sweep_files import check_parquet
+
+        check_parquet()
+
+
+def _axes(  # noqa: PLR0913 - one parameter an option
+    reader: CandidateReader,
+    over: tuple[str, ...],
+    *,
+    where: str | None,
+    sample: str | None,
+    points: int | None,
+    seed: int,
+) -> Axes:
+    """The axes of the file with those of the command line."""
+    from simulator.files.axes import parse_axis, with_axes
+    from simulator.goal import Sampling
+
+    axes = with_axes(reader.axes, [parse_axis(text) for text in over])
+    if not axes.axes:
+        msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
+        raise click.UsageError(msg)
+    sampling = axes.sampling if sample is None else Sampling(sample)
+    if sampling is Sampling.GRID and points is not None:
+        msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
+        raise click.UsageError(msg)
+    both = [f"({condition})" for condition in (axes.where, where) if condition]
+    return replace(
+        axes,
+        sampling=sampling,
+        points=points or axes.points,
+        where=" and ".join(both),
+        seed=seed or axes.seed,
+    )
+
+
+def _request(  # noqa: PLR0913 - one parameter an option
+    reader: CandidateReader,
+    axes: Axes,
+    by: tuple[str, ...],
+    *,
+    top: int | None,
+    margin: str,
+    exhaustive: bool,
+    seed: int,
+) -> Request:
+    from simulator.studies.candidates import expand
+    from simulator.studies.explore import TIME_AND_COST, Request
+    from simulator.studies.scoring import objective_of, share_of
+
+    return Request(
+        reader=reader,
+        candidates=expand(axes, reader),
+        objectives=tuple(objective_of(text) for text in by) or TIME_AND_COST,
+        top=top,
+        margin=share_of(margin, "--margin"),
+        exhaustive=exhaustive,
+        where=axes.where,
+        seed=seed,
+    )
+
+
+def _write(found: Findings, name: str, files: dict[str, Path | None]) -> None:
+    csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
+    if csv is not None:
+        from simulator.report.sweep_files import csv_text
+
+        write_file(csv, csv_text(found), "--csv")
+    if parquet is not None:
+        from simulator.report.sweep_files import parquet_bytes
+
+        write_file(parquet, parquet_bytes(found), "--parquet")
+    if plot is not None:
+        from simulator.report.plot.style import as_bytes
+        from simulator.report.plot.sweep import sweep_figure
+
+        write_file(plot, as_bytes(sweep_figure(found, name), plot), "--plot")
+
+
+def _rendered(found: Findings, name: str, form: str) -> str:
+    from simulator.report import sweep as report
+    from simulator.report.sweep_json import as_json
+    from simulator.report.table import Format, rendered
+
+    kind = Format(form)
+    return rendered(
+        kind,
+        text=lambda: report.as_text(found, name),
+        tree=lambda: as_json(found, name),
+        table=lambda: (
+            report.all_candidates(found) if kind is Format.CSV else report.best_candidates(found)
+        ),
+    )
+
+
+def _code(found: Findings) -> Exit:
+    if found.front:
+        return Exit.FINE
+    from simulator.report.sweep import nothing_found
+
+    complain(nothing_found(found))
+    return Exit.DOES_NOT_FIT
