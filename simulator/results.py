@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.provenance import Assumption
@@ -14,6 +15,16 @@ from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 STARVED = 0.05
 """Share of a step spent waiting for data from which on a device counts as starved: its suppliers
 limit the step, not the device."""
+
+
+class Solver(StrEnum):
+    """How times were found: by events in their order, or by an exact recursion without any.
+
+    Both give the same figures where both can be used.
+    """
+
+    EVENTS = "event engine"
+    RECURSION = "recursion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +131,7 @@ class Timing:
     step_times: tuple[Seconds, ...] = ()
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
+    solver: Solver = Solver.EVENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

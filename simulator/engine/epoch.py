@@ -7,9 +7,10 @@ its drain, once the steps are steady; `Epoch` then says what a whole one takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from simpy import Environment
@@ -20,8 +21,9 @@ from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task, named
 from simulator.engine.rank import Note, Rank, Rules, Work
-from simulator.engine.recorder import Epoch, Plan, Recorder
+from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.supply import Draws, Supply
+from simulator.engine.unshared import unshared
 from simulator.plant import Place, Plant
 from simulator.results import Sample
 from simulator.scenario import Scenario
@@ -37,6 +39,8 @@ from simulator.stages.read import READING
 from simulator.stages.slowest import WAITING
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
+
+T = TypeVar("T")
 
 
 def run_epoch(
@@ -58,12 +62,12 @@ def run_epoch(
     samples: list[Sample] = []
     folded = fold(scenario, plant, stages)
     watching = partial(_sample, samples, named(folded)) if plan.trace else None
-    machine = Machine(env, plant, folded, on_change=watching)
+    alone = unshared(scenario, plant, stages, folded)
+    machine = Machine(env, plant, folded, alone, on_change=watching)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
-    recorder = Recorder(env, machine, plan, supply, job)
+    recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    others = plant.ring > 1 or scenario.cluster.trainers.count > 1
-    meeting = others and job.mode is Mode.TRAIN
+    meeting = ranks_meet(scenario, plant)
     parties = Counter(rank // plant.ring for rank in folded.ranks)
     barriers = {
         copy: (Barrier(env, here, folded.standing_for), Barrier(env, here)) if meeting else None
@@ -78,7 +82,13 @@ def run_epoch(
     for rank in recorder.ranks:
         rank.start()
     env.run_until(env.all_of([rank.finished for rank in recorder.ranks]))
-    return recorder.epoch(float(env.now), tuple(samples))
+    return recorder.epoch(tuple(samples))
+
+
+def ranks_meet(scenario: Scenario, plant: Plant) -> bool:
+    """Whether ranks wait for each other at the end of a step."""
+    others = plant.ring > 1 or scenario.cluster.trainers.count > 1
+    return others and scenario.job.mode is Mode.TRAIN
 
 
 def _sample(
@@ -139,7 +149,7 @@ class _Site:
         )
         return [(task, name, path) for task, name, path in found if task is not None]
 
-    def tasks_of(self, stage: str, rank: int) -> list[Task]:
+    def tasks_of(self, rank: int, stage: str) -> list[Task]:
         """What a rank does in the stage of that name."""
         found = (s for s in self.stages if s.stage == stage)
         place = Place(rank=rank)
@@ -178,7 +188,7 @@ def _make_rank(
         index,
         loader=loader,
         supply=supply,
-        work=_work(site, index),
+        work=work_of(site.scenario, partial(site.tasks_of, index)),
         rules=rules,
         barriers=barriers,
         on_step=recorder.on_step,
@@ -215,25 +225,22 @@ def _make_maker(
     )
 
 
-def _work(site: _Site, index: int) -> Work:
-    reduce = site.tasks_of("all-reduce", index)
+def work_of(scenario: Scenario, of: Callable[[str], list[T]]) -> Work[T]:
+    """What a rank's program and device do with a batch, out of what each stage asks for."""
+    reduce = of("all-reduce")
     return Work(
-        copy=site.tasks_of("copy", index),
-        forward=[
-            task
-            for stage in ("decode on device", "fit", "forward")
-            for task in site.tasks_of(stage, index)
-        ],
-        backward=site.tasks_of("backward", index),
-        update=[*site.tasks_of(SHARING, index), *site.tasks_of("optimizer", index)],
+        copy=of("copy"),
+        forward=[task for stage in ("decode on device", "fit", "forward") for task in of(stage)],
+        backward=of("backward"),
+        update=[*of(SHARING), *of("optimizer")],
         reduce=reduce,
-        wait=[*site.tasks_of(AGREEING, index), *site.tasks_of(WAITING, index)],
-        program=[*site.tasks_of(OFFLOADED, index), *site.tasks_of(PROGRAM, index)],
-        result=site.tasks_of("result", index),
-        exchange=site.tasks_of(EXCHANGING, index),
-        gather=site.tasks_of(GATHERING, index),
-        bubble=site.tasks_of(WAITING_FOR_STAGES, index),
-        bucket_shares=bucket_shares(site.scenario) if reduce else (1.0,),
+        wait=[*of(AGREEING), *of(WAITING)],
+        program=[*of(OFFLOADED), *of(PROGRAM)],
+        result=of("result"),
+        exchange=of(EXCHANGING),
+        gather=of(GATHERING),
+        bubble=of(WAITING_FOR_STAGES),
+        bucket_shares=bucket_shares(scenario) if reduce else (1.0,),
     )
 
 

@@ -9,11 +9,13 @@ from typing import TypeAlias
 
 from simpy import Environment, Event
 
+from simulator.engine.courses import Courses, course
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork, Flows
 from simulator.engine.folding import Fold
 from simulator.engine.sharing import OnChange
 from simulator.engine.stream import Stream
+from simulator.engine.unshared import NOTHING, Unshared
 from simulator.plant import CPU, Place, Plant
 from simulator.stages.base import Demand, Path
 
@@ -25,15 +27,22 @@ class Machine:
     """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
     Of the plant's ranks and units those of `fold` are there; what ranks ask for counts for all that
-    they stand for.
+    they stand for. What `alone` says is never slowed takes its fixed time; all else shares.
     """
 
     def __init__(
-        self, env: Environment, plant: Plant, fold: Fold, on_change: OnChange | None = None
+        self,
+        env: Environment,
+        plant: Plant,
+        fold: Fold,
+        alone: Unshared = NOTHING,
+        on_change: OnChange | None = None,
     ) -> None:
         self.env = env
         self.plant = plant
         self.fold = fold
+        self._alone = alone
+        self._courses = Courses(env, on_change)
         self._network = FlowNetwork(
             env,
             {
@@ -65,6 +74,9 @@ class Machine:
             return None
         if demand.path is Path.COMPUTE:
             return partial(_scaled, self._compute[place.rank].run, amount)
+        fixed = course(demand, place, self.plant, self.fold, self._alone)
+        if fixed is not None:
+            return partial(self._courses.run, fixed)
         if demand.path is Path.CORES:
             count = self.fold.count(place.rank)
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
@@ -86,7 +98,9 @@ class Machine:
             for site, pool in zip(self.plant.sites, self._pools, strict=True)
         }
         streams = {device(rank): stream.busy() for rank, stream in self._compute.items()}
-        return flows | pools | streams
+        shared = flows | pools
+        fixed = self._courses.busy()
+        return {unit: time + fixed.get(unit, 0.0) for unit, time in shared.items()} | streams
 
 
 def device(rank: int) -> str:

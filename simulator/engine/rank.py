@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from simpy import Environment, Event
 
@@ -21,21 +22,24 @@ Note = Callable[[int, str, str, float, int], None]
 """Told (rank, track, name, start time, step) of a piece of work that ends now."""
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Generic[T]):
     """What one batch of one rank asks of the machine, ready to be carried out."""
 
-    copy: Sequence[Task]
-    forward: Sequence[Task]
-    backward: Sequence[Task]
-    update: Sequence[Task]
-    reduce: Sequence[Task]
-    wait: Sequence[Task]
-    program: Sequence[Task]
-    result: Sequence[Task]
-    exchange: Sequence[Task]
-    gather: Sequence[Task]
-    bubble: Sequence[Task]
+    copy: Sequence[T]
+    forward: Sequence[T]
+    backward: Sequence[T]
+    update: Sequence[T]
+    reduce: Sequence[T]
+    wait: Sequence[T]
+    program: Sequence[T]
+    result: Sequence[T]
+    exchange: Sequence[T]
+    gather: Sequence[T]
+    bubble: Sequence[T]
     bucket_shares: Sequence[float]
 
 
@@ -111,7 +115,7 @@ class Rank:
         *,
         loader: RankLoader,
         supply: Supply,
-        work: Work,
+        work: Work[Task],
         rules: Rules,
         barriers: tuple[Barrier, Barrier] | None,
         on_step: Callable[[int, int], None],

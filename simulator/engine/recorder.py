@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 
-from simpy import Environment
+from simpy import Environment, Event
 
 from simulator.engine.folding import Fold
 from simulator.engine.machine import Machine
 from simulator.engine.rank import Rank
+from simulator.engine.sharing import LAST, Alarm
 from simulator.engine.supply import Supply
 from simulator.engine.watch import (
     CHECK_EVERY,
@@ -23,7 +24,7 @@ from simulator.engine.watch import (
     warm_up,
     whole_bursts,
 )
-from simulator.results import Sample, Slice
+from simulator.results import Sample, Slice, Solver
 from simulator.scenario import Job
 from simulator.units import Seconds
 
@@ -73,6 +74,7 @@ class Epoch:
     fold: Fold
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
+    solver: Solver = Solver.EVENTS
 
     @property
     def ends(self) -> tuple[Seconds, ...]:
@@ -114,21 +116,15 @@ LEAST_ROUNDS = 3
 """Times everything in flight must have been used up before a part of an epoch stands for it all."""
 
 
-class Recorder:
-    """Collects step ends, snapshots and traces while the epoch runs, and ends it when steady."""
+class Observer:
+    """Sees the steps of an epoch go by, ends it when they are steady, and sums it up."""
 
-    def __init__(
-        self, env: Environment, machine: Machine, plan: Plan, supply: Supply, job: Job
-    ) -> None:
-        self._env = env
-        self._machine = machine
+    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold) -> None:
         self._plan = plan
+        self._fold = fold
         self.supply = supply
-        self.ranks: list[Rank] = []
-        self._finished: dict[int, int] = {}
         self._snapshots: list[Snapshot] = []
         self._durations: list[float] = []
-        self._slices: list[Slice] = []
         self._steady: Steady | None = None
         self._closed_at = 0
         self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
@@ -138,33 +134,23 @@ class Recorder:
         self._burst = max(1, crew.makers)
         self._in_flight = -(-max(crew.credits + away, crew.makers, 1) // job.train.accumulation)
 
-    def begin(self) -> None:
+    def begin(self, snapshot: Snapshot) -> None:
         """Note the state before anything has happened."""
-        self._snapshots.append(self._snapshot())
+        self._snapshots.append(snapshot)
 
-    def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
-        """Note that a rank has finished a step."""
-        self._finished[step] = self._finished.get(step, 0) + 1
-        if self._finished[step] < len(self.ranks):
-            return
-        del self._finished[step]
-        self._snapshots.append(self._snapshot())
-        self._durations.append(self._snapshots[-1].time - self._snapshots[-2].time)
+    def step(self, snapshot: Snapshot, issued: int) -> None:
+        """Note the end of a step of all ranks; so many batches had been asked for by then."""
+        self._durations.append(snapshot.time - self._snapshots[-1].time)
+        self._snapshots.append(snapshot)
         steps = len(self._durations)
         if self._plan.progress is not None:
             self._plan.progress(steps)
         if self._steady is None and not self._plan.replay:
-            self._consider(steps)
+            self._consider(steps, issued)
 
-    def note(self, rank: int, track: str, name: str, started: float, step: int) -> None:
-        """Note a piece of work that ends now, of a rank and of those that do the same."""
-        length = self._env.now - started
-        self._slices += [
-            Slice(track=f"rank {lane} {track}", name=name, start=started, length=length, step=step)
-            for lane in self._machine.fold.lanes(rank)
-        ]
-
-    def epoch(self, end: float, samples: tuple[Sample, ...]) -> Epoch:
+    def epoch(
+        self, end: float, slices: tuple[Slice, ...] = (), samples: tuple[Sample, ...] = ()
+    ) -> Epoch:
         """What the finished run showed."""
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
@@ -184,20 +170,12 @@ class Recorder:
             half_width=half_width,
             settled=self._steady is not None,
             snapshots=self._snapshots,
-            fold=self._machine.fold,
-            slices=tuple(self._slices),
+            fold=self._fold,
+            slices=slices,
             samples=samples,
         )
 
-    def _snapshot(self) -> Snapshot:
-        return Snapshot(
-            time=self._env.now,
-            waiting=tuple(rank.loader.ready for rank in self.ranks),
-            ledgers=tuple(rank.ledger.totals() for rank in self.ranks),
-            busy=self._machine.busy(),
-        )
-
-    def _consider(self, steps: int) -> None:
+    def _consider(self, steps: int, issued: int) -> None:
         over = steps >= self._plan.most_steps
         if not over and (steps % CHECK_EVERY or steps < self._in_flight):
             return
@@ -217,9 +195,66 @@ class Recorder:
             self._steady = Steady(period=1, window=kept, half_width=half_width)
         if self._steady is not None:
             self._closed_at = steps
-            self._close(self._steady.period * self._per_step)
+            self._close(self._steady.period * self._per_step, issued)
 
-    def _close(self, period: int) -> None:
-        issued = max(rank.loader.issued for rank in self.ranks)
+    def _close(self, period: int, issued: int) -> None:
         spare = self.supply.limit - issued - self._per_step
         self.supply.limit -= max(0, spare // period) * period
+
+
+class Recorder:
+    """Shows an observer the steps, and notes the trace, while the engine runs an epoch.
+
+    A step is looked at when everything else at the instant of its end has happened: what is seen
+    does not depend on the order of what happens at once.
+    """
+
+    def __init__(self, env: Environment, machine: Machine, observer: Observer) -> None:
+        self._env = env
+        self._machine = machine
+        self._observer = observer
+        self.ranks: list[Rank] = []
+        self._finished: dict[int, int] = {}
+        self._ended = 0
+        self._slices: list[Slice] = []
+        self.supply = observer.supply
+
+    def begin(self) -> None:
+        """Note the state before anything has happened."""
+        self._observer.begin(self._snapshot())
+
+    def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
+        """Note that a rank has finished a step."""
+        self._finished[step] = self._finished.get(step, 0) + 1
+        if self._finished[step] < len(self.ranks):
+            return
+        del self._finished[step]
+        self._ended += 1
+        Alarm(self._env, self._look, 0.0, LAST)
+
+    def note(self, rank: int, track: str, name: str, started: float, step: int) -> None:
+        """Note a piece of work that ends now, of a rank and of those that do the same."""
+        length = self._env.now - started
+        self._slices += [
+            Slice(track=f"rank {lane} {track}", name=name, start=started, length=length, step=step)
+            for lane in self._machine.fold.lanes(rank)
+        ]
+
+    def epoch(self, samples: tuple[Sample, ...]) -> Epoch:
+        """What the finished run showed."""
+        if self._ended:
+            self._look()
+        return self._observer.epoch(float(self._env.now), tuple(self._slices), samples)
+
+    def _look(self, _: Event | None = None) -> None:
+        self._ended -= 1
+        issued = max(rank.loader.issued for rank in self.ranks)
+        self._observer.step(self._snapshot(), issued)
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            time=self._env.now,
+            waiting=tuple(rank.loader.ready for rank in self.ranks),
+            ledgers=tuple(rank.ledger.totals() for rank in self.ranks),
+            busy=self._machine.busy(),
+        )

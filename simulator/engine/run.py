@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
+from simulator.engine.maxplus import single
+from simulator.engine.maxplus.makers import TieError
+from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch, Plan
 from simulator.loads import pressures
 from simulator.plant import Plant
-from simulator.results import STARVED, Timing, Trace
+from simulator.results import STARVED, Solver, Timing, Trace
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
@@ -98,7 +102,11 @@ def solve(question: Question, options: Options) -> Timing:
         trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
         if options.trace
         else None,
+        solver=max(cold.solver, warm.solver, key=_SLOWER.index),
     )
+
+
+_SLOWER = (Solver.RECURSION, Solver.EVENTS)
 
 
 def _samples_a_step(scenario: Scenario) -> float:
@@ -147,7 +155,12 @@ def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
         trace=options.trace,
         progress=options.progress,
     )
-    return run_epoch(question.scenario, question.plant, question.demands[phase], plan, options.seed)
+    stages, plant = question.demands[phase], question.plant
+    exact = None if options.trace else pipeline(question.scenario, plant, stages)
+    if exact is not None:
+        with suppress(TieError):
+            return single.run_epoch(exact, plant, plan)
+    return run_epoch(question.scenario, plant, stages, plan, options.seed)
 
 
 def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:

@@ -32,6 +32,9 @@ OnChange: TypeAlias = Callable[[float, UnitKey, float], None]
 LATE: Final = EventPriority(NORMAL + 1)
 """Priority of what must see the outcome of everything else at the same instant."""
 
+LAST: Final = EventPriority(NORMAL + 2)
+"""Priority of what only looks on: it sees how an instant ends, whatever happens in it."""
+
 TOGETHER: Final = 1e-12
 """Finish marks this close, relative to their size, are one instant; below it is rounding."""
 

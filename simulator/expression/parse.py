@@ -29,6 +29,8 @@ from simulator.expression.tree import (
 )
 from simulator.footprint import Verdict
 from simulator.metrics import METRICS, Value, measurable
+from simulator.results import Solver
+from simulator.results import Solver
 from simulator.stages.base import Resource
 from simulator.units import Unit
 
@@ -51,6 +53,7 @@ _SAME: Final = "compare numbers with numbers and words with quoted words"
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
     **dict.fromkeys(("bottleneck", "next_bottleneck"), tuple(Resource)),
+    "solver": tuple(Solver),
 }
 """What a metric that is a word can be."""
 _INSTEAD: Final = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "or", "%": "*", ",": "and"}

@@ -1,0 +1,121 @@
+"""A pipeline as fixed times and rules, where it is one in which nothing slows anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from simulator.engine.courses import Course, course
+from simulator.engine.epoch import ranks_meet, work_of
+from simulator.engine.folding import Fold, fold
+from simulator.engine.rank import Work
+from simulator.engine.unshared import unshared
+from simulator.plant import Place, Plant
+from simulator.scenario import Scenario
+from simulator.stages.base import Actor, Demand, Path, StageDemands
+from simulator.stages.read import READING
+from simulator.units import Seconds
+from simulator.workload.loader import Assignment, Crew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDevice:
+    """Work of a rank's compute stream [s]."""
+
+    seconds: Seconds
+
+
+Piece: TypeAlias = Course | OnDevice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """What each actor of the one simulated rank does for a batch, and by which rules.
+
+    `read` and `make` are a worker's, `receive` the receiving thread's. `meets`: gradients are
+    exchanged at the end of a step.
+    """
+
+    scenario: Scenario
+    fold: Fold
+    read: tuple[Piece, ...]
+    make: tuple[Piece, ...]
+    receive: tuple[Piece, ...]
+    work: Work[Piece]
+    meets: bool
+
+    @property
+    def crew(self) -> Crew:
+        """The loader's rules."""
+        return self.scenario.job.loader.crew
+
+    @property
+    def copies_beside(self) -> bool:
+        """Whether copies to the device run beside its compute."""
+        loader = self.scenario.job.loader
+        return loader.pin_memory and loader.overlap_copies
+
+
+def pipeline(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Pipeline | None:
+    """The pipeline of a run in fixed times; None where something may slow something else.
+
+    Parameters
+    ----------
+    scenario, plant, stages
+        What is run, on which units, and what each stage asks for.
+    """
+    if not _in_turn(scenario):
+        return None
+    folded = fold(scenario, plant, stages)
+    if len(folded.ranks) > 1:
+        return None
+    alone = unshared(scenario, plant, stages, folded)
+    place = Place(rank=folded.ranks[0])
+    pieces: dict[int, list[Piece]] = {}
+    for number, stage in enumerate(stages):
+        own = pieces[number] = []
+        for demand in stage.demands:
+            if float(demand.amount) == 0.0 and float(demand.latency) == 0.0:
+                continue
+            fixed = _piece(demand, course(demand, place, plant, folded, alone))
+            if fixed is None:
+                return None
+            own.append(fixed)
+
+    def of(actor: Actor, *, reading: bool = False) -> tuple[Piece, ...]:
+        chosen = (
+            number
+            for number, stage in enumerate(stages)
+            if stage.actor is actor and (stage.stage == READING) is reading
+        )
+        return tuple(piece for number in chosen for piece in pieces[number])
+
+    def named(name: str) -> list[Piece]:
+        chosen = (number for number, stage in enumerate(stages) if stage.stage == name)
+        return [piece for number in chosen for piece in pieces[number]]
+
+    return Pipeline(
+        scenario=scenario,
+        fold=folded,
+        read=of(Actor.WORKER, reading=True),
+        make=of(Actor.WORKER),
+        receive=of(Actor.RECEIVER),
+        work=work_of(scenario, named),
+        meets=ranks_meet(scenario, plant),
+    )
+
+
+def _piece(demand: Demand, fixed: Course | None) -> Piece | None:
+    if demand.path is Path.COMPUTE:
+        return OnDevice(seconds=float(demand.amount))
+    return fixed
+
+
+def _in_turn(scenario: Scenario) -> bool:
+    """Whether batches are equal, and made and taken in one order that is known beforehand."""
+    job = scenario.job
+    varies = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
+    crew = job.loader.crew
+    ordered = crew.in_order and crew.assignment is Assignment.ROUND_ROBIN
+    return ordered and not varies and not job.loader.stragglers and job.remote is None
