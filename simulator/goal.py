@@ -125,6 +125,8 @@ class Goal:
 
     `pins` are keys that the user wants kept at a value, whatever it costs. `search` are axes in
     place of the usual ones; `spot` is None where only on-demand machines are considered.
+    `alternatives` are ways to run the job that only the user knows the figures of, as settings by
+    name.
     """
 
     objective: Objective
@@ -132,3 +134,4 @@ class Goal:
     pins: Mapping[str, Plain] = field(default_factory=dict)
     search: tuple[Axis, ...] = ()
     spot: Spot | None = None
+    alternatives: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)

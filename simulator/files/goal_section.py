@@ -80,8 +80,9 @@ def goal_of(document: Document, catalogue: Catalogue) -> Goal | None:
         raise InputError(problems)
     objective, wrong = _objective(document, section)
     search, more = table_of_axes(document, (*_SECTION, "search"))
-    pins, worse = _pins(document)
-    wrong += [*more, *worse, *_limits(document, section, catalogue)]
+    pins, worse = _settings(document, (*_SECTION, "pins"))
+    alternatives, bad = _alternatives(document)
+    wrong += [*more, *worse, *bad, *_limits(document, section, catalogue)]
     varied = {key for axis in search for key in axis.keys}
     wrong += [
         document.problem(path, "is kept at a value and searched over", hint="leave one of them out")
@@ -96,6 +97,7 @@ def goal_of(document: Document, catalogue: Catalogue) -> Goal | None:
         pins=pins,
         search=search,
         spot=None if section.spot is None else _spot(section.spot),
+        alternatives=alternatives,
     )
 
 
@@ -140,14 +142,18 @@ def _objective(document: Document, section: GoalSection) -> tuple[Objective | No
 
 
 def _pinned(document: Document) -> Iterator[tuple[KeyPath, str]]:
-    path = (*_SECTION, "pins")
+    yield from _keys_at(document, (*_SECTION, "pins"))
+
+
+def _keys_at(document: Document, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     table = document.value(path)
     yield from flat_keys(table if isinstance(table, dict) else {}, path)
 
 
-def _pins(document: Document) -> tuple[dict[str, Plain], list[Problem]]:
-    pins, problems = dict[str, Plain](), []
-    for path, key in _pinned(document):
+def _settings(document: Document, at: KeyPath) -> tuple[dict[str, Plain], list[Problem]]:
+    """The settings of a table, each checked by itself."""
+    settings, problems = dict[str, Plain](), []
+    for path, key in _keys_at(document, at):
         value = document.value(path)
         if key not in setting_names():
             hint = unknown_hint(key)
@@ -157,8 +163,21 @@ def _pins(document: Document) -> tuple[dict[str, Plain], list[Problem]]:
         if wrong is not None:
             problems.append(document.problem(path, wrong[0], hint=wrong[1]))
         elif isinstance(value, str | int | float):
-            pins[key] = value
-    return pins, problems
+            settings[key] = value
+    return settings, problems
+
+
+def _alternatives(document: Document) -> tuple[dict[str, dict[str, Plain]], list[Problem]]:
+    path = (*_SECTION, "alternatives")
+    table = document.value(path)
+    found, problems = dict[str, dict[str, Plain]](), list[Problem]()
+    for name in table if isinstance(table, dict) else {}:
+        settings, more = _settings(document, (*path, name))
+        if not settings and not more:
+            more = [document.problem((*path, name), "is no table of keys", show=False)]
+        found[name] = settings
+        problems += more
+    return found, problems
 
 
 _CAPABILITIES: Final = (*(stack.value for stack in Stack), *(kind.value for kind in Precision))

@@ -89,6 +89,9 @@ class GoalSection(FileModel):
     """Axes in place of the usual ones, as in sweep.over."""
     spot: SpotTable | None = None
     """Also consider spot capacity; only on-demand machines by default."""
+    alternatives: dict[str, object] = Field(default_factory=dict)
+    """Other ways to run the job where its processors hold it up, by name: tables of dotted keys,
+    such as "input.where" = "device" and "input.device_time" = "0.2 ms"."""
 
 
 class GoalFile(FileModel):

@@ -1,0 +1,75 @@
+"""What a recommendation says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simulator.goal import Goal, Plain
+from simulator.scenario import Scenario
+from simulator.studies.recommend.choice import Choice
+from simulator.studies.recommend.confidence import Sureness
+from simulator.studies.recommend.space import Refusal
+from simulator.studies.recommend.spot import Interrupted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loser:
+    """An obvious alternative, the best of its kind, and why it lost; `what` names the kind."""
+
+    what: str
+    reason: str
+    choice: Choice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinPrice:
+    """What keeping a key at a value costs: the best with it beside the best without."""
+
+    key: str
+    value: Plain
+    kept: Choice | None
+    freed: Choice | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Limits that no candidate keeps together, and what would do: one line each."""
+
+    limits: tuple[str, ...]
+    ways_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answer to one scenario and goal.
+
+    `ranked` are the sound choices, best first, `front` those that none beats in time and cost.
+    `now` is the scenario as it stands. `excluded` counts machines that limits on the hardware
+    leave out, `ideas` are what would help a scenario that its processors hold up, best first.
+    """
+
+    scenario: Scenario
+    goal: Goal
+    looked_at: int
+    predicted: int
+    ranked: tuple[Choice, ...] = ()
+    front: tuple[Choice, ...] = ()
+    second: Choice | None = None
+    now: Choice | None = None
+    losers: tuple[Loser, ...] = ()
+    ideas: tuple[Choice, ...] = ()
+    pins: tuple[PinPrice, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    sure: Sureness | None = None
+    contenders: tuple[Choice, ...] = ()
+    lost: Interrupted | None = None
+    conflict: Conflict | None = None
+    unmarked: bool = False
+    from_store: bool = False
+
+    @property
+    def winner(self) -> Choice | None:
+        """The best choice; None if none keeps all limits."""
+        return self.ranked[0] if self.ranked else None

@@ -1,0 +1,69 @@
+"""A choice: a candidate on a machine, with its figures as the goal counts them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simulator.goal import Plain
+from simulator.metrics import Value
+from simulator.studies.outcome import Outcome, Status
+from simulator.studies.recommend.machines import Machine
+
+TIME = "total_time_s"
+MONEY = "cost.usd_to_train"
+"""The two axes of the front."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A candidate with what became of it.
+
+    `figures` are those of the outcome with lost work and restarts in them where the machine is
+    bought as spot capacity. `value` is the goal's (None: it has none), `broken` the limits it
+    does not keep.
+    """
+
+    machine: Machine
+    outcome: Outcome
+    count: int = 1
+    figures: Mapping[str, Value] = field(default_factory=dict)
+    value: float | None = None
+    broken: tuple[str, ...] = ()
+    idea: str = ""
+
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """What sets it apart from the scenario."""
+        return self.outcome.candidate.settings
+
+    @property
+    def index(self) -> int:
+        """Its place in the search."""
+        return self.outcome.candidate.index
+
+    @property
+    def is_predicted(self) -> bool:
+        """Whether its figures come from a prediction."""
+        return self.outcome.status is Status.PREDICTED
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it was predicted, keeps every limit and has a value."""
+        return self.is_predicted and not self.broken and self.value is not None
+
+    @property
+    def hardware(self) -> tuple[object, ...]:
+        """What is bought: two choices that differ only in settings of the program are alike."""
+        keys = ("hardware.storage", "data.placement", "cost.purchase", "remote.machine")
+        bought = tuple(self.settings.get(key) for key in keys)
+        return (self.machine.name, self.count, self.settings.get("remote.count"), *bought)
+
+
+def number(figures: Mapping[str, Value], name: str) -> float | None:
+    """A finite figure by its name; None where there is none."""
+    value = figures.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,129 @@
+"""One scenario and goal, prepared: what is looked at, and how it is judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from simulator.goal import Goal
+from simulator.metrics import Value
+from simulator.studies.outcome import Outcome, Status
+from simulator.studies.recommend import pins as pinning
+from simulator.studies.recommend.choice import TIME, Choice, number
+from simulator.studies.recommend.ground import COUNT, MACHINE, PURCHASE, Ground, Settings
+from simulator.studies.recommend.limits import Rule, Subject, broken, check_regions, rules_of
+from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.ranking import Worth, worth_of
+from simulator.studies.recommend.remedies import remedies
+from simulator.studies.recommend.space import Space, space_of
+from simulator.studies.recommend.spot import interrupted, with_losses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """One scenario and goal, prepared: what is looked at, and how it is judged."""
+
+    ground: Ground
+    goal: Goal
+    rules: tuple[Rule, ...]
+    worth: Worth
+    space: Space
+    ideas: Mapping[int, str]
+    excluded: Mapping[str, int]
+    settings: tuple[Settings, ...]
+
+    def machine(self, settings: Settings) -> Machine:
+        """The machine of a candidate."""
+        return self.ground.machine(str(settings[MACHINE]))
+
+    def judged(self, outcome: Outcome) -> Choice:
+        """A candidate's outcome as the goal sees it."""
+        settings = outcome.candidate.settings
+        machine, count = self.machine(settings), self.count(settings)
+        figures = self._with_losses(outcome)
+        subject = Subject(machine=machine, count=count, figures={**settings, **figures})
+        return Choice(
+            machine=machine,
+            outcome=outcome,
+            count=count,
+            figures=figures,
+            value=self.worth(figures),
+            broken=broken(self.rules, subject) if outcome.status is Status.PREDICTED else (),
+            idea=self.ideas.get(outcome.candidate.index, ""),
+        )
+
+    def _with_losses(self, outcome: Outcome) -> Mapping[str, Value]:
+        spot, figures = self.goal.spot, outcome.figures
+        settings = outcome.candidate.settings
+        total, step = number(figures, TIME), number(figures, "step_time_s.mean")
+        if spot is None or PURCHASE not in settings or total is None or step is None:
+            return figures
+        scenario = self.ground.reader.read(settings).scenario
+        lost = interrupted(scenario, spot, total, step)
+        return figures if lost is None else with_losses(figures, lost)
+
+    def count(self, settings: Settings) -> int:
+        """How many machines of it train."""
+        return int(settings[COUNT])
+
+    def keeps_pin(self, choice: Choice, key: str) -> bool:
+        """Whether a choice keeps one of the pins."""
+        value = self.goal.pins[key]
+        return pinning.keeps(self.ground, choice.machine, choice.settings, key, value)
+
+    def pinned(self, choice: Choice, without: str = "") -> bool:
+        """Whether a choice keeps the pins, one of them left out."""
+        pins = {key: value for key, value in self.goal.pins.items() if key != without}
+        return pinning.keeps_all(self.ground, choice.machine, choice.settings, pins)
+
+
+def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> Inquiry:
+    """Prepare a search: its limits, its space, and what would help the scenario as it stands.
+
+    Parameters
+    ----------
+    ground : Ground
+        The scenario and what is on offer.
+    goal : Goal
+        What is looked for.
+    seeds : iterable of settings
+        Points along the axes that the goal names itself.
+
+    Raises
+    ------
+    PlanError
+        If the goal names something that doesn't exist.
+    """
+    check_regions(goal.limits, ground.machines)
+    rules = rules_of(goal.limits)
+    of_hardware = [rule for rule in rules if rule.of_hardware]
+    offered, excluded = [], Counter[str]()
+    for machine in ground.machines:
+        subject = Subject(machine=machine, count=1, figures={})
+        names = broken(of_hardware, subject)
+        excluded.update(names)
+        if not names:
+            offered.append(machine)
+    given = {key: ground.reader.given(key) for key in goal.pins}
+    base = {key: value for key, value in given.items() if isinstance(value, str | int | float)}
+    starts = list(pinning.seeds_of(goal.pins, seeds, base))
+    space = space_of(ground, goal, offered, starts)
+    now: Settings = {
+        MACHINE: ground.own.name,
+        COUNT: ground.scenario.cluster.trainers.count,
+    }
+    helping = list(remedies(ground, tuple(offered), goal.alternatives))
+    settings = [now, *space.settings, *(one for _, one in helping)]
+    first = 1 + len(space.settings)
+    ideas = {first + i: name for i, (name, _) in enumerate(helping)}
+    return Inquiry(
+        ground=ground,
+        goal=goal,
+        rules=rules,
+        worth=worth_of(goal.objective),
+        space=space,
+        ideas=ideas,
+        excluded=dict(excluded),
+        settings=tuple(settings),
+    )

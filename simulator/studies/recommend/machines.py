@@ -1,0 +1,124 @@
+"""The machines on offer: what limits ask about them, read from their profiles once."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from simulator.errors import InputError, PlanError
+from simulator.files.catalogue import Catalogue
+from simulator.hardware.host import Host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine on offer.
+
+    `gpu` is the name of its accelerator without the kind before it, empty without one; `threads`
+    its vCPUs. `capabilities` are what a job may require: the accelerator's software, and the
+    number formats it has a rate of its own for. `marked`: a CoreMark tells how fast its processors
+    are beside others.
+    """
+
+    name: str
+    cloud: str = ""
+    region: str = ""
+    family: str = ""
+    gpu: str = ""
+    gpus: int = 0
+    threads: float = 0.0
+    priced: bool = False
+    spot: bool = False
+    drives: bool = False
+    networked: bool = False
+    marked: bool = False
+    capabilities: frozenset[str] = frozenset()
+
+    @property
+    def threads_per_gpu(self) -> float:
+        """VCPUs for each accelerator; of all of it without any."""
+        return self.threads / max(1, self.gpus)
+
+
+def machine_of(host: Host) -> Machine:
+    """What limits ask about a machine."""
+    price, gpu = host.price, host.gpu
+    return Machine(
+        name=host.name,
+        cloud=host.cloud,
+        region="" if price is None else price.region,
+        family=host.family,
+        gpu="" if gpu is None else gpu.name.removeprefix("gpu/"),
+        gpus=host.gpu_count,
+        threads=host.cpu.threads,
+        priced=price is not None,
+        spot=price is not None and price.spot_low is not None and price.spot_high is not None,
+        drives=host.local_storage is not None,
+        networked=host.network is not None,
+        marked=host.cpu.coremark is not None,
+        capabilities=capabilities(host),
+    )
+
+
+def capabilities(host: Host) -> frozenset[str]:
+    """What a job may require of the accelerator.
+
+    Its software (cuda, rocm, ...) and every number format with a rate of its own: a format that
+    runs at the rate of another, or not at all, is none.
+    """
+    gpu = host.gpu
+    if gpu is None:
+        return frozenset()
+    formats = {*gpu.peak, *gpu.achievable} - set(gpu.fallback)
+    return frozenset({gpu.stack.value, *(one.value for one in formats)})
+
+
+def machines_on_offer(catalogue: Catalogue, always: Iterable[str] = ()) -> tuple[Machine, ...]:
+    """All machines with a price, whatever they are sold for, and those named.
+
+    A profile with mistakes is left out unless it is named.
+
+    Raises
+    ------
+    InputError
+        If a named profile has mistakes.
+    """
+    named = tuple(always)
+    found = []
+    for name in (*catalogue.names("instance"), *catalogue.names("node")):
+        try:
+            machine = machine_of(catalogue.host(name))
+        except (InputError, PlanError):
+            if name in named:
+                raise
+            continue
+        if machine.priced or name in named:
+            found.append(machine)
+    return tuple(found)
+
+
+def is_called(name: str, wanted: str) -> bool:
+    """Whether an accelerator's name is the wanted one, begins with it, or matches its wildcards.
+
+    Examples
+    --------
+    >>> is_called("x9-pcie-16gb", "x9"), is_called("x90", "x9"), is_called("x90", "x9*")
+    (True, False, True)
+    """
+    pattern = wanted.removeprefix("gpu/")
+    return name == pattern or name.startswith(f"{pattern}-") or fnmatch.fnmatch(name, pattern)
+
+
+def is_sold_in(region: str, wanted: str) -> bool:
+    """Whether a price for `region` holds in the wanted one.
+
+    A price may be for all regions, or for a group of them such as all that begin with ``us``.
+
+    Examples
+    --------
+    >>> is_sold_in("north", "north-1"), is_sold_in("all", "north-1"), is_sold_in("south", "north")
+    (True, True, False)
+    """
+    wide = region == "all" or wanted.startswith(f"{region}-")
+    return bool(region) and (wide or fnmatch.fnmatch(region, wanted))

@@ -1,0 +1,214 @@
+"""The recommendation: search, rank, and say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from simulator.goal import Sense
+from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.studies.recommend import pins as pinning
+from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
+from simulator.studies.recommend.asking import Ask, Search
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.confidence import sureness
+from simulator.studies.recommend.conflicts import conflict_of
+from simulator.studies.recommend.ground import Settings
+from simulator.studies.recommend.inquiry import Inquiry
+from simulator.studies.recommend.ranking import front, in_order, runner_up
+from simulator.studies.recommend.reasons import is_cpu_bound, why
+from simulator.studies.recommend.spot import Interrupted, interrupted
+
+SURE_OF: Final = 3
+"""Best candidates by the goal that are predicted for sure."""
+CONTENDERS: Final = 8
+"""Choices of different hardware among which the chance of being best is counted."""
+
+
+def recommend(
+    inquiry: Inquiry,
+    ask: Ask,
+    *,
+    seeds: Iterable[Settings] = ({},),
+    seed: int = 0,
+    from_store: bool = False,
+) -> Recommendation:
+    """Search, rank, and say why the others lost.
+
+    Parameters
+    ----------
+    inquiry : Inquiry
+        What is looked for, and among what.
+    ask : callable
+        Who predicts.
+    seeds : iterable of settings
+        Points along the axes that the goal names itself.
+    seed : int
+        Of all random draws.
+    from_store : bool
+        Whether `ask` only remembers; the report says so.
+    """
+    search = Search.of(inquiry.ground.reader, inquiry.goal, inquiry.settings, ask, seed=seed)
+    search.all_of(search.candidates[:1])
+    now = inquiry.judged(search.known[0])
+    starved = is_cpu_bound(now)
+    plain = [c for c in search.candidates if c.index not in inquiry.ideas]
+    search.candidates = search.candidates if starved else tuple(plain)
+    search.survey(SURE_OF)
+    _fill(inquiry, search, starved=starved)
+    choices = [inquiry.judged(outcome) for outcome in search.known.values()]
+    kept = [choice for choice in choices if inquiry.pinned(choice)]
+    ranked = in_order(inquiry.goal.objective, kept)
+    answer = Recommendation(
+        scenario=inquiry.ground.scenario,
+        goal=inquiry.goal,
+        looked_at=len(search.candidates),
+        predicted=sum(choice.is_predicted for choice in choices),
+        ranked=tuple(ranked),
+        front=tuple(front(kept)),
+        now=now,
+        refused=inquiry.space.refused,
+        excluded=inquiry.excluded,
+        from_store=from_store,
+    )
+    if not ranked:
+        return replace(answer, conflict=conflict_of(inquiry, seeds, ask, seed))
+    return _explained(inquiry, answer, choices, seed, starved=starved)
+
+
+def _fill(inquiry: Inquiry, search: Search, *, starved: bool) -> None:
+    """Predict the best of every kind: of each accelerator, with each pin left out, of each idea."""
+    groups: dict[object, list[Candidate]] = {}
+    for candidate in search.candidates:
+        machine = inquiry.machine(candidate.settings)
+        groups.setdefault(("gpu", machine.gpu), []).append(candidate)
+        if starved and candidate.index in inquiry.ideas:
+            groups.setdefault(("idea", inquiry.ideas[candidate.index]), []).append(candidate)
+    for key in inquiry.goal.pins:
+        groups[("free", key)] = _freed(inquiry, search, key)
+    if inquiry.goal.pins:
+        groups[("free", "")] = _freed(inquiry, search, "")
+    for group in groups.values():
+        _be_sure(inquiry, search, group)
+
+
+def _freed(inquiry: Inquiry, search: Search, key: str) -> list[Candidate]:
+    """Candidates that keep all pins but one."""
+    pins = {k: v for k, v in inquiry.goal.pins.items() if k != key}
+    return [
+        c
+        for c in search.candidates
+        if pinning.keeps_all(inquiry.ground, inquiry.machine(c.settings), c.settings, pins)
+    ]
+
+
+def _be_sure(inquiry: Inquiry, search: Search, group: Sequence[Candidate]) -> None:
+    """Know the best of a group within the limits; or, where none keeps them, without them."""
+    if all(_hopeless(search.known.get(c.index)) for c in group):
+        return
+    search.best_of(group)
+    judged = [inquiry.judged(search.known[c.index]) for c in group if c.index in search.known]
+    if not any(choice.is_predicted for choice in judged):
+        search.best_of(group, within_limits=False)
+
+
+def _hopeless(outcome: Outcome | None) -> bool:
+    return outcome is not None and outcome.status in (Status.REFUSED, Status.FAILED)
+
+
+def _explained(
+    inquiry: Inquiry,
+    answer: Recommendation,
+    choices: Sequence[Choice],
+    seed: int,
+    *,
+    starved: bool,
+) -> Recommendation:
+    ranked, goal = answer.ranked, inquiry.goal
+    winner = ranked[0]
+    contenders = _different(ranked)[:CONTENDERS]
+    limits = {TIME: goal.limits.deadline, MONEY: goal.limits.budget}
+    most = {name: value for name, value in limits.items() if value is not None}
+    return replace(
+        answer,
+        second=runner_up(ranked),
+        losers=tuple(_losers(inquiry, choices, winner)),
+        ideas=tuple(_best_ideas(inquiry, choices)) if starved else (),
+        pins=tuple(_pin_prices(inquiry, choices)),
+        contenders=tuple(contenders),
+        sure=sureness(contenders, goal.objective, inquiry.worth, most, seed),
+        lost=_lost(inquiry, winner),
+    )
+
+
+def _different(ranked: Sequence[Choice]) -> list[Choice]:
+    """The best choice of each kind of hardware, best first."""
+    found: dict[tuple[object, ...], Choice] = {}
+    for choice in ranked:
+        found.setdefault(choice.hardware, choice)
+    return list(found.values())
+
+
+def _lost(inquiry: Inquiry, choice: Choice) -> Interrupted | None:
+    spot = inquiry.goal.spot
+    total = number(choice.outcome.figures, TIME)
+    step = number(choice.outcome.figures, "step_time_s.mean")
+    if spot is None or total is None or step is None:
+        return None
+    return interrupted(inquiry.ground.reader.read(choice.settings).scenario, spot, total, step)
+
+
+def _losers(inquiry: Inquiry, choices: Sequence[Choice], winner: Choice) -> Iterator[Loser]:
+    """The scenario as it stands, and the best of every other accelerator, best first."""
+    objective = inquiry.goal.objective
+    by_gpu: dict[str, list[Choice]] = {}
+    for choice in choices:
+        if not choice.idea:
+            by_gpu.setdefault(choice.machine.gpu, []).append(choice)
+    told = []
+    for gpu, group in by_gpu.items():
+        best = _best(inquiry, group)
+        if gpu != winner.machine.gpu and best is not None:
+            told.append((best, gpu))
+    told.sort(key=lambda pair: _place(inquiry, pair[0]))
+    for best, gpu in told:
+        reason = why(best, winner, objective, inquiry.rules)
+        yield Loser(what=gpu or "no accelerator", reason=reason, choice=best)
+
+
+def _best(inquiry: Inquiry, group: Iterable[Choice]) -> Choice | None:
+    """The best of a group: sound ones first, then predicted ones, then the most telling."""
+    return min(group, key=lambda choice: _place(inquiry, choice), default=None)
+
+
+def _place(inquiry: Inquiry, choice: Choice) -> tuple[int, int, float, int]:
+    value = choice.value if choice.value is not None else 0.0
+    signed = -value if inquiry.goal.objective.sense is Sense.MAXIMIZE else value
+    order = (Status.PREDICTED, Status.SCREENED, Status.INFEASIBLE, Status.REFUSED, Status.FAILED)
+    known = order.index(choice.outcome.status)
+    no_value = choice.value is None or not choice.is_predicted
+    return known, len(choice.broken), 0.0 if no_value else signed, choice.index
+
+
+def _best_ideas(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[Choice]:
+    """The best candidate of every remedy, best first."""
+    by_name: dict[str, list[Choice]] = {}
+    for choice in choices:
+        if choice.idea:
+            by_name.setdefault(choice.idea, []).append(choice)
+    best = [one for group in by_name.values() if (one := _best(inquiry, group)) is not None]
+    yield from sorted(best, key=lambda choice: _place(inquiry, choice))
+
+
+def _pin_prices(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[PinPrice]:
+    objective = inquiry.goal.objective
+    kept = in_order(objective, (c for c in choices if inquiry.pinned(c)))
+    for key, value in inquiry.goal.pins.items():
+        freed = in_order(objective, (c for c in choices if inquiry.pinned(c, without=key)))
+        yield PinPrice(
+            key=key,
+            value=value,
+            kept=kept[0] if kept else None,
+            freed=freed[0] if freed else None,
+        )

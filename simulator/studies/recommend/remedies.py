@@ -1,0 +1,89 @@
+"""What helps a job that its processors hold up: each remedy as candidates of the search.
+
+Four ways, all derived from data: a machine of the same family with more vCPUs for each
+accelerator; machines without accelerators that make batches beside; preparing samples on the
+accelerators; preparing them once, before the run. Which of them is best, the goal says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from simulator.goal import Plain
+from simulator.studies.recommend.ground import COUNT, MACHINE, WORKERS, Ground, Settings
+from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.space import moved
+from simulator.workload.loader import LoaderKind, Preparation
+from simulator.workload.train import Mode
+
+FAMILY: Final = "a larger machine of the family"
+HELPERS: Final = "machines that prepare batches beside"
+DEVICE: Final = "preparing on the accelerators"
+BEFOREHAND: Final = "preparing once, before the run"
+MOST_HELPERS: Final = 4
+"""Machines that prepare batches, by powers of two."""
+
+
+def remedies(
+    ground: Ground, offered: tuple[Machine, ...], given: Mapping[str, Settings]
+) -> Iterator[tuple[str, Settings]]:
+    """Candidates that give a job more processors, or its processors less to do.
+
+    Parameters
+    ----------
+    ground : Ground
+        The scenario whose processors hold it up, and what is on offer.
+    offered : tuple of Machine
+        Machines that the limits leave.
+    given : mapping
+        Settings of remedies that only the user knows the figures of, by name.
+    """
+    here: dict[str, Plain] = {
+        MACHINE: ground.own.name,
+        COUNT: ground.scenario.cluster.trainers.count,
+    }
+    yield from ((FAMILY, settings) for settings in _family(ground, offered))
+    yield from ((HELPERS, {**here, **more}) for more in _helpers(ground, offered))
+    yield from ((BEFOREHAND, {**here, **more}) for more in _beforehand(ground))
+    yield from ((name, {**here, **more}) for name, more in given.items())
+
+
+def _family(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
+    """Machines of the family with more vCPUs an accelerator: one, and as many accelerators."""
+    own = ground.own
+    for machine in offered:
+        related = (machine.cloud, machine.family) == (own.cloud, own.family)
+        if not related or machine.gpus == 0 or machine.threads_per_gpu <= own.threads_per_gpu:
+            continue
+        wanted = own.gpus * ground.scenario.cluster.trainers.count
+        counts = {1, -(-wanted // machine.gpus) if machine.networked else 1}
+        for count in sorted(counts):
+            workers = {WORKERS: int(machine.threads_per_gpu)}
+            yield {MACHINE: machine.name, COUNT: count, **moved(ground, machine), **workers}
+
+
+def _helpers(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
+    """Machines of the cloud without accelerators; only one machine may train beside them."""
+    scenario, own = ground.scenario, ground.own
+    job = scenario.job
+    alone = scenario.cluster.trainers.count == 1 and job.copies == 1 and job.remote is None
+    if not alone or not own.networked or job.mode is not Mode.TRAIN:
+        return
+    for machine in offered:
+        if machine.cloud != own.cloud or machine.gpus or not machine.networked:
+            continue
+        for k in range(MOST_HELPERS.bit_length()):
+            yield {"remote.machine": machine.name, "remote.count": 2**k}
+
+
+def _beforehand(ground: Ground) -> Iterator[Settings]:
+    """Samples stored as they are when finished, which is known, and only collated then."""
+    work = ground.scenario.job.preprocessing
+    makes = ground.scenario.job.loader.kind is not LoaderKind.ACTORS
+    prepares = work.where is Preparation.CPU and work.decode + work.augment > 0.0
+    if makes and prepares and work.output_bytes > 0.0:
+        yield {
+            "input.where": Preparation.BEFOREHAND.value,
+            "input.prepared_bytes_per_sample": f"{work.output_bytes:.0f} B",
+        }

@@ -1,0 +1,300 @@
+"""The usual search space: machines, how many, where data lies, workers, batch, parallelism.
+
+Each dimension is a function from what is set so far to what may be set next. Keys that the user
+searches are left to him: a dimension whose key is set already adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from simulator.errors import InputError, PlanError
+from simulator.goal import Goal, Plain
+from simulator.hardware.storage import Scope, Storage
+from simulator.limits import check_modelled
+from simulator.scenario import Purchase
+from simulator.studies.recommend.batches import splits
+from simulator.studies.recommend.ground import (
+    ACCUMULATION,
+    BATCH,
+    COUNT,
+    MACHINE,
+    MEASURED_ON,
+    PLACEMENT,
+    PURCHASE,
+    STORE,
+    WORKERS,
+    Ground,
+    Settings,
+)
+from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.spreading import ways
+from simulator.workload.dataset import CachePolicy, Placement
+from simulator.workload.loader import LoaderKind, Preparation
+from simulator.workload.models.transformer import Transformer
+
+MOST_NODES: Final = 8
+"""Machines looked at where no limit says how many there may be."""
+BATCHES: Final = 2
+"""Micro-batches tried: the largest that fits, and half of it."""
+BATCHES_OF_PIPELINE: Final = 3
+"""The same where the model is spread: bubbles and memory pull in opposite directions."""
+
+
+class UnfitError(PlanError):
+    """A machine that the scenario cannot be moved to as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A machine that is not looked at further, and why."""
+
+    machine: Machine
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Everything looked at, and machines that are left out."""
+
+    settings: tuple[Settings, ...]
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _At:
+    """Where a dimension begins: a machine, and what is set so far."""
+
+    ground: Ground
+    goal: Goal
+    machine: Machine
+    point: Settings
+
+
+Dimension: TypeAlias = Callable[[_At], Iterable[Settings]]
+
+
+def space_of(
+    ground: Ground, goal: Goal, machines: Sequence[Machine], seeds: Iterable[Settings] = ({},)
+) -> Space:
+    """All candidates of a search.
+
+    Parameters
+    ----------
+    ground : Ground
+        The scenario and what is on offer.
+    goal : Goal
+        Its limit on machines bounds their number.
+    machines : sequence of Machine
+        Those looked at.
+    seeds : iterable of settings
+        Points along the axes that the user searches; every other dimension is filled in.
+    """
+    found: dict[tuple[tuple[str, Plain], ...], Settings] = {}
+    refused: dict[str, Refusal] = {}
+    for seed in seeds:
+        named = seed.get(MACHINE)
+        for machine in machines:
+            if named not in (None, machine.name):
+                continue
+            try:
+                for settings in _on(_At(ground=ground, goal=goal, machine=machine, point=seed)):
+                    found.setdefault(tuple(sorted(settings.items())), settings)
+            except PlanError as error:
+                reason = _said(error)
+                refused[machine.name] = Refusal(machine=machine, reason=reason)
+    return Space(settings=tuple(found.values()), refused=tuple(refused.values()))
+
+
+def _said(error: PlanError) -> str:
+    """What is wrong, without the file and line: nobody wrote these settings."""
+    if not isinstance(error, InputError):
+        return str(error).splitlines()[0]
+    first = error.problems[0]
+    return f"{first.key}: {first.message}" + (f"; {first.hint}" if first.hint else "")
+
+
+def _on(at: _At) -> Iterator[Settings]:
+    """Candidates on one machine, dimension by dimension."""
+    _check_device(at)
+    _check_measured(at)
+    begin = {MACHINE: at.machine.name, **moved(at.ground, at.machine), **at.point}
+    points: list[Settings] = [begin]
+    for dimension in (_counts, _stores, _parallelism, _batches, _workers, _purchases):
+        points = [
+            {**point, **more}
+            for point in points
+            for more in dimension(
+                _At(ground=at.ground, goal=at.goal, machine=at.machine, point=point)
+            )
+        ]
+    if points:
+        check_modelled(at.ground.reader.read(points[0]).scenario)
+    yield from points
+
+
+def _check_device(at: _At) -> None:
+    """A neural network on cores alone takes a time that nobody has measured."""
+    job, ground = at.ground.scenario.job, at.ground
+    if at.machine.gpus or not ground.gpus(ground.own) or job.step_times is not None:
+        return
+    msg = "has no accelerator, and how fast its processors train this model is not known"
+    raise UnfitError(msg)
+
+
+def _check_measured(at: _At) -> None:
+    """Times measured on one accelerator say nothing about another."""
+    job, own = at.ground.scenario.job, at.ground.own.gpu
+    if at.machine.gpu == own:
+        return
+    timed = job.step_times is not None and not _sets(at, "model.step_time")
+    prepared = job.preprocessing.where is Preparation.DEVICE and not _sets(at, "input.device_time")
+    for measured, key in ((timed, "model.step_times"), (prepared, "input.device_time")):
+        if measured:
+            msg = f"{key} holds for {own or 'the processors'}: nothing is known of another device"
+            raise UnfitError(msg)
+
+
+def _sets(at: _At, beginning: str) -> bool:
+    return any(key.startswith(beginning) for key in at.point)
+
+
+def moved(ground: Ground, machine: Machine) -> dict[str, Plain]:
+    """CPU times of the scenario belong to its own machine unless it says where they are from.
+
+    A machine without a CoreMark to compare is taken to be as fast, core for core.
+    """
+    stated = ground.reader.given(MEASURED_ON) is not None
+    work = ground.scenario.job.preprocessing.per_sample > 0.0
+    if not work or machine.name == ground.own.name:
+        return {}
+    if stated:
+        return {} if machine.marked else {MEASURED_ON: machine.name}
+    return {MEASURED_ON: ground.own.name} if machine.marked and ground.own.marked else {}
+
+
+def _counts(at: _At) -> Iterator[Settings]:
+    if COUNT in at.point:
+        yield {}
+        return
+    scenario, job = at.ground.scenario, at.ground.scenario.job
+    own = scenario.cluster.trainers.count
+    most = at.goal.limits.most_nodes or max(MOST_NODES, own)
+    alone = job.remote is not None or job.copies > 1 or not at.machine.networked
+    counts = {1} if alone else {2**k for k in range(most.bit_length())}
+    if not alone and own <= most:
+        counts.add(own)
+    yield from ({COUNT: count} for count in sorted(counts))
+
+
+def _stores(at: _At) -> Iterator[Settings]:
+    """The scenario's store, the machine's own drives, stores of the same cloud."""
+    if STORE in at.point or PLACEMENT in at.point:
+        yield {}
+        return
+    ground, machine, dataset = at.ground, at.machine, at.ground.scenario.job.dataset
+    named = next((store for store in ground.stores if store.name == ground.store), None)
+    reads = dataset.cache_policy is not CachePolicy.PRELOADED
+    streams = dataset.placement is Placement.STREAM
+    nearby = [store for store in _of_cloud(ground, machine) if store.name != ground.store]
+    stays = machine.drives if not ground.store else named is None or _reaches(machine, named)
+    if stays:
+        yield {}
+    if stays and ground.store and reads and streams and machine.drives and named is not None:
+        yield {PLACEMENT: Placement.STAGE.value}
+    if not stays and not nearby:
+        msg = "no store is known that this machine reaches; name one in hardware.storage"
+        raise UnfitError(msg)
+    kept = nearby if reads else nearby[: 0 if stays else 1]
+    yield from ({STORE: store.name} for store in kept)
+
+
+def _reaches(machine: Machine, store: Storage) -> bool:
+    return machine.cloud in store.clouds
+
+
+def _of_cloud(ground: Ground, machine: Machine) -> list[Storage]:
+    """Stores of a machine's cloud whose rent is known; all of them if it is known of none."""
+    there = [
+        store
+        for store in ground.stores
+        if _reaches(machine, store) and store.scope is not Scope.LOCAL
+    ]
+    return [store for store in there if store.price is not None] or there
+
+
+def _parallelism(at: _At) -> Iterator[Settings]:
+    """All of the model on each accelerator where it fits; else ways to spread it."""
+    ground, model = at.ground, at.ground.scenario.job.model
+    degrees = ground.scenario.job.parallelism
+    decodes = isinstance(model, Transformer) and model.causal and at.machine.gpus > 0
+    if not isinstance(model, Transformer) or not decodes or _sets(at, "parallelism."):
+        yield {}
+        return
+    count = int(at.point.get(COUNT, 1))
+    batch = ground.global_batch
+    if not degrees.splits_model:
+        yield {}
+        share = ground.share(at.machine, at.point)
+        smallest: dict[str, Plain] = {BATCH: 1, ACCUMULATION: max(1, share)}
+        if share == 0 or ground.fits(at.machine, {**at.point, **smallest}):
+            return
+        batch = share * at.machine.gpus * count
+    for way in ways(at.machine.gpus, count, int(model.depth), batch or 1):
+        yield {**way, **_off(ground, way)}
+
+
+def _off(ground: Ground, way: Settings) -> dict[str, Plain]:
+    """What belongs to a kind of parallelism that this way does without."""
+    degrees, depth = ground.scenario.job.parallelism, ground.scenario.job.model
+    given = {"sequence": degrees.sequence, "async_tensor": degrees.async_tensor}
+    alone = way["parallelism.tensor"] == 1
+    off: dict[str, Plain] = {
+        f"parallelism.{key}": False for key, on in given.items() if on and alone
+    }
+    pipeline, layers = int(way["parallelism.pipeline"]), int(getattr(depth, "depth", 0))
+    even = pipeline > 1 and layers % (pipeline * degrees.interleave) == 0
+    if degrees.interleave > 1 and not even:
+        off["parallelism.interleave"] = 1
+    return off
+
+
+def _batches(at: _At) -> Iterator[Settings]:
+    if BATCH in at.point or ACCUMULATION in at.point:
+        yield {}
+        return
+    ground, machine = at.ground, at.machine
+    share = ground.share(machine, at.point)
+    if share == 0:
+        return
+    kept = ground.global_batch is not None
+    most = share if kept else round(ground.scenario.job.train.batch_size)
+    spread = ground.replica(at.point) > 1
+
+    def fits(batch: int) -> bool:
+        settings = {**at.point, BATCH: batch, ACCUMULATION: share // batch}
+        return ground.fits(machine, settings)
+
+    tried = BATCHES_OF_PIPELINE if spread else BATCHES
+    for batch, accumulation in splits(share, most, fits, tried):
+        yield {BATCH: batch, ACCUMULATION: accumulation}
+
+
+def _workers(at: _At) -> Iterator[Settings]:
+    """One worker for each vCPU that a rank has, half as many, and as many as the scenario has."""
+    job = at.ground.scenario.job
+    makes = job.preprocessing.per_sample > 0.0 and job.loader.kind is not LoaderKind.ACTORS
+    if WORKERS in at.point or not makes or job.remote is not None:
+        yield {}
+        return
+    ranks = max(job.copies, at.ground.gpus(at.machine) // at.ground.replica(at.point))
+    each = max(1, int(at.machine.threads) // ranks)
+    yield from ({WORKERS: count} for count in sorted({each, max(1, each // 2)}))
+
+
+def _purchases(at: _At) -> Iterator[Settings]:
+    yield {}
+    if PURCHASE not in at.point and at.goal.spot is not None and at.machine.spot:
+        yield {PURCHASE: Purchase.SPOT.value}
