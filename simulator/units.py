@@ -82,6 +82,7 @@ HOUR: Final = 3600.0
 DAY: Final = 86400.0
 MONTH: Final = 30.0 * DAY
 BITS_PER_BYTE: Final = 8.0
+PERCENT: Final = 100.0
 THOUSAND: Final = 1e3
 """Inference is priced by the thousand samples."""
 
@@ -226,6 +227,31 @@ _SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
     USD_PER_BYTE_SECOND: ((1.0 / (1e9 * MONTH), "$/GB/month"),),
 }
 _LONG_TIME: Final = {"d": 2.0, "h": 2.0, "min": 2.0}
+
+
+def parse_share(text: str) -> float:
+    """Read a share of a whole: ``1%``, or the bare number 0.01.
+
+    Raises
+    ------
+    UnitError
+        If it is neither, or not between 0 and 1.
+
+    Examples
+    --------
+    >>> parse_share("2.5 %"), parse_share("0.025")
+    (0.025, 0.025)
+    """
+    plain = text.strip()
+    number = plain.removesuffix("%").strip()
+    if re.fullmatch(_NUMBER, number, re.ASCII) is None:
+        msg = "is not a share; write it like 1% or 0.01"
+        raise UnitError(msg)
+    value = float(number) / (PERCENT if plain.endswith("%") else 1.0)
+    if not 0.0 <= value <= 1.0:
+        msg = "is not between 0 and 1; write 1% or 0.01 for a hundredth"
+        raise UnitError(msg)
+    return value
 
 
 def show(value: float, unit: Unit, digits: int = 4) -> str:

@@ -22,15 +22,13 @@ from simulator.files.draft import LEFT_OUT, SECTIONS, Draft, draft_of, read_sect
 from simulator.files.gather import chain_of, joined, parse_override
 from simulator.files.goal_section import goal_of
 from simulator.files.lines import KeyPath
-from simulator.files.models import model_names
 from simulator.files.scenario import checked, default_name_of, from_document, to_scenario
 from simulator.files.sections import ScenarioFile
-from simulator.files.settings import as_option
+from simulator.files.settings import as_option, possible_names
 from simulator.files.sweep_section import axes_of
 from simulator.goal import Axes, Goal, Plain
 from simulator.scenario import Scenario
 
-_MACHINES: Final = ("node", "instance")
 _OVERLAY: Final[KeyPath] = ("calibration", "overlay")
 _MOST_KEPT: Final = 20_000
 """Checked sections and options kept for the next candidate."""
@@ -143,13 +141,7 @@ class CandidateReader:
 
     def names(self, key: str) -> tuple[str, ...]:
         """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
-        if key in ("hardware.machine", "remote.machine", "input.measured_on"):
-            return tuple(name for kind in _MACHINES for name in self._catalogue.names(kind))
-        if key in ("hardware.storage", "hardware.cache", "remote.storage"):
-            return self._catalogue.names("storage")
-        if key == "hardware.gpu":
-            return self._catalogue.names("gpu")
-        return model_names() if key == "model.name" else ()
+        return possible_names(key, self._catalogue)
 
     def given(self, key: str) -> object:
         """What the scenario itself says at a dotted key; None where it says nothing."""

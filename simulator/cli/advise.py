@@ -1,0 +1,99 @@
+"""``plan advise``: what to set, for one part of a scenario at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.late import LateGroup, Table
+from simulator.cli.output import emit
+from simulator.cli.progress import progress_line
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    scenario_arguments,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from simulator.studies.advise import Advice
+
+PARTS: Final[Table] = {
+    "input": ("simulator.cli.advise", "Workers and prefetch that keep the accelerators busy."),
+}
+"""Part: (module that holds a click command of its name, one line of help)."""
+
+
+@click.group(cls=LateGroup, table=PARTS, kind="part")
+def advise() -> None:
+    """Say what to set in a part of a scenario."""
+
+
+class Share(click.ParamType):
+    """A share as people write it: 1%, or 0.01."""
+
+    name = "share"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Read it, or say how it is written."""
+        from simulator.errors import UnitError
+        from simulator.units import parse_share
+
+        try:
+            return parse_share(str(value))
+        except UnitError as error:
+            self.fail(f"'{value}' {error}", param, ctx)
+
+
+@click.command("input")
+@scenario_arguments
+@click.option(
+    "--within",
+    "within",
+    type=Share(),
+    default="1%",
+    show_default=True,
+    metavar="SHARE",
+    help="Share of a step that an accelerator may wait for data.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@calibration_option
+@seed_option
+def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an option
+    *,
+    scenario: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    within: float,
+    as_json: bool,
+    seed: int,
+) -> int:
+    """Find the fewest workers and the least prefetch that keep the accelerators of SCENARIO busy.
+
+    Shows the settings around the answer with the RAM that each takes. Exit code 1 says that no
+    number of workers is enough; what limits then is told.
+    """
+    from simulator.studies.advise import advise_input
+
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    with progress_line("trying settings") as progress:
+        found = advise_input(
+            lambda settings: reader.read(settings).scenario, within, seed=seed, progress=progress
+        )
+    emit(_rendered(found, as_json=as_json))
+    return Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT
+
+
+def _rendered(found: Advice, *, as_json: bool) -> str:
+    from simulator.report.advise import as_object, as_text
+
+    if as_json:
+        return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False)
+    return as_text(found)

@@ -1,0 +1,91 @@
+"""``plan compare``: several scenarios side by side."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.options import profiles_option
+from simulator.cli.output import emit
+from simulator.cli.progress import progress_line
+from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
+
+if TYPE_CHECKING:
+    from simulator.files.candidates import CandidateReader
+    from simulator.studies.compare import Side
+
+_OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
+"""Where a setting of one scenario begins: ``a.toml:input.workers=8``."""
+FEWEST: Final = 2
+
+
+@click.command()
+@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set a key of all scenarios; may be given again.",
+)
+@profiles_option
+@calibration_option
+@seed_option
+def compare(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenarios: tuple[str, ...],
+    as_json: bool,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    seed: int,
+) -> int:
+    """Show SCENARIOs side by side: what tells them apart, and what that does.
+
+    A key of one of them is set as in resnet50-imagenet-p4d:input.workers=8. Figures that somebody
+    published for a shipped scenario stand beside ours. Exit code 1 says that one does not fit.
+    """
+    if len(scenarios) < FEWEST:
+        msg = "name at least two scenarios, such as a.toml a.toml:input.workers=8"
+        raise click.UsageError(msg)
+    sides = []
+    with progress_line("simulating") as progress:
+        for number, text in enumerate(scenarios, start=1):
+            name, *own = _OVERRIDE.split(text)
+            reader = candidate_reader(name, (*overrides, *own), profiles, calibration)
+            changed = bool(overrides or own or profiles) or calibration is not None
+            sides.append(_side(reader, tuple(own), seed, published=not changed))
+            if progress is not None:
+                progress(number / len(scenarios))
+    emit(_rendered(sides, as_json=as_json))
+    return Exit.FINE if all(side.prediction.fits for side in sides) else Exit.DOES_NOT_FIT
+
+
+def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published: bool) -> Side:
+    """A scenario with its prediction; what was published holds for the scenario as it ships."""
+    from simulator.files.inputs import inputs
+    from simulator.files.published import published as rows
+    from simulator.predict import predict
+    from simulator.studies.compare import Side
+
+    scenario = reader.read({}).scenario
+    return Side(
+        label=f"{scenario.name} with {', '.join(own)}" if own else scenario.name,
+        prediction=predict(scenario, seed=seed, doubts=False),
+        inputs=inputs(reader.document(), scenario),
+        published=rows(reader.name_or_path) if published else (),
+    )
+
+
+def _rendered(sides: list[Side], *, as_json: bool) -> str:
+    from simulator.report.compare import as_object, as_text
+
+    if as_json:
+        return json.dumps(as_object(sides), indent=2, ensure_ascii=False, allow_nan=False)
+    return as_text(sides)

@@ -1,0 +1,152 @@
+"""Which workers and prefetch to set, for reading and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
+from simulator.report.rows import head
+from simulator.report.verdict import BUSY, device_word
+from simulator.results import Prediction
+from simulator.studies.advise import Advice, Setting
+from simulator.units import BYTE, SECOND, show
+
+SCHEMA: Final = 1
+
+
+def as_text(found: Advice) -> str:
+    """The report: the answer first, then the settings around it."""
+    base = found.base.prediction
+    lines = [] if base is None else head(base)
+    lines = [line for text in lines for line in wrapped(text, width=WIDTH)]
+    lines += ["", *(line for text in _answer(found) for line in wrapped(text, "", WIDTH))]
+    lines += section("Settings around it (for each process that trains)", _table(found))
+    return "\n".join(lines)
+
+
+def _answer(found: Advice) -> list[str]:
+    return [_now(found.base), _chosen(found)]
+
+
+def _now(base: Setting) -> str:
+    own = "no workers" if base.workers == 0 else _called(base)
+    return f"Now: {own}; {_waits(base)} and one machine needs {show(base.ram, BYTE)} of RAM."
+
+
+def _called(setting: Setting) -> str:
+    return f"input.workers = {setting.workers}, input.prefetch = {setting.prefetch}"
+
+
+def _waits(setting: Setting) -> str:
+    return f"{_who(setting.prediction)} for data {percent(setting.stall)} of the time"
+
+
+def _who(prediction: Prediction | None) -> str:
+    """Who waits: the accelerators, or the program that trains without any."""
+    if prediction is None or prediction.scenario.cluster.trainers.gpus_per_host == 0:
+        return "the program waits"
+    return f"the {device_word(prediction)}s wait"
+
+
+def _chosen(found: Advice) -> str:
+    allowed = percent(found.within)
+    chosen, best = found.chosen, found.best
+    if chosen is not None:
+        verb = "Keep" if chosen == found.base else "Set"
+        return (
+            f"{verb} {_called(chosen)}: the fewest with which {_who(chosen.prediction)} no more "
+            f"than {allowed} ({percent(chosen.stall)}). {_difference(found.base, chosen)}"
+        )
+    if best is None or best.prediction is None:
+        return f"No setting with up to {found.top} workers fits into RAM, or can be predicted."
+    return (
+        f"No number of workers is enough for {allowed}; up to {found.top} were tried. The best is "
+        f"{_called(best)}: {_waits(best)}. {_limit(best.prediction)}"
+    )
+
+
+def _limit(prediction: Prediction) -> str:
+    timing, need = prediction.timing, prediction.cpu_need
+    usage = timing.usage.get(timing.bottleneck)
+    share = 0.0 if usage is None else max(usage.mean, usage.busiest)
+    said = f"What limits then is {timing.bottleneck} ({percent(share)} busy)"
+    if need is not None and need.short > 0.0:
+        device = device_word(prediction)
+        return (
+            f"{said}: each {device} needs {count(need.per_gpu)} vCPUs to stay busy, and has less."
+        )
+    if share < BUSY:
+        return f"{said}: it is not full, so the rest is done by one thread, batch after batch."
+    return f"{said}."
+
+
+def _difference(base: Setting, chosen: Setting) -> str:
+    if chosen == base:
+        return "No fewer are enough."
+    ram = chosen.ram - base.ram
+    more = "more" if ram >= 0.0 else "less"
+    faster = base.step / chosen.step
+    return (
+        f"The step takes {show(chosen.step, SECOND)} in place of {show(base.step, SECOND)} "
+        f"(x{1.0 / faster:.3g}), with {show(abs(ram), BYTE, 3)} {more} RAM."
+    )
+
+
+def _table(found: Advice) -> list[str]:
+    rows = [("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")]
+    rows += [_row(found, setting) for setting in found.table]
+    notes = [s.reason for s in found.table if s.reason]
+    below = [line for text in dict.fromkeys(notes) for line in wrapped(f"not possible: {text}")]
+    return [*columns(rows, ">>>>>>><"), *below] if found.table else below
+
+
+def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
+    mark = {
+        (found.base.workers, found.base.prefetch): "now",
+        **({(found.chosen.workers, found.chosen.prefetch): "chosen"} if found.chosen else {}),
+    }.get((setting.workers, setting.prefetch), "")
+    own = (str(setting.workers), str(setting.prefetch))
+    if setting.prediction is None:
+        return (*own, "-", "-", "-", "-", "-", "not possible")
+    return (
+        *own,
+        show(setting.step, SECOND),
+        count(setting.prediction.timing.throughput),
+        percent(setting.stall),
+        show(setting.ram, BYTE),
+        setting.prediction.host_ram.verdict,
+        mark,
+    )
+
+
+def as_object(found: Advice) -> dict[str, Any]:
+    """The same as plain dictionaries, in SI units; shares as fractions."""
+    base = found.base.prediction
+    return {
+        "schema": SCHEMA,
+        "scenario": None if base is None else base.scenario.name,
+        "within": found.within,
+        "most_workers_tried": found.top,
+        "enough": found.chosen is not None,
+        "now": _object(found.base),
+        "chosen": None if found.chosen is None else _object(found.chosen),
+        "best": None if found.best is None else _object(found.best),
+        "settings": [_object(setting) for setting in found.table],
+    }
+
+
+def _object(setting: Setting) -> dict[str, Any]:
+    after = setting.prediction
+    known = {"input.workers": setting.workers, "input.prefetch": setting.prefetch}
+    if after is None:
+        return {**known, "possible": False, "reason": setting.reason}
+    return {
+        **known,
+        "possible": True,
+        "step_time_s.mean": after.timing.step_time.mean,
+        "throughput_samples_per_s": after.timing.throughput,
+        "data_stall_share": setting.stall,
+        "host_ram_bytes.total": setting.ram,
+        "fits.host": after.host_ram.verdict,
+        "bottleneck": after.timing.bottleneck,
+    }

@@ -1,0 +1,195 @@
+"""Scenarios side by side, for reading and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from simulator.metrics import number_at, select
+from simulator.report.figures import figure
+from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.rows import head
+from simulator.results import Prediction
+from simulator.studies.compare import (
+    Rule,
+    Side,
+    differing,
+    error,
+    published_rule,
+    rule,
+)
+
+SCHEMA: Final = 1
+METRICS: Final = (
+    *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
+    *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
+    *("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h", "cost.usd_per_step"),
+    *("cost.samples_per_usd", "cost.usd_to_train", "cost.time_to_train_s"),
+    "cost.energy_j_per_step",
+)
+SHARES: Final = frozenset({"accelerator_utilization"})
+SAME: Final = 5e-4
+"""Relative difference below which two figures are the same for reading."""
+
+
+def as_text(sides: Sequence[Side]) -> str:
+    """The report; the first scenario is what the others are held against."""
+    lines = [line for number, side in enumerate(sides, 1) for line in _name(number, side)]
+    lines += section("What tells them apart", _inputs(sides))
+    lines += section("Predicted; in brackets: times the first", _figures(sides))
+    lines += section("Price and performance", _rules(sides))
+    lines += section("Published beside predicted", _published(sides))
+    return "\n".join(lines)
+
+
+def _name(number: int, side: Side) -> list[str]:
+    title, machine, *helpers = head(side.prediction)
+    own = f"[{number}] {side.label}: {title.partition(': ')[2] or title}"
+    return [
+        line
+        for text, hang in ((own, "    "), *((f"    {t}", "    ") for t in (machine, *helpers)))
+        for line in wrapped(text, hang=hang, width=WIDTH)
+    ]
+
+
+def _heads(sides: Sequence[Side]) -> list[str]:
+    return [f"[{number}]" for number in range(1, len(sides) + 1)]
+
+
+def _inputs(sides: Sequence[Side]) -> list[str]:
+    names = differing(sides)
+    if not names:
+        return ["nothing: all keys have the same values"]
+    rows = [("", *_heads(sides))]
+    for name in names:
+        found = [side.inputs.get(name) for side in sides]
+        rows.append((name, *("-" if one is None else printable(one.text) for one in found)))
+    return columns(rows, "<" * (len(sides) + 1))
+
+
+def _figures(sides: Sequence[Side]) -> list[str]:
+    rows = [("", *_heads(sides))]
+    for metric in METRICS:
+        values = [number_at(side.prediction, metric) for side in sides]
+        if any(value is not None for value in values):
+            rows.append((metric, *_cells(metric, values)))
+    for name in _resources(sides):
+        shares = [_busy(side.prediction, name) for side in sides]
+        rows.append((f"utilization.{name}", *("-" if s is None else percent(s) for s in shares)))
+    rows.append(("bottleneck", *(side.prediction.timing.bottleneck for side in sides)))
+    rows.append(("fits", *("yes" if side.prediction.fits else "no" for side in sides)))
+    return columns(rows, "<" + ">" * len(sides))
+
+
+def _cells(metric: str, values: Sequence[float | None]) -> Iterator[str]:
+    first = values[0]
+    for number, value in enumerate(values):
+        text = "-" if value is None else _value(metric, value)
+        ratio = value / first if number and value is not None and first else None
+        changed = ratio is not None and abs(ratio - 1.0) > SAME and metric not in SHARES
+        yield f"{text} (x{ratio:.3g})" if changed else text
+
+
+def _value(metric: str, value: float) -> str:
+    return percent(value) if metric in SHARES else figure(value, select(metric)[0].unit)
+
+
+def _resources(sides: Sequence[Side]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for s in sides for name in s.prediction.timing.usage))
+
+
+def _busy(prediction: Prediction, name: str) -> float | None:
+    usage = prediction.timing.usage.get(name)
+    return None if usage is None else usage.mean
+
+
+def _rules(sides: Sequence[Side]) -> list[str]:
+    lines: list[str] = []
+    for number, other in enumerate(sides[1:], start=2):
+        for said, found in (
+            ("", rule(sides[0], other)),
+            (" as published", published_rule(sides[0], other)),
+        ):
+            if found is not None:
+                lines += wrapped(f"[{number}] beside [1]{said}: {_rule_text(found)}")
+    return lines
+
+
+def _rule_text(found: Rule) -> str:
+    saved = (
+        f"saves {percent(found.saved)}"
+        if found.saved >= 0.0
+        else f"costs {percent(-found.saved)} more"
+    )
+    return (
+        f"price x{found.price:.4g}, time of a sample x{found.time:.4g}: "
+        f"a sample costs x{found.cost:.4g}, {saved}; {1.0 / found.time:.3g} times as fast"
+    )
+
+
+def _published(sides: Sequence[Side]) -> list[str]:
+    names = dict.fromkeys(name for side in sides for name in side.measured)
+    if not names:
+        return []
+    rows = [("", *(f"{h} {what}" for h in _heads(sides) for what in ("published", "ours", "off")))]
+    for name in names:
+        cells = [cell for side in sides for cell in _beside(side, name)]
+        rows.append((name, *cells))
+    lines = columns(rows, "<" + ">>>" * len(sides))
+    sources = dict.fromkeys(row.source for side in sides for row in side.published)
+    return [*lines, *(line for text in sources for line in wrapped(f"source: {text}"))]
+
+
+def _beside(side: Side, metric: str) -> tuple[str, str, str]:
+    known = side.measured.get(metric)
+    if known is None:
+        return "-", "-", "-"
+    ours, off = number_at(side.prediction, metric), error(side, metric)
+    share = metric in SHARES or metric.startswith("utilization.")
+    shown = [
+        "-" if value is None else percent(value) if share else _value(metric, value)
+        for value in (known, ours)
+    ]
+    return shown[0], shown[1], "-" if off is None else f"{100.0 * off:+.1f}%"
+
+
+def as_object(sides: Sequence[Side]) -> dict[str, Any]:
+    """The same as plain dictionaries, in SI units."""
+    names = differing(sides)
+    return {
+        "schema": SCHEMA,
+        "scenarios": [_side_object(sides[0], side) for side in sides],
+        "differences": {
+            name: [None if (one := side.inputs.get(name)) is None else one.text for side in sides]
+            for name in names
+        },
+    }
+
+
+def _side_object(first: Side, side: Side) -> dict[str, Any]:
+    timing = side.prediction.timing
+    return {
+        "label": side.label,
+        "scenario": side.prediction.scenario.name,
+        "figures": {name: number_at(side.prediction, name) for name in METRICS},
+        "utilization": {str(name): usage.mean for name, usage in timing.usage.items()},
+        "bottleneck": timing.bottleneck,
+        "fits": side.prediction.fits,
+        "beside_first": None if side is first else _rule_object(rule(first, side)),
+        "published": side.measured,
+        "published_beside_first": None
+        if side is first
+        else _rule_object(published_rule(first, side)),
+        "sources": list(dict.fromkeys(row.source for row in side.published)),
+    }
+
+
+def _rule_object(found: Rule | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {
+        "price_ratio": found.price,
+        "time_ratio": found.time,
+        "cost_ratio": found.cost,
+        "saving": found.saved,
+    }

@@ -1,0 +1,107 @@
+"""Several scenarios side by side: their figures, what tells them apart, and what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from simulator.equations.cost import cost_ratio, saving
+from simulator.files.inputs import Input
+from simulator.measurement import Row
+from simulator.metrics import number_at
+from simulator.results import Prediction
+from simulator.units import PerSecond, UsdPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One scenario: how it is called, its prediction, its keys, and what was measured of it."""
+
+    label: str
+    prediction: Prediction
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    published: tuple[Row, ...] = ()
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Published figures by metric; of several rows the first that has one counts."""
+        found: dict[str, float] = {}
+        for row in reversed(self.published):
+            found |= row.measured
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Price-performance of one scenario beside the first: ratios of price and of time a sample.
+
+    `cost` is the product of both: worth it below 1.
+    """
+
+    price: float
+    time: float
+
+    @property
+    def cost(self) -> float:
+        """Cost of a sample over that of the first."""
+        return float(cost_ratio(self.price, self.time))
+
+    @property
+    def saved(self) -> float:
+        """Part of the cost of a sample that is saved; negative where it costs more."""
+        return float(saving(1.0, self.cost))
+
+
+def differing(sides: Sequence[Side]) -> tuple[str, ...]:
+    """Keys whose values are not the same in all scenarios, in the order of their sections."""
+    names = dict.fromkeys(name for side in sides for name in side.inputs)
+    return tuple(name for name in names if _differs(name, sides))
+
+
+def _differs(name: str, sides: Sequence[Side]) -> bool:
+    """Whether a stated value is not that of all; what merely follows from others is no input."""
+    found = [side.inputs.get(name) for side in sides]
+    if not any(one is not None and one.given for one in found):
+        return False
+    first = found[0]
+    return any((one and one.value) != (first and first.value) for one in found)
+
+
+def rule(first: Side, other: Side) -> Rule | None:
+    """The price-performance rule for two predictions; None where a price is unknown."""
+    return rule_of(
+        (first.prediction.cost.per_second, first.prediction.timing.throughput),
+        (other.prediction.cost.per_second, other.prediction.timing.throughput),
+    )
+
+
+def rule_of(
+    first: tuple[UsdPerSecond | None, PerSecond], other: tuple[UsdPerSecond | None, PerSecond]
+) -> Rule | None:
+    """The same of prices [$/s] and rates [samples/s]."""
+    (was, slow), (now, fast) = first, other
+    if not was or not now or not slow or not fast:
+        return None
+    return Rule(price=now / was, time=slow / fast)
+
+
+def published_rule(first: Side, other: Side) -> Rule | None:
+    """The same as published: prices by the hour, and times of steps of equally many samples."""
+    price, step = "cost.usd_per_h", "step_time_s.mean"
+    here, there = first.measured, other.measured
+    equal = _samples(first) == _samples(other)
+    if not equal or not all(name in one for name in (price, step) for one in (here, there)):
+        return None
+    return Rule(price=there[price] / here[price], time=there[step] / here[step])
+
+
+def _samples(side: Side) -> float:
+    scenario = side.prediction.scenario
+    train = scenario.job.train
+    return float(train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies)
+
+
+def error(side: Side, metric: str) -> float | None:
+    """How far the prediction lies from the published figure, as a share of it."""
+    known, ours = side.measured.get(metric), number_at(side.prediction, metric)
+    return None if not known or ours is None else ours / known - 1.0
