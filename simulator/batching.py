@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -111,50 +112,72 @@ def _parts(indices: Sequence[int], most: int) -> Iterable[Sequence[int]]:
 
 
 class _Keys:
-    """Structures by number: equal numbers for equal structures.
+    """Structures by what stands for them: the same object for equal structures.
 
     Objects that several scenarios share are looked at once.
     """
 
     def __init__(self) -> None:
-        self._numbers: dict[Key, int] = {}
-        self._known: dict[int, tuple[object, Key]] = {}
+        self._known: dict[Key, object] = {}
+        self._seen: dict[int, tuple[object, Key]] = {}
 
     def of_scenario(self, scenario: Scenario, index: int) -> Key:
         """The structure of a scenario, with what its numbers decide."""
-        job = scenario.job
-        degrees = job.parallelism
-        alone = index if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
-        decided = (scenario.ranks_per_host, scenario.ranks > 1, alone)
-        return (self._of(scenario), decided)
+        schedule = scenario.job.parallelism.schedule
+        alone = index if schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
+        return (self._of(scenario), scenario.ranks_per_host, scenario.ranks > 1, alone)
 
-    def _of(self, value: object) -> Key:
-        kind = type(value)
-        if kind in _PLAIN:
-            return (kind, value)
-        known = self._known.get(id(value))
-        if known is not None and known[0] is value:
-            return known[1]
-        key = self._number(kind, value)
-        self._known[id(value)] = (value, key)
+    def _of(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
+        seen = self._seen.get(id(value))
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        key = self._number(value)
+        self._seen[id(value)] = (value, key)
         return key
 
-    def _number(self, kind: type, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
+    def _number(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
+        parts = _parts_of(type(value))
         key: Key
-        if is_dataclass(kind):
-            own = [self._of(getattr(value, name)) for name in _structural(kind)]
-            bare = [getattr(value, name) is None for name in _arrays(kind)]
-            key = (kind, *own, *bare, *_decided(value))
+        if parts is not None:
+            bare = tuple([number is None for number in parts.numbers(value)])
+            key = (type(value), self._all(parts.structure(value)), bare, *_decided(value))
         elif isinstance(value, Mapping):
-            key = (dict, *((name, self._of(entry)) for name, entry in value.items()))
+            key = (dict, tuple(value), self._all(value.values()))
         elif isinstance(value, tuple | list):
-            key = (tuple, *(self._of(entry) for entry in value))
+            key = (tuple, self._all(value))
         else:
-            return (kind, value)
-        return self._numbers.setdefault(key, len(self._numbers))
+            return value  # type: ignore[no-any-return] - a word, all of which are hashable
+        return self._known.setdefault(key, object())
+
+    def _all(self, values: Iterable[Any]) -> tuple[Key, ...]:
+        of = self._of
+        return tuple([value if type(value) in _PLAIN else of(value) for value in values])
 
 
 _PLAIN: Final = frozenset({float, int, str, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """How to take a dataclass apart: what belongs to the structure, and what may be arrays."""
+
+    structure: Callable[[Any], tuple[Any, ...]]
+    numbers: Callable[[Any], tuple[Any, ...]]
+
+
+@cache
+def _parts_of(kind: type[Any]) -> _Parts | None:
+    """How to take a type apart; None where it is no dataclass."""
+    if not is_dataclass(kind):
+        return None
+    return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))
+
+
+def _taking(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Takes so many fields at once; a getter of one name, or of none, gives no tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
 
 
 def _decided(value: object) -> tuple[bool, ...]:
@@ -173,12 +196,12 @@ def _decided(value: object) -> tuple[bool, ...]:
 
 
 @cache
-def _arrays(kind: type[object]) -> tuple[str, ...]:
+def _arrays(kind: type[Any]) -> tuple[str, ...]:
     return tuple(sorted(ARRAYS.get(kind, ())))
 
 
 @cache
-def _structural(kind: type) -> tuple[str, ...]:
+def _structural(kind: type[Any]) -> tuple[str, ...]:
     """Fields of a type that belong to the structure."""
     numbers, ignored = ARRAYS.get(kind, frozenset()), IGNORED.get(kind, frozenset())
     left_out = {"source", "sources"} | numbers | ignored
@@ -190,7 +213,7 @@ def _structural(kind: type) -> tuple[str, ...]:
 def _together(values: Sequence[Any]) -> Any:  # noqa: ANN401 - any part of a scenario
     """Values of equal structure as one, with arrays where numbers differ."""
     first = values[0]
-    if all(value is first for value in values):
+    if len(set(map(id, values))) == 1:
         return first
     kind = type(first)
     if is_dataclass(kind):
@@ -207,9 +230,9 @@ def _merged(kind: Callable[..., Any], values: Sequence[Any]) -> Any:  # noqa: AN
     known = {field.name: getattr(first, field.name) for field in fields(first)}
     for name in _structural(type(first)):
         if type(known[name]) not in _PLAIN:
-            known[name] = _together([getattr(value, name) for value in values])
+            known[name] = _together(list(map(attrgetter(name), values)))
     for name in _arrays(type(first)):
-        each = [getattr(value, name) for value in values]
-        if known[name] is not None and any(one != known[name] for one in each):
+        each = list(map(attrgetter(name), values))
+        if known[name] is not None and each.count(known[name]) < len(each):
             known[name] = np.array(each, dtype=float)
     return kind(**known)

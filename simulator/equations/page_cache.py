@@ -198,6 +198,8 @@ def hit_ratio_random_servers(cached: Real, servers: Real) -> Real:
     >>> round(hit, 3), round(73 * (1 - hit), 1)
     (0.396, 44.1)
     """
+    if np.all(np.asarray(cached) >= 1.0):
+        return 1.0 + 0.0 * np.asarray(cached)[()]
     part = 1.0 / np.asarray(servers, dtype=np.float64)
     fraction = np.clip(cached, _NEARLY_NOTHING, 1.0)
     low, high = 0.0 * fraction * part, part / fraction

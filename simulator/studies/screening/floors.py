@@ -16,14 +16,17 @@ bucket exchanges of a step follow one another and begin with the first bucket, s
 are a floor as well. A program that waits for the device in each step takes the next batch only
 then, so the copy of a step's first batch, and what its thread does for batches, add to the step.
 
-Where samples differ by chance the work of makers is known up to what a run draws (`chance`).
+Where samples differ by chance, or groups of makers of their own pace work side by side, the work of
+makers is known up to what a run looks at (`chance`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -47,6 +50,9 @@ FEWEST_BATCHES = 64.0
 """Batches of a rank that a random run draws at least, where the epoch has them."""
 AHEAD = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""
+_LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
+FEWEST_STEPS = 200.0
+"""Steps that are looked at where they don't repeat."""
 UNEVEN = 0.025
 """What a random run may miss of its mean beside that: windows that cut a burst of batches."""
 
@@ -87,10 +93,23 @@ class Floors:
         spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
         deviation = max(s.relative_deviation if s.varies else 0.0 for s in spreads)
         if deviation == 0.0:
-            return 1.0
+            return self._unequal
         batches = np.minimum(self.lengths.batches, FEWEST_BATCHES * self.lengths.accumulation)
         drawn = np.maximum(1.0, job.train.batch_size * batches)
-        return np.maximum(0.0, 1.0 - UNEVEN - STANDARD_ERRORS * deviation / np.sqrt(drawn))
+        errors = STANDARD_ERRORS * deviation / np.sqrt(drawn)
+        return self._unequal * np.maximum(0.0, 1.0 - UNEVEN - errors)
+
+    @cached_property
+    def _unequal(self) -> Real:
+        """The same where groups of makers of their own pace work side by side.
+
+        Their batches never quite repeat, so the steps looked at may hold one more of each maker.
+        """
+        if len(self._groups) <= 1:
+            return 1.0
+        makers = [maker_count(self.scenario, self.plant, group) for group in self._groups]
+        seen = FEWEST_STEPS * self.lengths.accumulation
+        return np.maximum(0.0, 1.0 - sum(makers, 0.0) / seen)
 
     @cached_property
     def window(self) -> Real:
@@ -313,6 +332,8 @@ class Floors:
             return (("", fastest_batch(self.plant, self.stages) * self._least_made),)
         loads = unit_loads(self.plant, self.stages)
         least = self._least_made
+        # All links of a kind are alike, and so are the accelerators behind them: one will do.
+        loads = {unit: load for unit, load in loads.items() if not _LIKE_THE_FIRST(unit)}
         if CPU in loads:
             loads[CPU] = loads[CPU] * self._crowding
         return tuple((unit, load * least) for unit, load in loads.items())
@@ -335,13 +356,18 @@ class Floors:
             yield self._work * self._loads[0][1]
             return
         chain = list(self._chain())
+        there = list(accumulate((time for _, time in chain), initial=0.0))
+        on = list(accumulate((time for _, time in reversed(chain)), initial=0.0))[::-1]
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for place, (units, _) in enumerate(chain):
+            last |= dict.fromkeys(units, place)
+            first = dict.fromkeys(units, place) | first
         for unit, load in self._loads:
-            places = [i for i, (units, _) in enumerate(chain) if unit in units]
-            before = _total(time for _, time in chain[: places[0]]) if places else 0.0
-            last = places and unit != "gpu" and unit not in self._used_once
-            after = _total(time for _, time in chain[places[-1] + 1 :]) if last else 0.0
-            once = self._per_step if last else 0.0
-            yield self._work * load + self._last * (before + after) + once
+            way: Real = self._last * there[first[unit]] if unit in first else 0.0
+            if unit in last and unit != "gpu" and unit not in self._used_once:
+                way = way + self._last * on[last[unit] + 1] + self._per_step
+            yield self._work * load + way
 
     @cached_property
     def _used_once(self) -> frozenset[str]:
