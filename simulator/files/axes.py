@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final, NoReturn
@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
 from simulator.files.document import shown
-from simulator.files.quantity import Number, Quantity
+from simulator.files.quantity import Number, Quantity, nearest_hint
 from simulator.files.settings import (
     NAMED,
     choices_of,
@@ -155,6 +155,32 @@ def is_pattern(value: object) -> bool:
 def matching(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names a pattern stands for, in their order: ``*`` any text, ``?`` a letter, ``[ab]``."""
     return tuple(name for name in names if fnmatchcase(name, pattern))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostPattern:
+    """A pattern of an axis that no name matches: what is wrong, and what may be meant."""
+
+    pattern: str
+    message: str
+    hint: str
+
+
+def lost_pattern(axis: Axis, names: Callable[[str], Sequence[str]]) -> LostPattern | None:
+    """The first pattern of an axis that matches nothing; `names` gives the names a key can have."""
+    for values in axis.values:
+        for key, value in zip(axis.keys, values, strict=True):
+            if isinstance(value, str) and is_pattern(value) and not matching(value, names(key)):
+                hint = _meant(value, names(key))
+                return LostPattern(pattern=value, message=f"{key} matches nothing", hint=hint)
+    return None
+
+
+def _meant(pattern: str, names: Sequence[str]) -> str:
+    """Advice on a pattern: the folder most like it."""
+    start = pattern[: min(pattern.find(mark) for mark in _PATTERN if mark in pattern)]
+    folders = dict.fromkeys(f"{name.rpartition('/')[0]}/*" for name in names if "/" in name)
+    return nearest_hint(f"{start}*", tuple(folders) or tuple(names))
 
 
 def _keys(names: str, asked: _Asked) -> tuple[str, ...]:

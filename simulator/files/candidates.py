@@ -126,7 +126,7 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
-        return axes_of(self.document())
+        return axes_of(self.document(), self._catalogue)
 
     @property
     def goal(self) -> Goal | None:

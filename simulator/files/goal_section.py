@@ -79,7 +79,7 @@ def goal_of(document: Document, catalogue: Catalogue) -> Goal | None:
     if section is None:
         raise InputError(problems)
     objective, wrong = _objective(document, section)
-    search, more = table_of_axes(document, (*_SECTION, "search"))
+    search, more = table_of_axes(document, (*_SECTION, "search"), catalogue)
     pins, worse = _settings(document, (*_SECTION, "pins"))
     alternatives, bad = _alternatives(document)
     wrong += [*more, *worse, *bad, *_limits(document, section, catalogue)]

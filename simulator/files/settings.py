@@ -5,33 +5,36 @@ A search varies any of them; here a value is checked by itself, long before it m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final, TypeAlias, get_args
 
 from pydantic import BaseModel
 from pydantic_core import PydanticCustomError
 
+from simulator.files.catalogue import Catalogue
 from simulator.files.document import field_at, is_text, model_at
 from simulator.files.gather import value_of_text
 from simulator.files.keys import OF_A_SEARCH
-from simulator.files.models import shape_keys
+from simulator.files.models import model_names, shape_keys
 from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
 from simulator.goal import Plain
 from simulator.units import Unit
 
 Marker: TypeAlias = Quantity | Number | Choice | Text
-NAMED: Final = (
-    "hardware.machine",
-    "hardware.gpu",
-    "hardware.storage",
-    "hardware.cache",
-    "remote.machine",
-    "remote.storage",
-    "input.measured_on",
-    "model.name",
-)
+_HOSTS: Final = ("node", "instance")
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "hardware.machine": _HOSTS,
+    "hardware.gpu": ("gpu",),
+    "hardware.storage": ("storage",),
+    "hardware.cache": ("storage",),
+    "remote.machine": _HOSTS,
+    "remote.storage": ("storage",),
+    "input.measured_on": _HOSTS,
+}
+"""Kinds of the profiles that a key names."""
+NAMED: Final = (*_KINDS, "model.name")
 """Keys whose values are names of profiles or models, which a pattern can stand for."""
 
 
@@ -122,6 +125,14 @@ def setting_units() -> dict[str, Unit | None]:
 def setting_from_text(name: str, text: str) -> object:
     """The value that ``--set name=text`` would give."""
     return value_of_text(text, text=is_text(ScenarioFile, tuple(name.split("."))))
+
+
+def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
+    if name == "model.name":
+        return model_names()
+    kinds = _KINDS.get(name, ())
+    return tuple(known for kind in kinds for known in catalogue.names(kind))
 
 
 def as_option(name: str, value: Plain) -> str:

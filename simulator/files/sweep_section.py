@@ -7,17 +7,19 @@ from typing import Any, Final
 
 from simulator.errors import InputError, Problem
 from simulator.expression import Expression, ExpressionError, parse_expression
-from simulator.files.axes import axis_of
+from simulator.files.axes import axis_of, lost_pattern
+from simulator.files.catalogue import Catalogue
 from simulator.files.document import Document, examine
 from simulator.files.lines import KeyPath
+from simulator.files.reading import dotted
 from simulator.files.search_sections import SweepSection
-from simulator.files.settings import setting_units
+from simulator.files.settings import possible_names, setting_units
 from simulator.goal import Axes, Axis, Sampling
 
 _SECTION: Final[KeyPath] = ("sweep",)
 
 
-def axes_of(document: Document) -> Axes | None:
+def axes_of(document: Document, catalogue: Catalogue) -> Axes | None:
     """What the document's [sweep] section varies; None where it has none.
 
     Raises
@@ -30,7 +32,7 @@ def axes_of(document: Document) -> Axes | None:
     section, problems = examine(SweepSection, document, at=_SECTION)
     if section is None:
         raise InputError(problems)
-    axes, wrong = table_of_axes(document, (*_SECTION, "over"))
+    axes, wrong = table_of_axes(document, (*_SECTION, "over"), catalogue)
     wrong += _points(document, section)
     where = section.where or ""
     if where:
@@ -59,7 +61,9 @@ def _points(document: Document, section: SweepSection) -> list[Problem]:
     return []
 
 
-def table_of_axes(document: Document, at: KeyPath) -> tuple[tuple[Axis, ...], list[Problem]]:
+def table_of_axes(
+    document: Document, at: KeyPath, catalogue: Catalogue
+) -> tuple[tuple[Axis, ...], list[Problem]]:
     """The axes that a table at a path describes, and all mistakes in it.
 
     A key may be quoted (``"input.workers" = ...``) or not (``input.workers = ...``).
@@ -77,14 +81,16 @@ def table_of_axes(document: Document, at: KeyPath) -> tuple[tuple[Axis, ...], li
         if twice:
             message = f"varies {min(twice)}, which another axis varies too"
             problems.append(document.problem(path, message, hint="give each key once", show=False))
+        lost = lost_pattern(axis, lambda key: possible_names(key, catalogue))
+        if lost is not None:
+            problems.append(document.problem(path, lost.message, hint=lost.hint))
         axes.append(axis)
     return tuple(axes), problems
 
 
 def _axis(document: Document, path: KeyPath, names: str) -> Axis:
     origin, line = document.where(path)
-    key = ".".join(map(str, path))
-    return axis_of(names, document.value(path), origin=origin, line=line, key=key)
+    return axis_of(names, document.value(path), origin=origin, line=line, key=dotted(path))
 
 
 def flat_keys(table: Mapping[str, Any], at: KeyPath) -> Iterator[tuple[KeyPath, str]]:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import NotModelled, UnknownName
-from simulator.files.axes import is_pattern, matching, with_unit
+from simulator.files.axes import is_pattern, lost_pattern, matching, with_unit
 from simulator.files.candidates import CandidateReader
-from simulator.files.quantity import nearest_hint
 from simulator.goal import Axes, Axis, Plain, Sampling, Span
 from simulator.studies.outcome import Candidate
 
@@ -54,26 +53,19 @@ def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
 def _without_patterns(axis: Axis, reader: CandidateReader) -> Axis:
     if not any(is_pattern(value) for values in axis.values for value in values):
         return axis
-    key = axis.keys[0]
-    names = reader.names(key)
-    found = dict.fromkeys(name for (value,) in axis.values for name in _named(key, value, names))
+    lost = lost_pattern(axis, reader.names)
+    if lost is not None:
+        msg = f"{lost.message}, found '{lost.pattern}'; {lost.hint}"
+        raise UnknownName(msg)
+    names = reader.names(axis.keys[0])
+    found = dict.fromkeys(name for (value,) in axis.values for name in _named(value, names))
     return Axis(keys=axis.keys, values=tuple((name,) for name in found))
 
 
-def _named(key: str, value: Plain, names: Sequence[str]) -> tuple[Plain, ...]:
-    if not isinstance(value, str) or not is_pattern(value):
-        return (value,)
-    found = matching(value, names)
-    if not found:
-        start = value[: min(value.find(mark) for mark in "*?[" if mark in value)]
-        msg = f"{key}: the pattern '{value}' matches no name; {_near(start, names)}"
-        raise UnknownName(msg)
-    return found
-
-
-def _near(start: str, names: Sequence[str]) -> str:
-    folders = tuple(dict.fromkeys(f"{name.rpartition('/')[0]}/*" for name in names if "/" in name))
-    return nearest_hint(f"{start}*", folders or tuple(names))
+def _named(value: Plain, names: Sequence[str]) -> tuple[Plain, ...]:
+    if isinstance(value, str) and is_pattern(value):
+        return matching(value, names)
+    return (value,)
 
 
 def _grid(axes: Sequence[Axis]) -> Iterator[tuple[Plain, ...]]:
