@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.loads import TINY, alone, longest, unit_loads
+from simulator.loads import TINY, alone, longest, unit_loads, users
 from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
@@ -90,7 +90,7 @@ def serial_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
         site = plant.sites_of(stage.group)[0]
         taken: Real = 0.0
         for demand in stage.demands:
-            for rank, alike in plant.representatives:
+            for rank, alike in users(plant, demand.path):
                 once = alone(plant, demand, Place(rank=rank, site=site))
                 taken = taken + alike * once * stage.times
         if stage.actor in MAKERS:

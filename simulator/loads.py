@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from simulator.units import Real, Seconds
 from simulator.workload.loader import Straggler
 
 TINY = 1e-300
+OF_A_RANK: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
+"""Ways that differ from rank to rank, whatever is carried."""
 
 
 def unit_loads(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Real]:
@@ -50,9 +52,14 @@ def _parts(plant: Plant, demand: Demand, site: int) -> Iterator[tuple[str, Real]
         pool = plant.sites[site].host.cpu
         yield plant.sites[site].prefix + CPU, plant.ranks * demand.amount / pool.capacity
     else:
-        for rank, alike in plant.representatives:
+        for rank, alike in users(plant, demand.path):
             for unit, use in plant.way(demand, Place(rank=rank, site=site)):
                 yield unit, alike * (demand.amount * use / plant.units[unit].capacity)
+
+
+def users(plant: Plant, path: Path) -> tuple[tuple[int, float], ...]:
+    """Ranks that differ in the units they use on a way, each with how many are like it."""
+    return plant.representatives if path in OF_A_RANK else ((0, float(plant.ranks)),)
 
 
 def alone(plant: Plant, demand: Demand, place: Place) -> Real:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from simulator.engine.alike import Classes, Route, refine
+from simulator.loads import OF_A_RANK
 from simulator.plant import Place, Plant, Way
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Path, StageDemands
@@ -30,8 +31,6 @@ from simulator.stages.base import Demand, Path, StageDemands
 SAMPLED: Final = 8
 """Ranks that stand for all others where samples are random; so many are never folded."""
 
-OWN: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
-"""Ways that differ from rank to rank, whatever is carried."""
 NOWHERE: Final = frozenset({Path.CORES, Path.COMPUTE})
 """Ways through no unit that is shared as flows are."""
 
@@ -101,7 +100,7 @@ def _by_classes(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
         members = {} if plant.ranks > SAMPLED else {0: tuple(range(plant.ranks))}
         units = {name: name for name in plant.units}
         return Fold(ranks=(0,), counts=(float(plant.ranks),), units=units, members=members)
-    paths = sorted({demand.path for _, demand in _carried(stages) if demand.path in OWN})
+    paths = sorted({demand.path for _, demand in _carried(stages) if demand.path in OF_A_RANK})
     any_of = {demand.path: demand for _, demand in _carried(stages)}
     routes = [
         [_limited(plant.way(any_of[path], Place(rank=rank))) for path in paths]
@@ -145,7 +144,7 @@ def _kinds(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
     common: dict[str, list[tuple[int, float]]] = {name: [] for name in plant.units}
     flows = 0
     for stage, demand in _carried(stages):
-        for site in plant.sites_of(stage.group) if demand.path not in OWN else ():
+        for site in plant.sites_of(stage.group) if demand.path not in OF_A_RANK else ():
             flows += 1
             for unit, use in _limited(plant.way(demand, Place(rank=0, site=site))):
                 common[unit].append((flows, use))
