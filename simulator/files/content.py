@@ -67,13 +67,18 @@ def model_version() -> str:
 
     A checkout under development is another version after every change.
     """
+    return f"{__version__}+{digest_of(_PACKAGE)}"
+
+
+def digest_of(folder: Path) -> str:
+    """The digest of all sources and data in a folder that can change a prediction."""
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*")):
-        inside = path.relative_to(_PACKAGE)
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
         if path.suffix in _CONTENTS and _APART.isdisjoint(inside.parts):
             digest.update(f"{inside.as_posix()}\0".encode())
             digest.update(path.read_bytes())
-    return f"{__version__}+{digest.hexdigest()}"
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class _Digests:
 
     def of_section(self, name: str, section: object, given: object) -> str:
         """The digest of a section of a file: its values, and which keys are given."""
-        return self._of(section, lambda: f"{_section(name, section)}{sorted(_paths(given))}")
+        return self._of(section, lambda: f"{_section(name, section)}{_given(name, given)}")
 
     def _of(self, thing: object, write: Callable[[], str]) -> str:
         found = self._kept.get(id(thing))
@@ -115,6 +120,11 @@ _digests: Final = _Digests()
 def _section(name: str, section: object) -> str:
     kept = {key: value for key, value in vars(section).items() if (name, key) not in _PEOPLE_READ}
     return _written(kept)
+
+
+def _given(name: str, given: object) -> list[str]:
+    """The keys of a section that are given: defaults are other evidence than what somebody says."""
+    return sorted(path for path in _paths(given) if (name, path) not in _PEOPLE_READ)
 
 
 def _paths(given: object, before: str = "") -> Iterator[str]:
