@@ -60,24 +60,24 @@ def _chosen(found: Advice) -> str:
     if best is None or best.prediction is None:
         return f"No setting with up to {found.top} workers fits into RAM, or can be predicted."
     return (
-        f"No number of workers is enough for {allowed}; up to {found.top} were tried. The best is "
-        f"{_called(best)}: {_waits(best)}. {_limit(best.prediction)}"
+        f"No number of workers is enough for {allowed}; up to {found.top} were tried. As good as "
+        f"any is {_called(best)}: {_waits(best)}. {_limit(best.prediction)}"
     )
 
 
 def _limit(prediction: Prediction) -> str:
     timing, need = prediction.timing, prediction.cpu_need
+    group, device = prediction.scenario.cluster.trainers, device_word(prediction)
+    if need is not None and need.short > 0.0:
+        there = count(group.host.cpu.threads / max(1, group.gpus_per_host))
+        return (
+            f"What limits then is {timing.bottleneck}: each {device} needs {count(need.per_gpu)} "
+            f"vCPUs to stay busy, and the machine has {there} for each."
+        )
     usage = timing.usage.get(timing.bottleneck)
     share = 0.0 if usage is None else max(usage.mean, usage.busiest)
     said = f"What limits then is {timing.bottleneck} ({percent(share)} busy)"
-    if need is not None and need.short > 0.0:
-        device = device_word(prediction)
-        return (
-            f"{said}: each {device} needs {count(need.per_gpu)} vCPUs to stay busy, and has less."
-        )
-    if share < BUSY:
-        return f"{said}: it is not full, so the rest is done by one thread, batch after batch."
-    return f"{said}."
+    return f"{said}." if share >= BUSY else f"{said}, though not full: things wait for one another."
 
 
 def _difference(base: Setting, chosen: Setting) -> str:

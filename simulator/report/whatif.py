@@ -14,7 +14,7 @@ from simulator.report.verdict import verdict
 from simulator.report.whatif_rates import rates_json, rates_lines
 from simulator.report.whatif_swap import swap_json, swap_lines
 from simulator.results import Prediction
-from simulator.studies.flips import FARTHEST, Flip
+from simulator.studies.flips import FARTHEST, MOST_WORKERS, Flip
 from simulator.studies.generations import Generation
 from simulator.studies.knobs import SPEED, Knob
 from simulator.studies.sensitivity import Sensitivity
@@ -160,7 +160,10 @@ def _flip_lines(found: WhatIf) -> list[str]:
     moved = {flip.knob.name for flip in found.flips}
     still = [knob.name for knob in found.turned if knob.name not in moved]
     if still:
-        text = f"No value within {FARTHEST:g} times of now does: {', '.join(still)}"
+        text = (
+            f"Not moved by {FARTHEST:g} times more or less, nor by up to {MOST_WORKERS:g} of what is "
+            f"counted: {', '.join(still)}"
+        )
         lines += wrapped(text)
     return lines
 

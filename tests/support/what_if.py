@@ -6,6 +6,7 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.scenario import Scenario
 from simulator.studies.knobs import Read, Settings
+from tests.support.scenarios import scenario
 
 CATALOGUE = Catalogue.default()
 
@@ -16,5 +17,20 @@ def reader(name: str, *overrides: str) -> Read:
     def read(settings: Settings) -> Scenario:
         added = tuple(f"{key}={value}" for key, value in settings.items())
         return load_scenario(name, overrides=(*overrides, *added), catalogue=CATALOGUE)
+
+    return read
+
+
+def made_up(**fixed: object) -> Read:
+    """Reads a small scenario whose figures settings change by the names of `scenario`'s arguments.
+
+    A worker takes 0.1 s for a batch, the device 0.021 s, unless `fixed` says otherwise.
+    """
+
+    def read(settings: Settings) -> Scenario:
+        figures = {"batch_cpu": 0.1, "compute": 0.021, "workers": 2, **fixed}
+        own = {"input.workers": "workers", "input.prefetch": "prefetch"}
+        figures |= {own.get(key, key): value for key, value in settings.items()}
+        return scenario(**figures)  # type: ignore[arg-type] # by name
 
     return read
