@@ -149,9 +149,13 @@ _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 def verdict(total: Real, capacity: Real) -> Verdict:
     """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates."""
     ratio = np.asarray(total / capacity)
+    if ratio.ndim == 0:
+        sure = ratio < 1.0 - UNCERTAIN
+        known = Verdict.UNCERTAIN if ratio <= 1.0 + UNCERTAIN else Verdict.NO
+        return Verdict.YES if sure else known
     bands = [ratio < 1.0 - UNCERTAIN, ratio <= 1.0 + UNCERTAIN]
     words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
-    return Verdict(str(words)) if words.ndim == 0 else cast("Verdict", words)
+    return cast("Verdict", words)
 
 
 def sample_bytes(scenario: Scenario) -> Real:

@@ -29,7 +29,7 @@ from simulator.files.settings import (
 from simulator.goal import Axes, Axis, Plain, Span
 
 OPTION: Final = "--over"
-MOST_VALUES: Final = 1_000_000
+MOST_VALUES: Final = 500_000
 """Values along one axis."""
 DIGITS: Final = 9
 """Significant digits of the values of a range."""

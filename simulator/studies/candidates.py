@@ -115,12 +115,12 @@ def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
     """Points in the unit cube, one column an axis; the same for the same seed."""
     from scipy.stats import qmc  # noqa: PLC0415 - takes long to import, and a grid needs none
 
-    count = axes.points or 0
+    count, draws = axes.points or 0, np.random.default_rng(axes.seed)
     if axes.sampling is Sampling.LATIN_HYPERCUBE:
-        drawn = qmc.LatinHypercube(d=dimensions, rng=axes.seed).random(count)
+        drawn = qmc.LatinHypercube(d=dimensions, seed=draws).random(count)
     else:
         exponent = max(0, math.ceil(math.log2(count))) if count else 0
-        drawn = qmc.Sobol(d=dimensions, rng=axes.seed).random_base2(exponent)[:count]
+        drawn = qmc.Sobol(d=dimensions, seed=draws).random_base2(exponent)[:count]
     points: NDArray[np.float64] = drawn
     return points
 
