@@ -134,19 +134,60 @@ class Observer:
         self._burst = max(1, crew.makers)
         self._in_flight = -(-max(crew.credits + away, crew.makers, 1) // job.train.accumulation)
 
+    @property
+    def settled(self) -> bool:
+        """Whether the epoch was ended because its steps are steady."""
+        return self._steady is not None
+
     def begin(self, snapshot: Snapshot) -> None:
         """Note the state before anything has happened."""
         self._snapshots.append(snapshot)
 
     def step(self, snapshot: Snapshot, issued: int) -> None:
         """Note the end of a step of all ranks; so many batches had been asked for by then."""
-        self._durations.append(snapshot.time - self._snapshots[-1].time)
-        self._snapshots.append(snapshot)
+        self.add((snapshot,))
         steps = len(self._durations)
         if self._plan.progress is not None:
             self._plan.progress(steps)
-        if self._steady is None and not self._plan.replay:
-            self._consider(steps, issued)
+        if self._steady is None and self.due(steps):
+            self.consider(issued)
+
+    def add(self, snapshots: Sequence[Snapshot]) -> None:
+        """Note steps without a look at whether they are steady."""
+        for snapshot in snapshots:
+            self._durations.append(snapshot.time - self._snapshots[-1].time)
+            self._snapshots.append(snapshot)
+
+    def due(self, steps: int) -> bool:
+        """Whether it is to be seen after so many steps if they are steady."""
+        if self._plan.replay:
+            return False
+        return self.over(steps) or (steps % CHECK_EVERY == 0 and steps >= self._in_flight)
+
+    def over(self, steps: int) -> bool:
+        """Whether no more than so many steps are to be simulated."""
+        return not self._plan.replay and steps >= self._plan.most_steps
+
+    def consider(self, issued: int) -> None:
+        """See whether the steps so far are steady, and end the epoch if they are."""
+        steps = len(self._durations)
+        if self._random:
+            self._steady = known_well(self._durations, self._in_flight, self._burst)
+            if self._steady is None and self._burst > LONG_BURST:
+                ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
+                self._steady = undisturbed(self._durations, ready, self._in_flight)
+        else:
+            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
+            self._steady = find_period(self._durations, waiting)
+        if self._steady is None and self.over(steps):
+            # What has not become steady yet may still be coming from its start.
+            dropped = max(warm_up(steps, self._in_flight), steps // 2)
+            kept = whole_bursts(steps - dropped, self._burst)
+            half_width = batch_means(self._durations[-kept:])
+            self._steady = Steady(period=1, window=kept, half_width=half_width)
+        if self._steady is not None:
+            self._closed_at = steps
+            self._close(self._steady.period * self._per_step, issued)
 
     def epoch(
         self, end: float, slices: tuple[Slice, ...] = (), samples: tuple[Sample, ...] = ()
@@ -174,28 +215,6 @@ class Observer:
             slices=slices,
             samples=samples,
         )
-
-    def _consider(self, steps: int, issued: int) -> None:
-        over = steps >= self._plan.most_steps
-        if not over and (steps % CHECK_EVERY or steps < self._in_flight):
-            return
-        if self._random:
-            self._steady = known_well(self._durations, self._in_flight, self._burst)
-            if self._steady is None and self._burst > LONG_BURST:
-                ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
-                self._steady = undisturbed(self._durations, ready, self._in_flight)
-        else:
-            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
-            self._steady = find_period(self._durations, waiting)
-        if self._steady is None and over:
-            # What has not become steady yet may still be coming from its start.
-            dropped = max(warm_up(steps, self._in_flight), steps // 2)
-            kept = whole_bursts(steps - dropped, self._burst)
-            half_width = batch_means(self._durations[-kept:])
-            self._steady = Steady(period=1, window=kept, half_width=half_width)
-        if self._steady is not None:
-            self._closed_at = steps
-            self._close(self._steady.period * self._per_step, issued)
 
     def _close(self, period: int, issued: int) -> None:
         spare = self.supply.limit - issued - self._per_step

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
+from simulator.engine.maxplus.batch import Run, together
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch, Plan
@@ -64,12 +65,44 @@ def solve(question: Question, options: Options) -> Timing:
     Timing
         Steady steps, epochs, the whole run, utilization and bottleneck.
     """
-    beside = hidden_exchange(question.scenario)
-    question = _merged(question)
+    merged = _merged(question)
+    epochs = [_simulate(merged, phase, options) for phase in _phases(merged)]
+    return _timing(question, merged, epochs, options)
+
+
+def solve_all(questions: Sequence[Question], options: Options) -> tuple[Timing, ...]:
+    """Simulate many runs: those that need no events together, the others one by one.
+
+    Each answer is the one that `solve` gives.
+    """
+    merged = [_merged(question) for question in questions]
+    asked = [(number, phase) for number, one in enumerate(merged) for phase in _phases(one)]
+    runs = {key: run_of(merged[key[0]], key[1], options) for key in asked}
+    found = together(runs)
+    epochs: list[list[Epoch]] = [[] for _ in merged]
+    for number, phase in asked:
+        known = found.get((number, phase))
+        epochs[number].append(known or _simulate(merged[number], phase, options))
+    return tuple(
+        _timing(question, one, its, options)
+        for question, one, its in zip(questions, merged, epochs, strict=True)
+    )
+
+
+def _phases(question: Question) -> tuple[Phase, ...]:
+    """The kinds of epochs that differ."""
+    demands = question.demands
+    again = question.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    return (Phase.COLD, Phase.WARM) if again else (Phase.COLD,)
+
+
+def _timing(
+    asked: Question, question: Question, epochs: Sequence[Epoch], options: Options
+) -> Timing:
+    """The whole run out of its cold epoch, and a warm one if that is another."""
+    beside = hidden_exchange(asked.scenario)
     lengths, extras = question.lengths, question.extras
-    cold = _simulate(question, Phase.COLD, options)
-    again = lengths.epochs > 1.0 and question.demands[Phase.WARM] != question.demands[Phase.COLD]
-    warm = _simulate(question, Phase.WARM, options) if again else cold
+    cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
     first_epoch = compose.epoch_time(cold, lengths.steps)
     once = 0.0 if question.scenario.job.loader.crew.restarts else worker_start(question.scenario)
     epoch = _later_epoch(question, warm, start=0.0 if again else once)
@@ -144,9 +177,30 @@ def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
 
 
 def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
+    run = run_of(question, phase, options)
+    if run is not None:
+        with suppress(TieError):
+            return single.run_epoch(run.pipeline, run.plant, run.plan)
+    plan = _plan(question, phase, options)
+    stages = question.demands[phase]
+    return run_epoch(question.scenario, question.plant, stages, plan, options.seed)
+
+
+def run_of(question: Question, phase: Phase, options: Options) -> Run | None:
+    """An epoch for the recursion; None if it needs events, or is to be traced."""
+    if options.trace:
+        return None
+    line = pipeline(question.scenario, question.plant, question.demands[phase])
+    if line is None:
+        return None
+    plan = _plan(question, phase, options)
+    return Run(pipeline=line, plant=question.plant, plan=plan)
+
+
+def _plan(question: Question, phase: Phase, options: Options) -> Plan:
     loader = question.scenario.job.loader
     starts = phase is Phase.COLD or loader.crew.restarts
-    plan = Plan(
+    return Plan(
         batches=question.lengths.batches,
         last_share=question.lengths.last_share,
         start_delay=loader.epoch_start + (worker_start(question.scenario) if starts else 0.0),
@@ -155,12 +209,6 @@ def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
         trace=options.trace,
         progress=options.progress,
     )
-    stages, plant = question.demands[phase], question.plant
-    exact = None if options.trace else pipeline(question.scenario, plant, stages)
-    if exact is not None:
-        with suppress(TieError):
-            return single.run_epoch(exact, plant, plan)
-    return run_epoch(question.scenario, plant, stages, plan, options.seed)
 
 
 def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:

@@ -1,0 +1,119 @@
+"""Steps per second of the event engine, the recursion, and the recursion over many candidates.
+
+Run with `plan` installed: ``python benchmarks/solvers/bench.py``. All ways solve the same
+candidates in the same run, so that the ratios mean something where the seconds do not; that they
+give the same answers is checked, not assumed. Two things are timed: the epochs alone, and whole
+answers, with the proof that nothing is shared, utilization and percentiles.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+from typing import Final, TypeVar
+
+from simulator.engine import epoch
+from simulator.engine.maxplus import batch, single
+from simulator.engine.run import Options, Question, run_of, solve, solve_all
+from simulator.files.scenario import load_scenario
+from simulator.predict import question_of
+from simulator.scenario import Scenario
+from simulator.stages.base import Phase
+
+SCENARIO: Final = Path(__file__).parents[2] / "scenarios" / "resnet18-imagenet-one-worker.toml"
+CANDIDATES: Final = 1000
+BY_EVENTS: Final = 20
+MOST: Final = 0.002
+OPTIONS: Final = Options()
+
+T = TypeVar("T")
+
+
+def candidate(base: Scenario, number: int) -> Scenario:
+    """The base with decoding of its own: up to 2 ms a sample more."""
+    job = base.job
+    more = MOST * (number + 1) / CANDIDATES
+    work = replace(job.preprocessing, decode=job.preprocessing.decode + more)
+    return replace(base, jobs=(replace(job, preprocessing=work),))
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The shorter of two CPU times [s], and what came out."""
+    took = []
+    for _ in range(2):
+        before = process_time()
+        found = work()
+        took.append(process_time() - before)
+    return min(took), found
+
+
+def show(rows: Sequence[tuple[str, float, int]]) -> None:
+    """Print steps per second, each over those of the first row."""
+    first = rows[0][2] / rows[0][1]
+    for name, seconds, steps in rows:
+        speed = steps / seconds
+        sys.stdout.write(f"| {name} | {speed:,.0f} steps/s | {speed / first:,.1f} |\n")
+
+
+def epochs(questions: Sequence[Question]) -> None:
+    """Epochs alone: of what was made ready before."""
+    runs = [run for q in questions if (run := run_of(q, Phase.COLD, OPTIONS)) is not None]
+    few = list(zip(questions, runs, strict=True))[:BY_EVENTS]
+
+    def events() -> list[epoch.Epoch]:
+        return [
+            epoch.run_epoch(q.scenario, q.plant, q.demands[Phase.COLD], run.plan, OPTIONS.seed)
+            for q, run in few
+        ]
+
+    def alone() -> list[epoch.Epoch]:
+        return [single.run_epoch(run.pipeline, run.plant, run.plan) for run in runs]
+
+    by_events, own = timed(events)
+    by_recursion, one = timed(alone)
+    at_once, many = timed(lambda: batch.run_epochs(runs))
+    if [e.end for e in own] != [e.end for e in one][:BY_EVENTS] or tuple(one) != many:
+        sys.exit("the solvers differ")
+    steps = sum(found.steps for found in one)
+    show(
+        [
+            ("event engine, epochs", by_events, sum(found.steps for found in own)),
+            ("recursion, epochs", by_recursion, steps),
+            (f"recursion, {CANDIDATES:,} candidates at once, epochs", at_once, steps),
+        ]
+    )
+
+
+def answers(questions: Sequence[Question]) -> None:
+    """Whole answers, from a question to its figures; tracing takes the event engine."""
+    traced = replace(OPTIONS, trace=True)
+    by_events, watched = timed(lambda: [solve(q, traced) for q in questions[:BY_EVENTS]])
+    by_recursion, one = timed(lambda: tuple(solve(q, OPTIONS) for q in questions))
+    at_once, many = timed(lambda: solve_all(questions, OPTIONS))
+    if one != many or [t.total_time for t in watched] != [t.total_time for t in one][:BY_EVENTS]:
+        sys.exit("the solvers differ")
+    steps = sum(found.simulated_steps for found in one)
+    show(
+        [
+            ("event engine, answers", by_events, sum(t.simulated_steps for t in watched)),
+            ("recursion, answers", by_recursion, steps),
+            (f"recursion, {CANDIDATES:,} candidates at once, answers", at_once, steps),
+        ]
+    )
+
+
+def main() -> None:
+    """Print both tables."""
+    base = load_scenario(str(SCENARIO))
+    questions = [question_of(candidate(base, number)) for number in range(CANDIDATES)]
+    with suppress(BrokenPipeError):
+        epochs(questions)
+        answers(questions)
+
+
+if __name__ == "__main__":
+    main()
