@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from simulator.errors import UnknownName
 from simulator.footprint import HostRam, MemoryFit
-from simulator.report.plot.style import COLOURS, style
+from simulator.report.plot.style import COLOURS, Figure, style
 from simulator.report.rows import parts
 from simulator.report.verdict import device_word
 from simulator.results import Prediction

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import matplotlib as mpl
-from matplotlib.figure import Figure
+from matplotlib import figure
 
 from simulator.errors import PlanError
 
@@ -24,6 +24,13 @@ FORMATS: Final = ("png", "svg", "pdf")
 DOTS_PER_INCH: Final = 150.0
 
 
+class Figure(figure.Figure):
+    """A figure that shows itself in a notebook, whatever else is loaded there."""
+
+    def _repr_png_(self) -> bytes:
+        return as_bytes(self, Path("figure.png"))
+
+
 def style() -> AbstractContextManager[None]:
     """Text stays text, names are taken literally, and the same figure has the same bytes."""
     return mpl.rc_context(
@@ -36,10 +43,10 @@ def style() -> AbstractContextManager[None]:
     )
 
 
-def as_svg(figure: Figure, about: str) -> str:
+def as_svg(drawn: figure.Figure, about: str) -> str:
     """An ``<svg>`` element; `about` describes it to those who cannot see it."""
     text = io.StringIO()
-    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
     return svg[svg.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{about}" ', 1)
 
@@ -59,7 +66,7 @@ def check_format(path: Path) -> str:
     return kind
 
 
-def as_bytes(figure: Figure, path: Path) -> bytes:
+def as_bytes(drawn: figure.Figure, path: Path) -> bytes:
     """The figure in the format that the name of `path` asks for.
 
     Raises
@@ -70,5 +77,5 @@ def as_bytes(figure: Figure, path: Path) -> bytes:
     kind, content = check_format(path), io.BytesIO()
     dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
     with style():
-        figure.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=dated[kind])
+        drawn.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=dated[kind])
     return content.getvalue()
