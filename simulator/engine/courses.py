@@ -8,7 +8,7 @@ in which work was done.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 from simpy import Environment, Event
 
 from simulator.engine.folding import Fold
-from simulator.engine.sharing import Alarm, OnChange
+from simulator.engine.sharing import Alarm, OnChange, happen, ignore
 from simulator.engine.unshared import Unshared, limiting, own_rate
 from simulator.plant import CPU, Place, Plant
 from simulator.stages.base import Demand, Path
@@ -147,9 +147,9 @@ class Courses:
         """Return an event that fires when so many times the work has been done."""
         waits = course.waits(scale)
         if waits == 0.0:
-            return self._work(course, scale)
+            return Alarm(self._env, self._work(course), course.works(scale))
         if course.amount * scale == 0.0:
-            return Alarm(self._env, _nothing, waits)
+            return Alarm(self._env, ignore, waits)
         done = Event(self._env)
         Alarm(self._env, partial(self._begin, course, scale, done), waits)
         return done
@@ -160,14 +160,14 @@ class Courses:
         return busy_times((use, tally.total(now)) for use, tally in self._tallies.items())
 
     def _begin(self, course: Course, scale: float, done: Event, _: Event) -> None:
-        self._work(course, scale).callbacks.append(partial(_succeed, done))
+        happen(done, self._work(course), course.works(scale))
 
-    def _work(self, course: Course, scale: float) -> Event:
+    def _work(self, course: Course) -> Callable[[Event], None]:
+        """Begin the work now; what is to be done when it ends."""
         tally = self._tallies.setdefault(course.use, Tally())
         tally.start(float(self._env.now))
         self._tell(course.use)
-        end = partial(self._end, course.use, tally)
-        return Alarm(self._env, end, course.works(scale))
+        return partial(self._end, course.use, tally)
 
     def _end(self, use: Use, tally: Tally, _: Event) -> None:
         tally.stop(float(self._env.now))
@@ -184,11 +184,3 @@ class Courses:
                 if name == unit
             ]
             self._on_change(float(self._env.now), unit, min(1.0, math.fsum(shares)))
-
-
-def _succeed(done: Event, _: Event) -> None:
-    done.succeed()
-
-
-def _nothing(_: Event) -> None:
-    pass

@@ -295,7 +295,10 @@ class FlowNetwork:
                 gone += flows.leave(flows.rate * slack)
         self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
-        self._late.ask()
+        if self._active or self._on_change is not None:
+            self._late.ask()
+        else:
+            self._state, self._next = self._idle, None
 
     def _settle(self, _: Event) -> None:
         """Put the rates in force that fit the flows there now."""

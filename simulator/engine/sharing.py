@@ -59,6 +59,14 @@ class Alarm(Event):
         env.schedule(self, priority, delay)
 
 
+def happen(event: Event, action: Callable[[Event], None], delay: float) -> None:
+    """Have an event that somebody may wait for happen after `delay` [s], and `action` before it."""
+    event.callbacks.insert(0, action)
+    event._ok = True  # noqa: SLF001 - as when it succeeds, but later
+    event._value = None  # noqa: SLF001 - the same
+    event.env.schedule(event, NORMAL, delay)
+
+
 class Deadline:
     """One instant that may be moved; `action` is called when it comes.
 
