@@ -15,6 +15,8 @@ from simulator.report.page.prediction import as_page
 from simulator.report.verdict import verdict
 from simulator.results import Prediction
 
+pytestmark = pytest.mark.slow
+
 Show = Callable[..., Any]
 
 
