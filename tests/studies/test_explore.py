@@ -1,0 +1,222 @@
+"""The search: nothing that matters is lost, and the answer is the same whoever worked on it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.search import BASE, SHORT, Buggy, Deadly, grid, reader
+
+from simulator.errors import PlanError
+from simulator.files.scenario import load_scenario
+from simulator.goal import Objective, Sense
+from simulator.metrics import METRICS
+from simulator.predict import predict
+from simulator.studies import store as store_module
+from simulator.studies.evaluate import plain
+from simulator.studies.explore import Request, Standing, explore
+from simulator.studies.findings import findings
+from simulator.studies.outcome import Outcome, Status
+from simulator.studies.store import Store, StoreError
+from simulator.studies.workers import local_workers
+
+CANDIDATES = grid(input_workers=(1, 2, 3, 4, 6, 8), train_batch_size=(32, 64, 128))
+TIME = Objective(metric="total_time_s", sense=Sense.MINIMIZE)
+RAM = Objective(metric="host_ram_bytes.total", sense=Sense.MINIMIZE)
+
+
+def request(**changes: object) -> Request:
+    """A small search for time against memory: no price is known of the machine."""
+    usual = Request(reader=reader(), candidates=CANDIDATES, objectives=(TIME, RAM))
+    return replace(usual, **changes)  # type: ignore[arg-type] # fields by name
+
+
+def run(asked: Request, processes: int = 1, store: Store | None = None) -> tuple[Outcome, ...]:
+    """Explore with so many processes, however little there is to do."""
+    with local_workers(processes, worth=0.0) as workers:
+        return explore(asked, workers=workers, store=store)
+
+
+def test_a_predicted_candidate_is_what_predict_says() -> None:
+    """Settings are those of --set, and figures are all metrics as built-in types."""
+    outcome = run(request(exhaustive=True))[7]
+    given = tuple(f"{key}={value}" for key, value in outcome.candidate.settings.items())
+    prediction = predict(load_scenario(BASE, overrides=(*SHORT, *given)), doubts=False)
+    assert outcome.status is Status.PREDICTED
+    assert outcome.figures == {m.name: plain(m.get(prediction)) for m in METRICS}
+
+
+def test_screening_loses_nothing_of_the_front() -> None:
+    """The front of a screened search is that of an exhaustive one, and it predicted less."""
+    full, screened = run(request(exhaustive=True)), run(request())
+    one, other = (findings(found, (TIME, RAM)).front for found in (full, screened))
+    assert one == other
+    assert len(one) > 1
+    counted = Counter(outcome.status for outcome in screened)
+    assert Counter(outcome.status for outcome in full) == {Status.PREDICTED: len(CANDIDATES)}
+    assert counted[Status.SCREENED] + counted[Status.PREDICTED] == len(CANDIDATES)
+    for mine, theirs in zip(screened, full, strict=True):
+        assert mine == theirs or mine.status is Status.SCREENED
+
+
+def test_what_is_screened_out_says_what_beats_it() -> None:
+    """The named candidate was predicted to be faster than this one truly is."""
+    full = run(request(exhaustive=True, objectives=(TIME,)))
+    found = [o for o in run(request(objectives=(TIME,))) if o.status is Status.SCREENED]
+    assert found
+    for outcome in found:
+        beater = full[int(outcome.reason.rsplit(" ", maxsplit=1)[1])]
+        truth = full[outcome.candidate.index]
+        assert float(str(beater.figures["total_time_s"])) < float(
+            str(truth.figures["total_time_s"])
+        )
+
+
+def test_the_same_at_one_two_and_three_workers() -> None:
+    """The outcomes are equal to the last bit."""
+    assert run(request(), 1) == run(request(), 2) == run(request(), 3)
+
+
+def test_a_stored_search_is_not_worked_out_again(tmp_path: Path) -> None:
+    """The second run takes all from the store and says the same as the first."""
+    told: list[Standing] = []
+    with Store(tmp_path / "s.sqlite") as store:
+        first = run(request(), store=store)
+        with local_workers(1) as workers:
+            second = explore(request(), workers=workers, store=store, progress=told.append)
+        assert run(request(seed=1), store=store) != ()
+    assert first == second
+    assert told[-1].predicted == 0
+
+
+def test_a_changed_scenario_is_worked_out_anew(tmp_path: Path) -> None:
+    """Rows of other contents stay; what changed gets rows of its own."""
+    path = tmp_path / "s.sqlite"
+    with Store(path) as store:
+        few = CANDIDATES[:3]
+        one = run(request(candidates=few, exhaustive=True), store=store)
+        faster = reader("input.decode=1 ms")
+        other = run(request(candidates=few, exhaustive=True, reader=faster), store=store)
+        assert run(request(candidates=few, exhaustive=True), store=store) == one
+    assert {o.key for o in one}.isdisjoint(o.key for o in other)
+    with sqlite3.connect(path) as rows:
+        assert rows.execute("SELECT count(*) FROM outcomes").fetchone() == (6,)
+    rows.close()
+
+
+def test_equal_contents_are_predicted_once(tmp_path: Path) -> None:
+    """Two candidates with the same settings share a prediction, and each has an outcome."""
+    twice = grid(input_workers=(2, 2, 3))
+    with Store(tmp_path / "s.sqlite") as store, local_workers(1) as workers:
+        told: list[Standing] = []
+        found = explore(
+            request(candidates=twice, exhaustive=True),
+            workers=workers,
+            store=store,
+            progress=told.append,
+        )
+    assert told[-1].predicted == 2
+    assert found[0].figures == found[1].figures
+    assert [outcome.candidate.index for outcome in found] == [0, 1, 2]
+
+
+def test_a_condition_leaves_figures_and_a_reason() -> None:
+    """It may name metrics and keys; who misses it is neither on the front nor beats anybody."""
+    where = "input.workers < 4 and total_time_s > 0"
+    found = run(request(where=where))
+    missed = [o for o in found if o.status is Status.INFEASIBLE]
+    assert missed
+    assert all(o.reason == f"does not meet: {where}" for o in missed)
+    assert all(o.figures for o in missed)
+    met = [o for o in found if o.status is Status.PREDICTED]
+    assert met
+    assert all(int(str(o.candidate.settings["input.workers"])) < 4 for o in met)
+
+
+def test_a_condition_on_keys_alone_needs_no_prediction() -> None:
+    """It is decided before anything is simulated."""
+    told: list[Standing] = []
+    with local_workers(1) as workers:
+        found = explore(request(where="input.workers > 99"), workers=workers, progress=told.append)
+    assert {outcome.status for outcome in found} == {Status.INFEASIBLE}
+    assert told[-1].predicted == 0
+
+
+def test_candidates_that_cannot_be_predicted_say_why() -> None:
+    """A refusal, a bug of ours and a prediction stand side by side."""
+    few = grid(input_workers=(1, 2, 3))
+    found = run(request(reader=Buggy(), candidates=few))
+    assert [o.status for o in found] == [Status.REFUSED, Status.FAILED, Status.PREDICTED]
+    assert found[0].reason == "one worker is not modelled today"
+    assert found[1].reason == "a bug of ours: ZeroDivisionError: division by zero"
+
+
+def test_what_does_not_fit_is_infeasible_with_and_without_screening() -> None:
+    """It is not simulated, and says how much is missing."""
+    few = grid(train_batch_size=(32, 4_000_000))
+    one, other = run(request(candidates=few)), run(request(candidates=few, exhaustive=True))
+    assert one[1] == other[1]
+    assert one[1].status is Status.INFEASIBLE
+    assert "needed" in one[1].reason
+
+
+def test_killed_workers_are_replaced(tmp_path: Path) -> None:
+    """A candidate that kills once is predicted after all, one that always kills has failed."""
+    few = grid(input_workers=(1, 2, 3, 4, 5, 6))
+    once = Deadly(folder=tmp_path, workers=(3,), times=1, parent=os.getpid())
+    found = run(request(reader=once, candidates=few, exhaustive=True), 2)
+    assert found == run(request(candidates=few, exhaustive=True))
+    always = Deadly(folder=tmp_path, workers=(5,), times=99, parent=os.getpid())
+    found = run(request(reader=always, candidates=few, exhaustive=True), 2)
+    assert [o.status for o in found if o.candidate.index != 4] == [Status.PREDICTED] * 5
+    assert found[4].status is Status.FAILED
+    assert found[4].reason == "3 processes died over it, one after another"
+
+
+def test_a_store_that_fails_in_the_middle_keeps_what_was_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fills up; with room again the search goes on and ends as if nothing had been."""
+    path = tmp_path / "s.sqlite"
+    calm = run(request(exhaustive=True))
+    add: Callable[..., None] = Store.add
+    written: list[int] = []
+
+    def full(self: Store, outcomes: list[Outcome]) -> None:
+        if len(written) == 2:
+            raise StoreError(store_module.__name__)
+        written.append(len(outcomes))
+        add(self, outcomes)
+
+    with monkeypatch.context() as patched, Store(path) as store:
+        patched.setattr(Store, "add", full)
+        with pytest.raises(StoreError):
+            run(request(exhaustive=True), store=store)
+    with Store(path) as store, local_workers(1) as workers:
+        told: list[Standing] = []
+        again = explore(
+            request(exhaustive=True), workers=workers, store=store, progress=told.append
+        )
+    assert again == calm
+    assert told[-1].stored == sum(written)
+    assert told[-1].stored + told[-1].predicted == len(CANDIDATES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"objectives": (Objective(metric="cost.usd", sense=Sense.MINIMIZE),)}, "cost.usd"),
+        ({"objectives": (Objective(metric="bottleneck", sense=Sense.MINIMIZE),)}, "no number"),
+        ({"where": "total_time_s"}, "no condition"),
+        ({"where": "total_time < 3"}, "total_time"),
+    ],
+)
+def test_bad_requests_are_refused_before_any_work(changes: dict[str, object], told: str) -> None:
+    """A metric that does not exist is named."""
+    with pytest.raises(PlanError, match=told):
+        run(request(**changes))
