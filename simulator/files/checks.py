@@ -248,10 +248,13 @@ def _global_batch(draft: Draft) -> Problems:
     train, ranks = draft.train, draft.ranks
     if draft.host is None or train.global_batch_size is None:
         return
-    product = train.batch_size * train.accumulation * ranks
+    product = train.batch_size * draft.accumulation * ranks
     if train.global_batch_size != product:
         message = "contradicts batch_size x accumulation x ranks"
-        hint = f"{train.batch_size} x {train.accumulation} x {ranks} = {product}"
+        hint = f"{train.batch_size} x {draft.accumulation} x {ranks} = {product}"
+        if train.accumulation is None:
+            message = "is no multiple of batch_size x ranks"
+            hint = f"{train.batch_size} x {ranks} = {train.batch_size * ranks}"
         yield draft.document.problem(("train", "global_batch_size"), message, hint=hint)
 
 

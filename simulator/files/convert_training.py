@@ -67,7 +67,7 @@ def train_of(draft: Draft) -> Train:
     return Train(
         batch_size=float(given.batch_size),
         precision=given.precision or Precision.FP32,
-        accumulation=given.accumulation,
+        accumulation=draft.accumulation,
         epochs=float(given.epochs),
         gradient_precision=given.gradient_precision,
         accumulation_precision=given.accumulation_precision,

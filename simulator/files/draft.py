@@ -142,6 +142,14 @@ class Draft:
         return max(1, devices // self._replica)
 
     @property
+    def accumulation(self) -> int:
+        """Batches of a rank in a step: as given, else as the global batch asks for."""
+        train = self.train
+        if train.accumulation is None and train.global_batch_size is not None:
+            return max(1, train.global_batch_size // (train.batch_size * self.ranks))
+        return train.accumulation or 1
+
+    @property
     def ranks_per_host(self) -> int:
         """Replicas that train on one machine, of all its jobs; one where they are larger."""
         return max(self.train.copies, self.gpus // self._replica)
@@ -291,12 +299,7 @@ def look_up(
         helper_storage=found(profiles.storage, named("remote.storage"), "remote", "storage"),
         measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
     )
-    host = draft.host
-    if host is not None and host.gpu_count:
-        other = found(
-            lambda name: profiles.with_gpu(host, name), named("hardware.gpu"), "hardware", "gpu"
-        )
-        draft = replace(draft, host=other or host)
+    draft = replace(draft, host=_refitted(draft.host, named("hardware.gpu"), profiles, found))
     name = named("model.name")
     if name is not None and name not in library.names():
         path, hint = ("model", "name"), nearest_hint(name, library.names())
@@ -311,6 +314,15 @@ def look_up(
         model = found(lambda _: library.build(document), named("model.family"), "model", "family")
         draft = replace(draft, library_model=model)
     return replace(draft, broken=frozenset(broken)), tuple(problems)
+
+
+def _refitted(
+    host: Host | None, gpu: str | None, profiles: Profiles, found: Callable[..., Host | None]
+) -> Host | None:
+    """The machine with the accelerators that the file puts in place of its own."""
+    if host is None or not host.gpu_count:
+        return host
+    return found(lambda name: profiles.with_gpu(host, name), gpu, "hardware", "gpu") or host
 
 
 def _changes(

@@ -15,9 +15,7 @@ VALUES = st.sampled_from([-9.0, -2.0, 0.0, 1.0, 1.5, 2.0, 3.0, np.inf])
 
 def points(columns: int) -> st.SearchStrategy[np.ndarray]:
     """Few different values, so that points tie."""
-    return arrays.arrays(
-        float, st.tuples(st.integers(0, 30), st.just(columns)), elements=VALUES
-    )
+    return arrays.arrays(float, st.tuples(st.integers(0, 30), st.just(columns)), elements=VALUES)
 
 
 def beats(one: np.ndarray, other: np.ndarray) -> bool:

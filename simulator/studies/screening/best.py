@@ -30,8 +30,8 @@ from simulator.workload.loader import Preparation
 Columns = Mapping[str, Real]
 Words = NDArray[np.str_]
 
-AT_ONCE: Final = 512
-"""Candidates taken at once: enough that arrays pay, few enough to stay in the caches."""
+AT_ONCE: Final = 4096
+"""Candidates taken at once: enough that arrays pay, few enough for their memory to be small."""
 ROUNDING: Final = 1.0 - 2e-9
 """What sums in another order, and steps taken for equal, may lie below a floor."""
 

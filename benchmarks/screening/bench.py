@@ -1,0 +1,138 @@
+"""Candidates a second that are bounded in closed form: together against one by one, in one run.
+
+``python benchmarks/screening/bench.py`` prints the table of `benchmarks/README.md`. CPU time of
+one process; a busy machine makes all of it slower, the ratios less so.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from simulator.batching import Batch, stack
+from simulator.files.candidates import CandidateReader
+from simulator.files.scenario import load_scenario
+from simulator.footprint import memory_fit
+from simulator.scenario import Scenario
+from simulator.spread.describe import describe, kernels_of
+from simulator.spread.step import spread_step
+from simulator.studies.screening import best_cases, best_of
+from simulator.workload.train import Recompute
+
+ONE_BY_ONE = 60
+"""Candidates of a grid that are also bounded alone."""
+RECOMPUTE = (Recompute.SELECTIVE, Recompute.FULL)
+READ = 200
+"""Candidates that are read from text as well."""
+
+
+def rate(work: Callable[[], object], number: int, least: float = 1.0) -> float:
+    """Candidates per second of CPU time, over so many seconds at least."""
+    work()
+    started, rounds = time.process_time(), 0
+    while time.process_time() - started < least:
+        work()
+        rounds += 1
+    return number * rounds / (time.process_time() - started)
+
+
+def pipelines() -> list[Scenario]:
+    """Workers x batch x prefetch x storage rate x network rate."""
+    base = load_scenario("resnet50-imagenet-p4d")
+    job, group = base.job, base.cluster.groups[0]
+    network = group.host.network
+    if network is None:
+        sys.exit("the machine has no network")
+    sizes = (32.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0)
+    rates = [network.bandwidth * part / 8.0 for part in range(1, 9)]
+    groups = [
+        replace(
+            group,
+            storage=replace(group.storage, read_bandwidth=store),
+            host=replace(group.host, network=replace(network, bandwidth=wire)),
+        )
+        for store, wire in product(rates, rates)
+    ]
+    clusters = [replace(base.cluster, groups=(each,)) for each in groups]
+    jobs = [
+        replace(
+            job,
+            loader=replace(job.loader, workers=workers, prefetch=ahead),
+            train=replace(job.train, batch_size=size),
+        )
+        for workers, size, ahead in product(range(1, 17), sizes, range(1, 5))
+    ]
+    return [replace(base, cluster=c, jobs=(j,)) for c, j in product(clusters, jobs)]
+
+
+def spread(count: int) -> Iterator[Scenario]:
+    """Tensor x pipeline x interleave x micro-batch x recomputation x sequence of a trillion."""
+    base = load_scenario("megatron-1t", overrides=[f"hardware.count={count}"])
+    job, depth = base.job, 128
+    for tensor, pipeline, chunks, size, again, sequence in product(
+        (2, 4, 8), (2, 4, 8, 16, 32, 64), range(1, 33), range(1, 17), RECOMPUTE, (True, False)
+    ):
+        if pipeline * chunks > depth or base.devices % (tensor * pipeline):
+            continue
+        degrees = replace(
+            job.parallelism, tensor=tensor, pipeline=pipeline, interleave=chunks, sequence=sequence
+        )
+        train = replace(job.train, batch_size=float(size), recompute=again)
+        yield replace(base, jobs=(replace(job, parallelism=degrees, train=train),))
+
+
+def alone(scenarios: Sequence[Scenario]) -> Callable[[], object]:
+    """Bounds candidates one at a time, each as if never seen."""
+    few = scenarios[:: max(1, len(scenarios) // ONE_BY_ONE)][:ONE_BY_ONE]
+    batches = [Batch(indices=(0,), scenario=each) for each in few]
+    return lambda: [best_of(replace(b, scenario=replace(b.scenario))) for b in batches]
+
+
+def step_and_memory(scenario: Scenario) -> object:
+    """The step and the device memory of a spread model: what Calculon answers."""
+    step = spread_step(describe(scenario), kernels_of(scenario))
+    return step.total, memory_fit(scenario)
+
+
+def row(what: str, together: float, one_by_one: float) -> None:
+    """Print a row of the table."""
+    ratio = together / one_by_one
+    sys.stdout.write(f"| {what} | {together:,.0f}/s | {one_by_one:,.0f}/s | {ratio:,.0f} |\n")
+
+
+def main() -> None:
+    """Print the table."""
+    sys.stdout.write("| candidates bounded | together | one by one | ratio |\n|---|---|---|---|\n")
+    inputs, cluster, large = pipelines(), list(spread(64)), list(spread(384))
+    for what, grid in (("input pipelines", inputs), ("parallelism, 512 GPUs", cluster)):
+        batches = stack(grid, 8192)
+        together = rate(lambda batches=batches: [best_of(b) for b in batches], len(grid))
+        row(
+            f"{what} ({len(grid):,} in {len(batches)} batches)",
+            together,
+            rate(alone(grid), ONE_BY_ONE),
+        )
+        if grid is inputs:
+            row(
+                "the same, put together first",
+                rate(lambda: best_cases(inputs), len(inputs)),
+                rate(alone(grid), ONE_BY_ONE),
+            )
+    batches = stack(large, 512)
+    one = load_scenario("megatron-1t", overrides=["hardware.count=384"])
+    row(
+        "step and memory, a trillion parameters on 3,072 GPUs",
+        rate(lambda: [step_and_memory(b.scenario) for b in batches], len(large)),
+        rate(lambda: [step_and_memory(one) for _ in range(10)], 10),
+    )
+    reader = CandidateReader("resnet50-imagenet-p4d")
+    asked = [{"input.workers": 1 + i % 16, "train.batch_size": 16 + i} for i in range(READ)]
+    read = rate(lambda: [reader.read(each) for each in asked], READ)
+    sys.stdout.write(f"\nReading a candidate's text: {read:,.0f}/s\n")
+
+
+if __name__ == "__main__":
+    main()

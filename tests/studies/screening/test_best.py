@@ -1,0 +1,189 @@
+"""Best cases: never worse than what is predicted, equal alone and together, exact in memory."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from property.test_bounds import scenarios
+
+from simulator import metrics
+from simulator.errors import PlanError
+from simulator.files.scenario import load_scenario
+from simulator.footprint import Verdict
+from simulator.predict import predict
+from simulator.results import Prediction
+from simulator.scenario import Scenario
+from simulator.studies.pareto import front, may_beat
+from simulator.studies.screening import BestCase, best_cases
+from simulator.workload.spread import Shape, Spread
+
+FEW = settings(max_examples=120, deadline=None, derandomize=True)
+CHOICES = {
+    "input.workers": ["0", "1", "3", "8", "12"],
+    "input.prefetch": ["1", "2", "4"],
+    "input.pin_memory": ["true", "false"],
+    "input.persistent_workers": ["true", "false"],
+    "input.in_order": ["true", "false"],
+    "train.batch_size": ["1", "8", "64", "128"],
+    "train.epochs": ["0.5", "1", "3"],
+    "train.accumulation": ["1", "2", "4"],
+    "train.sync_every_step": ["true", "false"],
+    "train.step_overhead": ["5 ms"],
+    "data.samples": ["100", "3000", "20000"],
+    "hardware.storage_bandwidth": ["200 MB/s", "2 GB/s"],
+}
+SHIPPED = (
+    "cpu-starved-p4d",
+    "gpt2-tokens-h100",
+    "heterogeneous-tfdata",
+    "llama3-8b-fsdp",
+    "nvme-cache-object-store",
+    "preprocess-beforehand",
+    "remote-workers-mnist",
+    "resnet50-imagenet-p4d",
+    "stage-or-stream",
+    "svm-cpu-only",
+)
+BY_NAME = {metric.name: metric for metric in metrics.METRICS}
+
+
+def drawn(name: str, number: int, seed: int) -> list[Scenario]:
+    """A shipped scenario with some settings changed at random, so often; unsound ones left out."""
+    chance = random.Random(seed)  # noqa: S311 - the same settings in every run
+    found: list[Scenario] = []
+    while len(found) < number:
+        keys = [key for key in CHOICES if chance.random() < 0.4]
+        asked = [f"{key}={chance.choice(CHOICES[key])}" for key in keys]
+        try:
+            found.append(load_scenario(name, overrides=asked))
+        except PlanError:
+            continue
+    return found
+
+
+def better(best: BestCase, prediction: Prediction) -> list[str]:
+    """Metrics that were predicted better than they can be at best."""
+    wrong = []
+    for name, least in best.figures.items():
+        metric = BY_NAME[name]
+        value = metric.get(prediction)
+        assert isinstance(value, float | int)
+        high = metric.better == "high"
+        beyond = value > least * (1 + 1e-9) if high else value < least * (1 - 1e-9)
+        wrong += [f"{name}: {value} {least}"] if beyond else []
+    return wrong
+
+
+@FEW
+@given(scenarios())
+def test_nothing_is_predicted_better_than_its_best_case(job: Scenario) -> None:
+    """Whatever the loader, the machine and the length of an epoch."""
+    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+
+
+@FEW
+@given(scenarios(), st.sampled_from([0.1, 0.6]), st.sampled_from(["sizes", "costs"]))
+def test_random_samples_stay_within_what_chance_leaves(
+    job: Scenario, deviation: float, varying: str
+) -> None:
+    """Draws, and windows of steps that hold more than their share, are allowed for."""
+    spread, only = Spread(shape=Shape.GAMMA, relative_deviation=deviation), job.jobs[0]
+    if varying == "sizes":
+        only = replace(only, dataset=replace(only.dataset, size_spread=spread))
+    else:
+        only = replace(only, preprocessing=replace(only.preprocessing, cost_spread=spread))
+    job = replace(job, jobs=(only,))
+    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
+    """With settings changed at random, and together as alone."""
+    jobs = drawn(name, 4, seed=len(name))
+    together = best_cases(jobs)
+    for job, best in zip(jobs, together, strict=True):
+        alone = best_cases([job])[0]
+        assert alone.infeasible == best.infeasible
+        assert set(alone.figures) == set(best.figures)
+        for key, value in alone.figures.items():
+            assert math.isclose(best.figures[key], value, rel_tol=1e-12), key
+        prediction = predict(job, doubts=False)
+        assert better(best, prediction) == []
+        verdicts = {prediction.host_ram.verdict}
+        if prediction.memory is not None:
+            verdicts.add(prediction.memory.verdict)
+        assert bool(best.infeasible) == (Verdict.NO in verdicts)
+
+
+def test_memory_and_price_are_those_of_the_prediction() -> None:
+    """What needs no simulation is exact."""
+    job = load_scenario("resnet50-imagenet-p4d")
+    prediction, best = predict(job, doubts=False), best_cases([job])[0].figures
+    for name in ("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h"):
+        assert best[name] == pytest.approx(BY_NAME[name].get(prediction), rel=1e-12)
+
+
+def test_what_does_not_fit_says_what_is_needed_and_there() -> None:
+    """Both amounts with their unit, so that the reason can be shown as it is."""
+    job = load_scenario("resnet50-imagenet-p4d", overrides=["train.batch_size=1024"])
+    reason = best_cases([job])[0].infeasible
+    assert reason.startswith("accelerator memory: ")
+    assert "GB needed, 42.95 GB there" in reason
+
+
+def test_what_is_not_modelled_has_a_reason_and_no_figures() -> None:
+    """In its place among those that are."""
+    sound = load_scenario("megatron-1t")
+    degrees = replace(sound.job.parallelism, interleave=4)
+    chunks = replace(sound, jobs=(replace(sound.job, parallelism=degrees),))
+    first, refused, last = best_cases([sound, chunks, sound])
+    assert first == last
+    assert "layers" in refused.infeasible
+    assert refused.figures == {}
+
+
+def test_spread_models_are_the_same_alone_and_together() -> None:
+    """Degrees of parallelism, micro-batches and accumulation as arrays."""
+    jobs = [
+        load_scenario("turing-nlg-530b", overrides=[f"parallelism.{key}" for key in keys])
+        for keys in (
+            ("tensor=8", "pipeline=35"),
+            ("tensor=8", "pipeline=28", "interleave=2"),
+            ("tensor=4", "pipeline=14"),
+            ("tensor=2", "pipeline=4"),
+            ("tensor=8", "pipeline=1", "interleave=1"),
+        )
+    ]
+    for together, job in zip(best_cases(jobs), jobs, strict=True):
+        alone = best_cases([job])[0]
+        assert alone.infeasible == together.infeasible
+        assert list(alone.figures.values()) == pytest.approx(
+            list(together.figures.values()), rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
+    """Simulating only what may still be wanted finds the front of simulating everything."""
+    base = "cpu-starved-p4d" if seed else "stage-or-stream"
+    jobs = [job for job in drawn(base, 14, seed) if not best_cases([job])[0].infeasible]
+    names = ("total_time_s", "host_ram_bytes.total")
+    best = np.array([[case.figures[name] for name in names] for case in best_cases(jobs)])
+    every = np.array(
+        [[metrics.number_at(predict(job, doubts=False), name) for name in names] for job in jobs]
+    )
+    found: dict[int, np.ndarray] = {}
+    for number in np.argsort(best[:, 0]).tolist():
+        so_far = np.array(list(found.values())).reshape(-1, len(names))
+        if may_beat(best[[number]], so_far)[0]:
+            found[number] = every[number]
+    kept = np.array(list(found))
+    on_front = kept[front(np.array(list(found.values())))]
+    assert sorted(on_front.tolist()) == np.flatnonzero(front(every)).tolist()
+    assert len(found) <= len(jobs)
