@@ -12,6 +12,8 @@ from support.scenarios import host, link, question, scenario, simulate, store
 
 from simulator.engine import epoch
 from simulator.engine.folding import everyone, fold
+from simulator.engine.run import Options, solve
+from simulator.files.scenario import load_scenario
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import Host, Network, PcieSwitch
 from simulator.results import Timing
@@ -146,6 +148,29 @@ def test_ranks_are_folded_into_few(job: Scenario) -> None:
     )
     assert sum(folded.counts) == asked.plant.ranks
     assert tuple(folded.members) == folded.ranks
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides"),
+    [
+        ("llama3-8b-fsdp", ()),
+        ("llama3-8b-fsdp", ("parallelism.tensor=2",)),
+        ("bert-large-dgx-a100", ()),
+    ],
+)
+def test_replicas_of_a_model_are_folded(name: str, overrides: tuple[str, ...]) -> None:
+    """Shipped jobs with several replicas on a machine: as if each had been simulated."""
+    job = load_scenario(name, overrides=overrides)
+    asked = question(job)
+    few = fold(job, asked.plant, asked.demands[Phase.COLD])
+    assert len(few.ranks) < asked.plant.ranks
+    folded = solve(asked, Options(most_steps=60))
+    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+        full = solve(asked, Options(most_steps=60))
+    assert folded.step_time.mean == pytest.approx(full.step_time.mean, rel=1e-9)
+    assert folded.total_time == pytest.approx(full.total_time, rel=1e-9)
+    for resource, usage in full.usage.items():
+        assert astuple(folded.usage[resource]) == pytest.approx(astuple(usage), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("deviation", [0.2, 1.0])
