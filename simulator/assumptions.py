@@ -9,9 +9,10 @@ from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope
 from simulator.plant import drives_used
-from simulator.provenance import Assumption, Source
+from simulator.provenance import Assumption
 from simulator.results import Timing
 from simulator.scenario import Scenario
+from simulator.spread.describe import kernels_of
 from simulator.stages.read import helpers_alone
 from simulator.units import (
     BYTE,
@@ -150,14 +151,9 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
         return ()
     return (
         Assumption(
-            what="update by the host's processors, at the whole bandwidth of its memory",
+            what="update by the host's processors",
             value=show(float(time.step.host.update), SECOND),
-            source=Source(
-                reference="first principles: bytes an optimizer reads and writes over a "
-                "datasheet's bandwidth, which nobody has measured to be reached",
-                date="2026-11",
-                verified=False,
-            ),
+            source=kernels_of(scenario).sources["update_host"],
         ),
     )
 

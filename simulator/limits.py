@@ -7,7 +7,7 @@ from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.scenario import Scenario
-from simulator.spread.describe import covers
+from simulator.spread.describe import covers, of_tokens
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.train import Mode
 
@@ -60,15 +60,18 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         yield f"with train.mode = {job.mode}"
     if job.step_times is not None:
         yield "from model.step_times: they don't tell compute from exchange"
-    if not isinstance(job.model, Transformer) or not job.model.causal:
-        yield "but for decoders: families gpt, llama and moe"
+    if not isinstance(job.model, Transformer) or not of_tokens(job.model):
+        yield "but for transformers over tokens: families bert, gpt, llama and moe"
     elif job.software.kernels is None:
         yield (
             f"for the framework '{job.software.framework}' on this accelerator: no kernel "
             "figures were fitted to it; docs/spread.md lists those there are"
         )
     elif not covers(scenario):
-        yield f"in {job.train.precision}; allowed: bf16, fp16, fp8, fp4"
+        yield (
+            f"in {job.train.precision}: no kernel figures were fitted to it; allowed: bf16, fp16, "
+            "fp8, fp4"
+        )
     elif job.model.depth + _ENDS < degrees.pipeline * degrees.interleave:
         yield "with more stages, or chunks of them, than layers, embedding and head"
     host = scenario.cluster.trainers.host

@@ -191,6 +191,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
         update=UpdateFigures(
             traffic=found.value("update_traffic"),
             layer=found.value("update_layer"),
+            host=found.value("update_host"),
             accumulated=_accumulated(found, era, use),
         ),
         expert=ExpertFigures(
@@ -321,12 +322,13 @@ def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
 
 
 def _memory(found: _Figures, gpu: Gpu, software: Software) -> MemoryFigures:
+    scores = "memory_scores_compiled" if software.compiled_loss else "memory_scores"
     return MemoryFigures(
         waste=found.value("memory_waste"),
         context=found.first(f"memory_context_{_key(gpu.architecture)}", "memory_context"),
         group=found.value("memory_group"),
         buckets=found.value("memory_buckets"),
-        scores=found.value("memory_scores_compiled" if software.compiled_loss else "memory_scores"),
+        scores=0.0 if software.chunked_loss else found.value(scores),
         unread=found.value("memory_unread"),
         copies=found.value("memory_copies"),
         narrow=found.value("memory_narrow"),

@@ -221,6 +221,7 @@ def _software(draft: Draft, model: Model | None) -> Software:
         fp8_recipe=given.fp8_recipe,
         gradient_sum=given.gradient_sum,
         compiled_loss=given.compile if given.compiled_loss is None else given.compiled_loss,
+        chunked_loss=given.chunked_loss,
         profiled_kernels=given.profiled_kernels,
         degraded=given.degraded,
         factors=factors(gpu, given.framework, version, given.compile, fused),

@@ -38,6 +38,9 @@ class SoftwareSection(FileModel):
     matrix product, or in-place; the framework's usual way by default."""
     compiled_loss: bool | None = None
     """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
+    chunked_loss: bool = False
+    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
+    together."""
     profiled_kernels: bool = False
     """Whether the step is put together from kernels timed one by one on a cool device."""
     degraded: bool = False

@@ -18,7 +18,7 @@ import numpy as np
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.spread_memory import HALF_PRECISION, recomputed_layer_bytes
 from simulator.spread.description import Description
-from simulator.spread.shapes import padded_vocabulary, tokens
+from simulator.spread.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import MemoryFigures
 
@@ -163,4 +163,5 @@ def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
 
 def logits_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     """Scores of all words and their copies at the loss [B]."""
-    return tokens(d) * padded_vocabulary(d) / d.layout.tensor * f.scores * d.shape.scored
+    scores = scored_tokens(d) * padded_vocabulary(d) / d.layout.tensor
+    return scores * f.scores * d.shape.scored

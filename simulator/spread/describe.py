@@ -15,6 +15,7 @@ from simulator.scenario import Job, Scenario
 from simulator.spread.description import Description, Device, Layout, Shape, Work
 from simulator.units import BytesPerSecond, Real, in_common
 from simulator.workload.kernels import Kernels
+from simulator.workload.models import Model
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.parallelism import Schedule, Sharding
 from simulator.workload.software import CudaGraphs
@@ -34,11 +35,16 @@ _SMALL_MODULES: Final = 0.2
 _EVERY_SECOND: Final = 0.5
 
 
+def of_tokens(model: Model | None) -> bool:
+    """Whether a model is a stack of transformer layers over tokens, a decoder or an encoder."""
+    return isinstance(model, Transformer) and model.embedding.tokens > 0
+
+
 def covers(scenario: Scenario) -> bool:
     """Whether there are figures for the scenario's model, software, precision and device."""
     job = scenario.job
-    known = isinstance(job.model, Transformer) and job.model.causal and job.software.kernels
-    return bool(known) and job.train.precision in (*NARROW, *SIXTEEN)
+    known = of_tokens(job.model) and job.software.kernels is not None
+    return known and job.train.precision in (*NARROW, *SIXTEEN)
 
 
 def kernels_of(scenario: Scenario) -> Kernels:
@@ -62,7 +68,8 @@ def describe(scenario: Scenario) -> Description:
     Parameters
     ----------
     scenario : Scenario
-        Its job trains a decoder; batch, accumulation and rates may be arrays of candidates.
+        Its job trains a transformer over tokens; batch, accumulation and rates may be arrays of
+        candidates.
 
     Returns
     -------
@@ -116,6 +123,7 @@ def _shape(model: Transformer) -> Shape:
         dense_share=1.0 if experts is None else experts.dense_layers / model.depth,
         scored=1.0 + model.further_tokens,
         attention_share=model.attention_share,
+        scored_share=model.scored / model.sequence,
     )
 
 

@@ -8,7 +8,13 @@ from typing import Final
 import numpy as np
 
 from simulator.spread.description import Description
-from simulator.spread.shapes import padded_vocabulary, sharers, table_parameters, tokens
+from simulator.spread.shapes import (
+    padded_vocabulary,
+    scored_tokens,
+    sharers,
+    table_parameters,
+    tokens,
+)
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds
 from simulator.workload.kernels import Kernels
 
@@ -116,7 +122,7 @@ def starts(k: Kernels) -> Both:
 
 def loss(d: Description, k: Kernels) -> Seconds | Real:
     """Softmax and loss over the scores, forward or backward [s]."""
-    scores = tokens(d) * padded_vocabulary(d) / d.layout.tensor
+    scores = scored_tokens(d) * padded_vocabulary(d) / d.layout.tensor
     return 0.5 * scores * k.kernel.loss / bandwidth(d, k)
 
 

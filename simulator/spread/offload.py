@@ -2,8 +2,8 @@
 
 As ZeRO-Offload does it [1]_ without its delayed update: each device sends its part of the gradients
 beside every backward pass, the host updates what all devices of the machine have sent, and sends
-parameters back while it updates the next ones. No measured row has it: every rate is the
-datasheet's.
+parameters back while it updates the next ones. What the update reaches of host memory's bandwidth
+was fitted to one row; links are those of datasheets.
 
 References
 ----------
@@ -21,7 +21,8 @@ import numpy as np
 from simulator.equations.offload import host_update_bytes, late_copies
 from simulator.spread.description import Description
 from simulator.spread.shapes import layer_parameters, table_parameters, updated_parameters
-from simulator.units import Bytes, Real, Seconds
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds
+from simulator.workload.kernels import Kernels
 
 _HALF: Final = 2.0
 """Bytes of a parameter that comes back [B]."""
@@ -33,13 +34,14 @@ class HostUpdate:
 
     `sent`: gradients on their way down that no backward pass hides; `update`: the processors';
     `fetched`: parameters on their way up that the update does not hide. `moved` is what the update
-    moves through the memory of a machine [B].
+    moves through the memory of a machine [B], `rate` how fast [B/s].
     """
 
     sent: Seconds | Real = 0.0
     update: Seconds | Real = 0.0
     fetched: Seconds | Real = 0.0
     moved: Bytes | Real = 0.0
+    rate: BytesPerSecond | Real = np.inf
 
     @property
     def total(self) -> Seconds | Real:
@@ -51,13 +53,15 @@ ON_DEVICE: Final = HostUpdate()
 """Nothing: the device updates its parameters itself."""
 
 
-def host_update(d: Description, layers: Real, behind: Seconds | Real) -> HostUpdate:
+def host_update(d: Description, k: Kernels, layers: Real, behind: Seconds | Real) -> HostUpdate:
     """What a step waits for the host.
 
     Parameters
     ----------
     d : Description
         The step; its numbers may be arrays of candidates.
+    k : Kernels
+        What an update reaches of host memory's bandwidth.
     layers : float or array
         Layers of the stage that has most.
     behind : float or array
@@ -72,10 +76,12 @@ def host_update(d: Description, layers: Real, behind: Seconds | Real) -> HostUpd
     down = own * d.work.gradient_bytes / d.device.host_link
     up = own * _HALF / d.device.host_link
     moved = host_update_bytes(own * d.layout.domain, d.work.optimizer_bytes)
-    update = moved / d.device.host_memory
+    rate = d.device.host_memory * k.update.host
+    update = moved / rate
     return HostUpdate(
         sent=d.layout.micro_batches * late_copies(down, behind, layers),
         update=update,
         fetched=late_copies(up, update, layers),
         moved=moved,
+        rate=rate,
     )

@@ -37,6 +37,11 @@ def tokens(d: Description) -> Real:
     return d.layout.micro_batch * d.shape.sequence / d.layout.context
 
 
+def scored_tokens(d: Description) -> Real:
+    """Those that the head scores: all of a decoder's, an encoder's masked ones."""
+    return tokens(d) * d.shape.scored_share
+
+
 def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
     """Layers of the first and of the last stage, and of one between."""
     return end_layers(layers, stages), middle_layers(layers, stages)
@@ -113,7 +118,7 @@ def head_product(d: Description, k: Kernels) -> Product:
     columns = padded_vocabulary(d) / d.layout.tensor
     whole = np.isclose(columns % _ALIGNED, 0.0)
     aligned = np.where(whole, 1.0, k.product.unaligned)
-    return Product(tokens(d), columns, d.shape.hidden, low=0.0, aligned=aligned)
+    return Product(scored_tokens(d), columns, d.shape.hidden, low=0.0, aligned=aligned)
 
 
 def attention_parameters(d: Description) -> Real:

@@ -107,7 +107,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
         launches=k.launch.step * k.launch.factor * late,
         hidden=layout.micro_batches * own.hidden + hidden,
         stages=lengths,
-        host=host_update(d, most, own.backward),
+        host=host_update(d, k, most, own.backward),
     )
 
 

@@ -35,6 +35,7 @@ class HostOptimizer:
                 resource=Resource.HOST_MEMORY,
                 path=Path.MEMORY,
                 amount=host.moved / scenario.ranks_per_host,
+                ceiling=host.rate / scenario.ranks_per_host,
                 equation="offload.host_update_bytes, shared by the machine's ranks",
                 inputs={**inputs, "ranks of a machine": scenario.ranks_per_host},
             ),

@@ -115,11 +115,13 @@ class UpdateFigures:
     """Optimizer and gradients: bytes a parameter moves in an update [B], time of a layer [s].
 
     `accumulated` are the bytes a micro-batch moves to add up the gradient of a parameter [B].
+    `host`: share of host memory's bandwidth that an update there reaches.
     """
 
     traffic: Bytes
     layer: Seconds
     accumulated: Bytes
+    host: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,8 @@ class Software:
     permutation of experts are fused into their products. `attention_kernel` names the fused kernel
     ("": the framework's usual one). `padded_vocabulary`: the table of tokens is padded so that
     products with it are aligned. `compiled_loss`: the loss is compiled too, and keeps no
-    copies of the scores. `profiled_kernels`: the step is put together from kernels timed
+    copies of the scores. `chunked_loss`: head and loss work on parts of the tokens, whose scores
+    never lie in memory together. `profiled_kernels`: the step is put together from kernels timed
     one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
     a fault that was found later. `kernels` is what its kernels and exchanges reach on the device,
     where that was fitted.
@@ -70,6 +71,7 @@ class Software:
     fp8_recipe: Scaling = Scaling.TENSOR
     gradient_sum: GradientSum | None = None
     compiled_loss: bool = False
+    chunked_loss: bool = False
     profiled_kernels: bool = False
     degraded: bool = False
     factors: tuple[Factor, ...] = ()

@@ -135,7 +135,7 @@ def test_other_frameworks_and_devices_have_none() -> None:
     [
         ("software.framework=jax", "no kernel figures"),
         ("train.precision=fp32", "allowed: bf16"),
-        ("model.name=resnet50", "families gpt, llama and moe"),
+        ("model.name=resnet50", "families bert, gpt, llama and moe"),
         ("parallelism.interleave=99", "than layers"),
     ],
 )

@@ -124,7 +124,7 @@ def test_scores_are_split_by_tensor_parallelism() -> None:
 
 
 def test_narrow_inputs_are_kept_as_they_are_read() -> None:
-    """A GPT in 8 bit: two normed inputs, one of the MLP's projections, and attention's output twice.
+    """A GPT in 8 bit: two normed inputs, one inside the MLP, and attention's output twice.
 
     By hand, a value of the model's width: 34 bytes less 2 x 1 of norms and 4 x 1 inside the MLP,
     and 1 more beside attention's output.

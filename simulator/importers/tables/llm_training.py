@@ -60,10 +60,12 @@ _KEY: Final = (
 )
 """What makes a configuration, beside its series."""
 _UNKNOWN: Final = "nan"
-_BINARY_MEMORY: Final = ("titan",)
+_BINARY_MEMORY: Final = ("titan", "stas")
 """Series that state memory in GiB."""
 _PREDICTED_TIERS: Final = ("A", "B")
-_OFFLOADED: Final = "offload"
+_FULL: Final = ("fp32", "tf32")
+_HELD: Final = {"stas-0002": "fit", "stas": "test"}
+"""Rows and series whose part is given: one row said what an optimizer on the host reaches."""
 _TUNED: Final = ("LoRA", "SFT")
 _HYBRID: Final = ("hybrid", "compressed")
 _LEARNED_POSITIONS: Final = "gpt"
@@ -115,8 +117,16 @@ def _cells(row: TableRow) -> dict[str, str]:
         "family": _family(row, recipe),
         **_only_needed(cells),
         **_measured(row),
-        **({"split": "test"} if row.text("series") in NEVER_FITTED else {}),
+        **_part(row),
     }
+
+
+def _part(row: TableRow) -> dict[str, str]:
+    """Where a row's part is given: fitted to, or held out."""
+    if row.text("series") in NEVER_FITTED:
+        return {"split": "test"}
+    given = _HELD.get(row.text("id")) or _HELD.get(row.text("series"))
+    return {"split": given} if given else {}
 
 
 def _family(row: TableRow, recipe: Mapping[str, str] | None) -> str:
@@ -142,8 +152,8 @@ def _reasons(row: TableRow, recipe: Mapping[str, str] | None) -> Iterator[str]:
         yield from _missing(row)
     elif any(word in recipe["arch"] for word in _HYBRID):
         yield "state-space or compressed attention layers, which are not modelled"
-    if _OFFLOADED in row.text("zero_stage_or_fsdp"):
-        yield "the optimizer runs on the host; that time is not modelled"
+    if row.text("precision") in _FULL:
+        yield f"in {row.text('precision')}: kernel figures were fitted in 16 bit and below"
     if not machine_cells(row):
         yield f"no machine of the catalogue has '{row.text('gpu')}'"
     if not software_cells(row):

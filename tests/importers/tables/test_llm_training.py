@@ -41,7 +41,26 @@ def test_rows_that_cannot_be_predicted_say_why(cells: dict[str, dict[str, str]])
         "x1": "no machine of the catalogue has 'TPU v9'",
         "x2": "no kernel figures for the software of 'unheard'",
         "x3": "fine-tuning, of which part of the model is frozen",
+        "e2": "in tf32: kernel figures were fitted in 16 bit and below",
     }
+
+
+def test_encoders_are_held_out(cells: dict[str, dict[str, str]]) -> None:
+    """BERT scores its masked tokens, has its own shape, and nothing was fitted to it."""
+    row = cells["e1"]
+    assert (row["model.family"], row["model.shape.scored_share"]) == ("bert", "0.156")
+    assert "model.shape.ffn" not in row
+    assert row["split"] == "test"
+    assert row["train.accumulation"] == "128"
+
+
+def test_an_optimizer_on_the_host_is_said(cells: dict[str, dict[str, str]]) -> None:
+    """ZeRO-3 with CPU Adam: parameters sharded, state in the host, memory in GiB, fitted to."""
+    row = cells["stas-0002"]
+    assert row["parallelism.offload_optimizer"] == "true"
+    assert row["parallelism.sharding"] == "parameters"
+    assert float(row["measured.gpu_memory_bytes.total"]) == pytest.approx(16.3 * 2**30)
+    assert row["split"] == "fit"
 
 
 def test_batches_follow_from_the_global_one(cells: dict[str, dict[str, str]]) -> None:
