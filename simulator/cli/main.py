@@ -32,6 +32,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "compare": ("simulator.cli.compare", "Scenarios side by side."),
     "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
     "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; which are best?"),
+    "recommend": ("simulator.cli.recommend", "Which machines to take for a goal, and why."),
     "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
     "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
     "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),

@@ -17,6 +17,7 @@ from simulator.cli.progress import counting_line
 if TYPE_CHECKING:
     from simulator.studies.explore import Request, Standing
     from simulator.studies.outcome import Outcome
+    from simulator.studies.recommend.asking import Ask
     from simulator.studies.store import Store
     from simulator.studies.workers import Workers
 
@@ -88,6 +89,27 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
         except KeyboardInterrupt:
             complain(f"stopped; {_kept(last, store)}")
             raise
+
+
+@contextmanager
+def asking(means: Means, *, remember: bool) -> Iterator[Ask]:
+    """Ask the same workers and store again and again; or only the store, once it knows anything.
+
+    Raises
+    ------
+    PlanError
+        If the store or the cluster is no good.
+    """
+    from simulator.studies.recommend.asking import remembering, searching
+
+    with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
+
+        def tell(standing: Standing) -> None:
+            if show is not None:
+                show(standing.done, _counts(standing))
+
+        ask = searching(workers, store, tell)
+        yield remembering(store, ask) if remember else ask
 
 
 @contextmanager

@@ -66,7 +66,6 @@ class Recommendation:
     contenders: tuple[Choice, ...] = ()
     lost: Interrupted | None = None
     conflict: Conflict | None = None
-    unmarked: bool = False
     from_store: bool = False
 
     @property

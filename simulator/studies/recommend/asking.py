@@ -14,32 +14,52 @@ from simulator.studies.recommend.ground import Reader, Settings
 from simulator.studies.store import Store
 from simulator.studies.workers import Workers
 
-Ask = Callable[[Request], tuple[Outcome, ...]]
 NOT_STORED = "not predicted in what is stored"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Who answers a request; `remembered` says whether all came from a store, nothing predicted."""
+
+    of: Callable[[Request], tuple[Outcome, ...]]
+    remembered: Callable[[], bool] = lambda: False
 
 
 def searching(
     workers: Workers, store: Store | None, progress: Callable[[Standing], None] | None = None
 ) -> Ask:
     """Ask by predicting whatever could still be wanted."""
-    return lambda request: explore(request, workers=workers, store=store, progress=progress)
+    return Ask(of=lambda request: explore(request, workers=workers, store=store, progress=progress))
 
 
-def remembering(store: Store) -> Ask:
-    """Ask only for what is stored: nothing is predicted."""
+def remembering(store: Store, otherwise: Ask) -> Ask:
+    """Ask only for what is stored; a store that knows none of the first candidates is searched.
+
+    The first request of a recommendation is for the scenario as it stands, which every search
+    predicts.
+    """
+    known: dict[bytes, bool] = {}
 
     def ask(request: Request) -> tuple[Outcome, ...]:
-        assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
-        keys = [_key(request, candidate, assignment) for candidate in request.candidates]
-        found = store.found([key for key in keys if key])
-        return tuple(
-            replace(found[key], candidate=candidate)
-            if key in found
-            else Outcome(candidate=candidate, status=Status.SCREENED, reason=NOT_STORED)
-            for candidate, key in zip(request.candidates, keys, strict=True)
-        )
+        found = _remembered(store, request)
+        whose = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts).reader
+        if known.setdefault(whose, any(one.key for one in found)):
+            return found
+        return otherwise.of(request)
 
-    return ask
+    return Ask(of=ask, remembered=lambda: all(known.values()))
+
+
+def _remembered(store: Store, request: Request) -> tuple[Outcome, ...]:
+    assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
+    keys = [_key(request, candidate, assignment) for candidate in request.candidates]
+    found = store.found([key for key in keys if key])
+    return tuple(
+        replace(found[key], candidate=candidate)
+        if key in found
+        else Outcome(candidate=candidate, status=Status.SCREENED, reason=NOT_STORED)
+        for candidate, key in zip(request.candidates, keys, strict=True)
+    )
 
 
 def _key(request: Request, candidate: Candidate, assignment: Assignment) -> str:
@@ -114,7 +134,7 @@ class Search:
             seed=self.seed,
             doubts=True,
         )
-        for outcome in self.ask(request):
+        for outcome in self.ask.of(request):
             before = self.known.get(outcome.candidate.index)
             if before is None or before.status is not Status.PREDICTED:
                 self.known[outcome.candidate.index] = outcome

@@ -32,7 +32,7 @@ def recommend(
     *,
     seeds: Iterable[Settings] = ({},),
     seed: int = 0,
-    from_store: bool = False,
+    everywhere: bool = False,
 ) -> Recommendation:
     """Search, rank, and say why the others lost.
 
@@ -46,8 +46,8 @@ def recommend(
         Points along the axes that the goal names itself.
     seed : int
         Of all random draws.
-    from_store : bool
-        Whether `ask` only remembers; the report says so.
+    everywhere : bool
+        Also predict the best on every machine, for a choice that several workloads share.
     """
     search = Search.of(inquiry.ground.reader, inquiry.goal, inquiry.settings, ask, seed=seed)
     search.all_of(search.candidates[:1])
@@ -56,7 +56,7 @@ def recommend(
     plain = [c for c in search.candidates if c.index not in inquiry.ideas]
     search.candidates = search.candidates if starved else tuple(plain)
     search.survey(SURE_OF)
-    _fill(inquiry, search, starved=starved)
+    _fill(inquiry, search, starved=starved, everywhere=everywhere)
     choices = [inquiry.judged(outcome) for outcome in search.known.values()]
     kept = [choice for choice in choices if inquiry.pinned(choice)]
     ranked = in_order(inquiry.goal.objective, kept)
@@ -70,19 +70,21 @@ def recommend(
         now=now,
         refused=inquiry.space.refused,
         excluded=inquiry.excluded,
-        from_store=from_store,
+        from_store=ask.remembered(),
     )
     if not ranked:
         return replace(answer, conflict=conflict_of(inquiry, seeds, ask, seed))
     return _explained(inquiry, answer, choices, seed, starved=starved)
 
 
-def _fill(inquiry: Inquiry, search: Search, *, starved: bool) -> None:
+def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) -> None:
     """Predict the best of every kind: of each accelerator, with each pin left out, of each idea."""
     groups: dict[object, list[Candidate]] = {}
     for candidate in search.candidates:
         machine = inquiry.machine(candidate.settings)
         groups.setdefault(("gpu", machine.gpu), []).append(candidate)
+        if everywhere:
+            groups.setdefault(("machine", machine.name), []).append(candidate)
         if starved and candidate.index in inquiry.ideas:
             groups.setdefault(("idea", inquiry.ideas[candidate.index]), []).append(candidate)
     for key in inquiry.goal.pins:

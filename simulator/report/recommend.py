@@ -1,0 +1,352 @@
+"""A recommendation for reading: the winner, the front, and why the others lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from simulator.expression import parse_expression
+from simulator.goal import Goal, Objective
+from simulator.metrics import USD_PER_HOUR
+from simulator.report.figures import figure
+from simulator.report.launch import Launch
+from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.ranking import ratio
+from simulator.studies.recommend.reasons import CLOSE
+from simulator.studies.recommend.several import Common
+from simulator.units import SECOND, USD, Unit, show
+
+DIGITS: Final = 3
+FRONT: Final = 8
+"""Points of the front that are shown; ends are always among them."""
+SHOWN: Final = 12
+"""Alternatives that are shown."""
+_HIDDEN: Final = ("hardware.machine", "hardware.count", "input.measured_on")
+"""Settings that are said with the machine, or that change nothing."""
+
+
+def as_text(answer: Recommendation, launch: Launch | None) -> str:
+    """The report, `WIDTH` columns wide, without a final line end."""
+    lines = [*_head(answer)]
+    if answer.winner is None:
+        lines += nothing_lines(answer)
+        return "\n".join(lines)
+    lines += [
+        *section("Best", _winner(answer)),
+        *section("Time against cost: nothing looked at is better in both", _front(answer)),
+        *section("Why the others lost (the best of each accelerator)", _losers(answer.losers)),
+        *section("What helps the scenario, which its CPUs hold up (best first)", _ideas(answer)),
+        *section("What keeping it so costs", _pins(answer)),
+        *section("Left out", _left_out(answer)),
+        *section("To start it", _launch(launch)),
+    ]
+    return "\n".join(lines)
+
+
+def goal_text(goal: Goal) -> str:
+    """The goal and its limits on one line."""
+    limits = goal.limits
+    named = (
+        ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
+        ("budget", None if limits.budget is None else show(limits.budget, USD)),
+        ("nodes", limits.most_nodes),
+        ("clouds", ", ".join(limits.clouds)),
+        ("regions", ", ".join(limits.regions)),
+        ("gpus", ", ".join(limits.gpus)),
+        ("requires", ", ".join(limits.requires)),
+        ("RAM margin", _margin(limits.ram_margin)),
+        ("GPU memory margin", _margin(limits.gpu_memory_margin)),
+        ("where", limits.where),
+    )
+    texts = [f"{name} {value}" for name, value in named if value not in (None, "")]
+    texts += [f"pinned {key} = {value}" for key, value in goal.pins.items()]
+    return "; ".join([f"{goal.objective.sense.value} {goal.objective.metric}", *texts])
+
+
+def _margin(share: float) -> str:
+    return f"{share:.0%}" if share > 0.0 else ""
+
+
+def _head(answer: Recommendation) -> list[str]:
+    scenario = answer.scenario
+    title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
+    how = "from the store, nothing new" if answer.from_store else "those that could be best"
+    looked = f"{answer.looked_at:,} candidates; {answer.predicted:,} predicted ({how})"
+    texts = [title, f"Goal: {goal_text(answer.goal)}", f"Looked at: {looked}"]
+    return [line for text in texts for line in wrapped(text, width=WIDTH)]
+
+
+def nothing_lines(answer: Recommendation) -> list[str]:
+    """Why no candidate will do."""
+    conflict = answer.conflict
+    if conflict is None or not conflict.limits:
+        reasons = () if conflict is None else conflict.ways_out
+        return ["", *wrapped("No candidate can be predicted.", width=WIDTH), *_bullets(reasons)]
+    if len(conflict.limits) == 1:
+        said = f"No candidate keeps this limit: {conflict.limits[0]}."
+    else:
+        said = f"These limits exclude each other: {'; '.join(conflict.limits)}."
+    return ["", *wrapped(said, width=WIDTH), *_bullets(conflict.ways_out)]
+
+
+def _bullets(texts: Sequence[str]) -> list[str]:
+    return [f"  {line}" for text in texts for line in wrapped(text)]
+
+
+def hardware(choice: Choice) -> str:
+    """What is bought, in words."""
+    machine = choice.machine
+    devices = f" ({machine.gpus} x {machine.gpu})" if machine.gpu else ""
+    return f"{choice.count} x {machine.name}{devices}"
+
+
+def settings(choice: Choice) -> str:
+    """What else sets it apart from the scenario."""
+    return ", ".join(
+        f"{key} = {value}" for key, value in choice.settings.items() if key not in _HIDDEN
+    )
+
+
+def worth(value: float | None, objective: Objective) -> str:
+    """A value of the goal with its unit."""
+    if value is None:
+        return "no value"
+    return figure(value, _unit(objective))
+
+
+def _unit(objective: Objective) -> Unit | None:
+    return parse_expression(objective.metric).unit
+
+
+def _winner(answer: Recommendation) -> list[str]:
+    winner = answer.ranked[0]
+    objective = answer.goal.objective
+    lines = [*wrapped(hardware(winner)), *wrapped(f"with {settings(winner)}")]
+    rows = [(objective.metric, f"{worth(winner.value, objective)}{_beside_now(answer, winner)}")]
+    rows += [
+        (name, f"{figure(number(winner.figures, metric), unit)}{_band(winner, metric, unit)}")
+        for name, metric, unit in _MEASURES
+        if metric != objective.metric and winner.figures.get(metric) is not None
+    ]
+    rows += [("limited by", _limit(winner)), *_memory(winner)]
+    lines += columns(rows, "<<")
+    if answer.lost is not None:
+        lines += wrapped(
+            f"spot: {answer.lost.losses:.2g} interruptions expected; with checkpoints every "
+            f"{show(answer.lost.interval, SECOND, DIGITS)} (each "
+            f"{show(answer.lost.write, SECOND, DIGITS)}) the run takes "
+            f"{answer.lost.stretch:.3f}x as long, which is in the figures"
+        )
+    return [*lines, *_second(answer), *_sure(answer)]
+
+
+_MEASURES: Final = (
+    ("time", TIME, SECOND),
+    ("cost", MONEY, USD),
+    ("rent", "cost.usd_per_h", USD_PER_HOUR),
+    ("samples per $", "cost.samples_per_usd", None),
+)
+
+
+def _limit(choice: Choice) -> str:
+    busy = number(choice.figures, "accelerator_utilization")
+    told = printable(str(choice.figures.get("bottleneck")))
+    return told if busy is None else f"{told}; accelerators busy {percent(busy)}"
+
+
+def _memory(choice: Choice) -> list[tuple[str, str]]:
+    shares = []
+    for name, what in (("RAM", "host_ram_bytes"), ("GPU memory", "gpu_memory_bytes")):
+        needed = number(choice.figures, f"{what}.total")
+        room = number(choice.figures, f"{what}.capacity")
+        if needed is not None and room:
+            shares.append(f"{name} {needed / room:.0%} full")
+    return [("memory", ", ".join(shares))] if shares else []
+
+
+def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
+    band, told = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
+    own = number(choice.figures, metric)
+    if band is None or not told or own is None:
+        return ""
+    low, high = (own / told * band[key] for key in ("p10", "p90"))
+    ends = [figure(end, unit) if unit is None else show(end, unit, DIGITS) for end in (low, high)]
+    return f", 80%: {ends[0]} to {ends[1]}"
+
+
+def _beside_now(answer: Recommendation, winner: Choice) -> str:
+    now, objective = answer.now, answer.goal.objective
+    if now is None or now.value is None or winner.value is None or not now.is_predicted:
+        return ""
+    factor = ratio(objective, winner.value, now.value)
+    told = "" if factor is None else f", {factor:.3g}x better"
+    return f" (the scenario as it stands: {worth(now.value, objective)}{told})"
+
+
+def _second(answer: Recommendation) -> list[str]:
+    second, winner = answer.second, answer.ranked[0]
+    if second is None or second.value is None or winner.value is None:
+        return []
+    factor = ratio(answer.goal.objective, winner.value, second.value)
+    behind = "" if factor is None else f", {factor:.3g}x worse"
+    text = (
+        f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}; "
+        f"{settings(second)}"
+    )
+    return wrapped(text)
+
+
+def _sure(answer: Recommendation) -> list[str]:
+    sure = answer.sure
+    if sure is None or not answer.contenders:
+        return []
+    said = f"best with a probability of {sure.best[0]:.0%} among {len(sure.best)} kinds of hardware"
+    others = sorted(zip(sure.best[1:], answer.contenders[1:], strict=True), key=lambda p: -p[0])
+    if others and others[0][0] > 0.0:
+        said += f" ({others[0][0]:.0%}: {hardware(others[0][1])})"
+    if sure.limits is not None:
+        said += f"; it keeps deadline and budget with {sure.limits:.0%}"
+    assumed = (
+        ". Assumed: choices that the same part limits err alike, all others independently; prices "
+        "are certain"
+    )
+    return wrapped(said + assumed)
+
+
+def _front(answer: Recommendation) -> list[str]:
+    objective = answer.goal.objective
+    points = answer.front
+    if len(points) > FRONT:
+        step = (len(points) - 1) / (FRONT - 1)
+        points = tuple(points[round(i * step)] for i in range(FRONT))
+    rows = [
+        (
+            figure(number(choice.figures, TIME), SECOND),
+            figure(number(choice.figures, MONEY), USD),
+            "" if objective.metric in (TIME, MONEY) else worth(choice.value, objective),
+            hardware(choice),
+            "best" if choice.index == answer.ranked[0].index else "",
+        )
+        for choice in points
+    ]
+    lines = columns(rows, ">>><<")
+    hidden = len(answer.front) - len(points)
+    return [*lines, f"and {hidden} between them"] if hidden else lines
+
+
+def _losers(losers: Sequence[Loser]) -> list[str]:
+    lines: list[str] = []
+    for loser in losers[:SHOWN]:
+        where = "" if loser.choice is None else f" ({_short(loser.choice)})"
+        lines += wrapped(f"{loser.what}{where}: {loser.reason}")
+    more = len(losers) - SHOWN
+    return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def _short(choice: Choice) -> str:
+    return f"{choice.count} x {choice.machine.name.rpartition('/')[2]}"
+
+
+def _ideas(answer: Recommendation) -> list[str]:
+    objective = answer.goal.objective
+    lines: list[str] = []
+    for choice in answer.ideas:
+        what = f"{choice.idea}: "
+        if not choice.is_predicted:
+            lines += wrapped(f"{what}{choice.outcome.reason}")
+            continue
+        busy = number(choice.figures, "accelerator_utilization")
+        told = "" if busy is None else f", accelerators busy {busy:.0%}"
+        missed = f"; breaks {', '.join(choice.broken)}" if choice.broken else ""
+        helpers = choice.settings.get("remote.machine")
+        beside = f" + {choice.settings.get('remote.count')} x {helpers}" if helpers else ""
+        lines += wrapped(
+            f"{what}{hardware(choice)}{beside}: {worth(choice.value, objective)}, "
+            f"{figure(number(choice.figures, TIME), SECOND)}, "
+            f"{figure(number(choice.figures, MONEY), USD)}{told}{missed}"
+        )
+    return lines
+
+
+def _pins(answer: Recommendation) -> list[str]:
+    return [line for pin in answer.pins for line in wrapped(_pin(pin, answer.goal.objective))]
+
+
+def _pin(pin: PinPrice, objective: Objective) -> str:
+    begin = f"{pin.key} = {pin.value}: "
+    if pin.kept is None or pin.freed is None:
+        return f"{begin}nothing else was found to compare with"
+    if pin.kept.index == pin.freed.index:
+        return f"{begin}nothing, the best has it anyway"
+    money = [number(choice.figures, MONEY) for choice in (pin.kept, pin.freed)]
+    dollars = ""
+    if money[0] is not None and money[1] is not None:
+        more = money[0] - money[1]
+        dollars = f"; {show(abs(more), USD)} {'more' if more > 0.0 else 'less'} for the job"
+    return (
+        f"{begin}{worth(pin.kept.value, objective)} in place of "
+        f"{worth(pin.freed.value, objective)} with {hardware(pin.freed)}{dollars}"
+    )
+
+
+def _left_out(answer: Recommendation) -> list[str]:
+    lines = [f"{count} machines by {name}" for name, count in answer.excluded.items()]
+    reasons: dict[str, list[str]] = {}
+    for refusal in answer.refused:
+        reasons.setdefault(refusal.reason, []).append(refusal.machine.name.rpartition("/")[2])
+    for reason, names in reasons.items():
+        some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as many as fit a line
+        lines += wrapped(f"{some}: {reason}")
+    unmarked = sum(1 for choice in answer.contenders if not choice.machine.marked)
+    if unmarked:
+        lines += wrapped(
+            f"{unmarked} of the best have no CoreMark: their processors are taken to be as fast, "
+            "core for core, as where the CPU times were measured"
+        )
+    return lines
+
+
+def _launch(launch: Launch | None) -> list[str]:
+    if launch is None:
+        return []
+    lines = [launch.command, launch.loader, *launch.notes]
+    return [*lines, *(launch.resources.splitlines() if launch.resources else [])]
+
+
+def several_text(answers: Sequence[Recommendation], common: Common | None) -> str:
+    """The best for each workload, and the best single machine for all of them."""
+    rows = []
+    for answer in answers:
+        winner = answer.winner
+        told = ("none keeps its limits", "", "", "")
+        if winner is not None:
+            told = (hardware(winner), *_measures(answer, winner))
+        rows.append((answer.scenario.name, *told))
+    lines = [*section("The best for each", columns(rows, "<<>>>"))]
+    for answer in answers:
+        if answer.winner is None:
+            lines += [*section(answer.scenario.name, nothing_lines(answer)[1:])]
+    if common is None:
+        return "\n".join([*lines[1:], *section("For all of them", ["no machine suits all"])])
+    shared = [
+        (answer.scenario.name, hardware(choice), *_measures(answer, choice), _dearer(worse))
+        for answer, choice, worse in zip(answers, common.choices, common.worse, strict=True)
+    ]
+    title = f"The best single machine for all: {common.machine}"
+    return "\n".join([*lines[1:], *section(title, columns(shared, "<<>>><"))])
+
+
+def _measures(answer: Recommendation, choice: Choice) -> tuple[str, str, str]:
+    return (
+        worth(choice.value, answer.goal.objective),
+        figure(number(choice.figures, TIME), SECOND),
+        figure(number(choice.figures, MONEY), USD),
+    )
+
+
+def _dearer(worse: float | None) -> str:
+    if worse is None:
+        return ""
+    return "its best" if worse <= CLOSE else f"{worse:.3g}x worse than its best"
