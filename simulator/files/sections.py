@@ -272,9 +272,10 @@ class TrainSection(FileModel):
     copies: HelpersField = 1
     """Equal, independent jobs side by side; each has an equal part of the accelerators."""
     global_batch_size: CountField | None = None
-    """A check: batch_size x accumulation x ranks."""
-    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] = 1
-    """Forward and backward passes per optimizer step."""
+    """Samples of a step over all ranks: batch_size x accumulation x ranks."""
+    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] | None = None
+    """Forward and backward passes per optimizer step; by default as many as global_batch_size asks
+    for, else 1."""
     epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
     """Passes over the data; may be a fraction."""
     precision: Annotated[Precision, Choice(Precision)] | None = None
