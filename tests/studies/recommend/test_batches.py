@@ -1,0 +1,44 @@
+"""Micro-batches: the same samples a step, in the largest parts that fit."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.studies.recommend.batches import splits
+from simulator.studies.recommend.spreading import ways
+
+
+@given(share=st.integers(1, 512), room=st.integers(1, 512), tried=st.integers(1, 3))
+def test_the_samples_of_a_step_stay(share: int, room: int, tried: int) -> None:
+    """Batch times accumulation is always the share, and what is tried first is the largest."""
+    found = list(splits(share, share, lambda batch: batch <= room, tried))
+    assert all(batch * accumulation == share for batch, accumulation in found)
+    assert 1 <= len(found) <= tried
+    assert found[0][0] == max(d for d in range(1, share + 1) if share % d == 0 and d <= room)
+
+
+def test_nothing_fits() -> None:
+    """The smallest is tried all the same, so that the search says what is short."""
+    assert list(splits(8, 8, lambda _: False, 2)) == [(1, 8)]
+
+
+@pytest.mark.parametrize(("gpus", "machines"), [(8, 1), (8, 4), (4, 2), (1, 8), (6, 1)])
+def test_ways_to_spread_use_every_accelerator(gpus: int, machines: int) -> None:
+    """Degrees divide the accelerators and the layers; tensor parallelism stays in a machine."""
+    depth = 48
+    for way in ways(gpus, machines, depth, 1024):
+        tensor, pipeline = way["parallelism.tensor"], way["parallelism.pipeline"]
+        assert isinstance(tensor, int)
+        assert isinstance(pipeline, int)
+        assert gpus * machines % (tensor * pipeline) == 0
+        assert depth % pipeline == 0
+        assert tensor <= gpus
+
+
+def test_no_more_replicas_than_samples() -> None:
+    """Eight accelerators with four samples a step: no way that leaves replicas idle."""
+    for way in ways(8, 1, 24, 4):
+        replicas = 8 // (int(way["parallelism.tensor"]) * int(way["parallelism.pipeline"]))
+        assert replicas <= 4
