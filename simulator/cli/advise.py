@@ -33,22 +33,16 @@ def advise() -> None:
     """Say what to set in a part of a scenario."""
 
 
-class Share(click.ParamType):
-    """A share as people write it: 1%, or 0.01."""
+def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """Read a share as people write it: 1%, or 0.01."""
+    from simulator.errors import UnitError
+    from simulator.units import parse_share
 
-    name = "share"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Read it, or say how it is written."""
-        from simulator.errors import UnitError
-        from simulator.units import parse_share
-
-        try:
-            return parse_share(str(value))
-        except UnitError as error:
-            self.fail(f"'{value}' {error}", param, ctx)
+    try:
+        return parse_share(value)
+    except UnitError as error:
+        msg = f"'{value}' {error}"
+        raise click.BadParameter(msg, ctx=ctx, param=param) from error
 
 
 @click.command("input")
@@ -56,7 +50,7 @@ class Share(click.ParamType):
 @click.option(
     "--within",
     "within",
-    type=Share(),
+    callback=_share,
     default="1%",
     show_default=True,
     metavar="SHARE",

@@ -46,7 +46,7 @@ ALL: Final = "all"
     "--gpus",
     "gpus",
     metavar="LIST",
-    help="Also swap the accelerator: all, or names and patterns such as 'gpu/h100*,gpu/l4'.",
+    help="Also swap the accelerator: all, or names and patterns as plan hardware list has them.",
 )
 @click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
 @click.option("--sobol", is_flag=True, help="Also show each rate's part of METRIC's variance.")

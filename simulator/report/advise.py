@@ -93,7 +93,9 @@ def _difference(base: Setting, chosen: Setting) -> str:
 
 
 def _table(found: Advice) -> list[str]:
-    rows = [("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")]
+    rows: list[tuple[str, ...]] = [
+        ("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")
+    ]
     rows += [_row(found, setting) for setting in found.table]
     notes = [s.reason for s in found.table if s.reason]
     below = [line for text in dict.fromkeys(notes) for line in wrapped(f"not possible: {text}")]

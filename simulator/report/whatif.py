@@ -161,8 +161,8 @@ def _flip_lines(found: WhatIf) -> list[str]:
     still = [knob.name for knob in found.turned if knob.name not in moved]
     if still:
         text = (
-            f"Not moved by {FARTHEST:g} times more or less, nor by up to {MOST_WORKERS:g} of what is "
-            f"counted: {', '.join(still)}"
+            f"Not moved by {FARTHEST:g} times more or less, nor by up to {MOST_WORKERS:g} of what "
+            f"is counted: {', '.join(still)}"
         )
         lines += wrapped(text)
     return lines

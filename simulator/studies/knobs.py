@@ -14,6 +14,7 @@ from simulator.device_time import is_spread, measured_times
 from simulator.goal import Plain
 from simulator.hardware.cluster import Group
 from simulator.hardware.host import CpuPool
+from simulator.hardware.storage import Storage
 from simulator.scenario import Job, Scenario
 from simulator.stages.read import drives_of
 from simulator.units import BYTE, BYTE_PER_SECOND, PER_SECOND, SECOND, Unit, parse
@@ -86,7 +87,9 @@ def knobs(scenario: Scenario, device: str = "GPU") -> tuple[Knob, ...]:
     return (
         *_loader(scenario),
         *_processors(scenario),
+        *_memory(scenario),
         *_store(scenario),
+        *_requests(scenario),
         *_links(scenario),
         *_devices(scenario, device),
         *_machines(scenario),
@@ -159,7 +162,7 @@ def _vcpus(threads: float, cpu: CpuPool) -> Settings:
 
 
 def _processors(scenario: Scenario) -> Iterator[Knob]:
-    """vCPUs, their speed, RAM and its bandwidth."""
+    """Hardware threads and their speed."""
     host = scenario.cluster.trainers.host
     cpu, speed = host.cpu, scenario.calibration.value("cpu")
     yield Knob(
@@ -188,6 +191,11 @@ def _processors(scenario: Scenario) -> Iterator[Knob]:
         settings=lambda faster: {"calibration.cpu": faster * speed},
         steps=_times(1.0, _TENTH),
     )
+
+
+def _memory(scenario: Scenario) -> Iterator[Knob]:
+    """RAM and its bandwidth."""
+    host = scenario.cluster.trainers.host
     yield Knob(
         name="RAM",
         value=host.ram,
@@ -211,10 +219,9 @@ ONE_MORE: Final = "1 GB/s"
 
 
 def _store(scenario: Scenario) -> Iterator[Knob]:
-    """Rate, operations, requests and latency of the store that the file names."""
-    group = scenario.cluster.trainers
-    store, faster = group.origin or group.storage, scenario.calibration.value("storage")
-    drives = drives_of(_before(group), store)
+    """Rate and operations of the store that the file names."""
+    store, faster = _named_store(scenario)
+    drives = drives_of(_before(scenario.cluster.trainers), store)
     rate = store.read_rate * drives / faster
     yield Knob(
         name="storage bandwidth",
@@ -235,6 +242,17 @@ def _store(scenario: Scenario) -> Iterator[Knob]:
             settings=_quantity("hardware.storage_operations", "/s"),
             steps=_times(operations, _TWICE),
         )
+
+
+def _named_store(scenario: Scenario) -> tuple[Storage, float]:
+    """The store that the file's keys are about, and how much faster than there it already is."""
+    group = scenario.cluster.trainers
+    return group.origin or group.storage, scenario.calibration.value("storage")
+
+
+def _requests(scenario: Scenario) -> Iterator[Knob]:
+    """Rate and latency of single reads from that store."""
+    store, faster = _named_store(scenario)
     if store.request_rate is not None:
         single = store.request_rate / faster
         yield Knob(
