@@ -28,6 +28,7 @@ SCENARIO: Final = Path(__file__).parents[2] / "scenarios" / "resnet18-imagenet-o
 CANDIDATES: Final = 1000
 BY_EVENTS: Final = 20
 MOST: Final = 0.002
+LONG: Final = 300
 OPTIONS: Final = Options()
 
 T = TypeVar("T")
@@ -59,9 +60,9 @@ def show(rows: Sequence[tuple[str, float, int]]) -> None:
         sys.stdout.write(f"| {name} | {speed:,.0f} steps/s | {speed / first:,.1f} |\n")
 
 
-def epochs(questions: Sequence[Question]) -> None:
+def epochs(questions: Sequence[Question], options: Options, what: str) -> None:
     """Epochs alone: of what was made ready before."""
-    runs = [run for q in questions if (run := run_of(q, Phase.COLD, OPTIONS)) is not None]
+    runs = [run for q in questions if (run := run_of(q, Phase.COLD, options)) is not None]
     few = list(zip(questions, runs, strict=True))[:BY_EVENTS]
 
     def events() -> list[epoch.Epoch]:
@@ -76,14 +77,15 @@ def epochs(questions: Sequence[Question]) -> None:
     by_events, own = timed(events)
     by_recursion, one = timed(alone)
     at_once, many = timed(lambda: batch.run_epochs(runs))
-    if [e.end for e in own] != [e.end for e in one][:BY_EVENTS] or tuple(one) != many:
+    ends = [found.ends for found in one]
+    if [e.ends for e in own] != ends[:BY_EVENTS] or [e.ends for e in many if e] != ends:
         sys.exit("the solvers differ")
     steps = sum(found.steps for found in one)
     show(
         [
-            ("event engine, epochs", by_events, sum(found.steps for found in own)),
-            ("recursion, epochs", by_recursion, steps),
-            (f"recursion, {CANDIDATES:,} candidates at once, epochs", at_once, steps),
+            (f"event engine, {what}", by_events, sum(found.steps for found in own)),
+            (f"recursion, {what}", by_recursion, steps),
+            (f"recursion, {CANDIDATES:,} candidates at once, {what}", at_once, steps),
         ]
     )
 
@@ -110,8 +112,10 @@ def main() -> None:
     """Print both tables."""
     base = load_scenario(str(SCENARIO))
     questions = [question_of(candidate(base, number)) for number in range(CANDIDATES)]
+    long = [replace(q, lengths=replace(q.lengths, batches=LONG, steps=LONG)) for q in questions]
     with suppress(BrokenPipeError):
-        epochs(questions)
+        epochs(long, Options(replay=True), "every step of a long epoch")
+        epochs(questions, OPTIONS, "epochs until they are steady")
         answers(questions)
 
 

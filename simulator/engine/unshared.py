@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.engine.flows import Route
 from simulator.engine.folding import Fold
 from simulator.plant import Place, Plant, Way
 from simulator.scenario import Scenario
@@ -36,13 +37,13 @@ class Unshared:
 NOTHING: Final = Unshared()
 
 
-def own_rate(demand: Demand, route: Way, plant: Plant) -> float:
+def own_rate(demand: Demand, route: Route, plant: Plant) -> float:
     """Fastest that a demand can go, alone on its way [amount/s]; infinite if nothing limits it."""
     ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
     return min([ceiling, *(float(plant.units[u].capacity) / use for u, use in route)])
 
 
-def limiting(route: Way, plant: Plant) -> Way:
+def limiting(route: Way, plant: Plant) -> Route:
     """The units of a way that have a limit."""
     found = ((unit, float(use)) for unit, use in route)
     return tuple((u, c) for u, c in found if c > 0.0 and plant.units[u].capacity < math.inf)

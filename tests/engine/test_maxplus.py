@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from support.scenarios import host, question, scenario, store
 
 from simulator.engine import run
+from simulator.engine.maxplus.batch import together
 from simulator.engine.maxplus.pipeline import pipeline
-from simulator.engine.run import Options, solve
+from simulator.engine.run import Options, solve, solve_all
 from simulator.results import Solver, Timing
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase
@@ -81,7 +82,7 @@ def by_events(job: Scenario, options: Options) -> Timing:
         return solve(question(job), options)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(job=jobs(), replay=st.sampled_from([False, False, False, True]))
 def test_both_solvers_give_the_same_floats(job: Scenario, replay: bool) -> None:  # noqa: FBT001 - drawn
     """Steps, split, first step, epochs, utilization: all equal to the last bit."""
@@ -92,7 +93,7 @@ def test_both_solvers_give_the_same_floats(job: Scenario, replay: bool) -> None:
     assert replace(one, solver=events.solver) == events
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(job=jobs())
 def test_the_trace_changes_nothing(job: Scenario) -> None:
     """A run that is watched, which takes the event engine, says the same as one that is not."""
@@ -174,7 +175,7 @@ def with_gradients(job: Scenario, bucket: float = 25e6) -> Scenario:
     return replace(job, jobs=(replace(own, model=model, train=train),))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(job=jobs(), bucket=st.sampled_from([0.0, 1e7, 25e6, 1e9]))
 def test_gradients_exchanged_beside_the_backward_pass(job: Scenario, bucket: float) -> None:
     """With all-reduce in buckets both solvers agree too."""
@@ -190,3 +191,44 @@ def test_gradients_exchanged_by_the_recursion() -> None:
     assert timing.solver is Solver.RECURSION
     assert timing.communication.exposed > 0.0
     assert timing.communication.hidden > 0.0
+
+
+def varied(base: Scenario, number: int) -> Scenario:
+    """A candidate of the same structure: every time and length is its own."""
+    own = base.jobs[0]
+    factor = 1.0 + number * (0.5 if number % 2 else 0.37)
+    work = replace(own.preprocessing, decode=own.preprocessing.decode * factor)
+    loader = replace(own.loader, receive_per_batch=own.loader.receive_per_batch / factor)
+    data = replace(own.dataset, samples=own.dataset.samples + 16 * number)
+    train = replace(own.train, accumulation=1)
+    job = replace(own, preprocessing=work, loader=loader, dataset=data, train=train)
+    return replace(base, jobs=(job,))
+
+
+@settings(max_examples=25, deadline=None)
+@given(base=jobs(), reducing=st.booleans(), replay=st.booleans())
+def test_many_at_once_are_each_as_alone(
+    base: Scenario,
+    reducing: bool,  # noqa: FBT001 - drawn
+    replay: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Candidates of equal structure, solved together: the floats of each by itself."""
+    several = [varied(base, number) for number in range(4)]
+    asked = [question(with_gradients(job) if reducing else job) for job in several]
+    options = Options(replay=replay, most_steps=50)
+    assert solve_all(asked, options) == tuple(solve(one, options) for one in asked)
+
+
+def test_candidates_of_equal_structure_are_solved_together() -> None:
+    """They form one group, which leaves none over."""
+    asked = [question(scenario(workers=2, batch_cpu=0.1 + 0.01 * n)) for n in range(5)]
+    runs = {n: run.run_of(one, Phase.COLD, Options()) for n, one in enumerate(asked)}
+    assert set(together(runs)) == set(runs)
+
+
+def test_candidates_that_differ_in_structure_stay_apart() -> None:
+    """With unlike numbers of workers no two of them can go together."""
+    asked = [question(scenario(workers=n, batch_cpu=0.1)) for n in range(4)]
+    runs = {n: run.run_of(one, Phase.COLD, Options()) for n, one in enumerate(asked)}
+    assert together(runs) == {}
+    assert len(solve_all(asked, Options())) == len(asked)

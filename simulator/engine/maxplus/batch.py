@@ -6,6 +6,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from types import MappingProxyType
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +27,8 @@ from simulator.results import Solver
 from simulator.units import Seconds
 
 Flags = NDArray[np.bool_]
+
+NOTHING: Mapping[str, Seconds] = MappingProxyType({})
 
 WIDER = 1.0 + 1e-9
 """By how much steps may differ more than is the same, to be looked at one by one."""
@@ -86,7 +89,8 @@ def run_epochs(runs: Sequence[Run]) -> tuple[Epoch | None, ...]:
     Returns
     -------
     tuple of (Epoch or None)
-        What `single.run_epoch` returns for each; None where batches may be finished out of turn.
+        What `single.run_epoch` returns for each, with ledgers after the first step and at both ends
+        of the steady window alone; None where batches may be finished out of turn.
     """
     with np.errstate(invalid="ignore"):
         return _Batch(runs).run()
@@ -204,21 +208,15 @@ class _Batch:
         """Show the observers of candidates their steps up to one; `steps` at most."""
         ends = np.array(self._ends[:steps])[:, chosen].T.tolist()
         ready = np.array(self._ready[:steps])[:, chosen].T.tolist()
-        spent = np.array(self._spent[:steps])[:, :, chosen].transpose(2, 0, 1).tolist()
-        for index, times, waiting, ledgers in zip(chosen, ends, ready, spent, strict=True):
-            upto = min(steps, int(self._limits[index]))
+        for index, times, waiting in zip(chosen, ends, ready, strict=True):
+            steps_of_it = slice(self._shown[index], min(steps, int(self._limits[index])))
             self._observers[index].add(
                 [
-                    Snapshot(
-                        time=times[step],
-                        waiting=(waiting[step],),
-                        ledgers=(tuple(ledgers[step]),),
-                        busy={},
-                    )
-                    for step in range(self._shown[index], upto)
+                    Snapshot(time=time, waiting=(there,), ledgers=(), busy=NOTHING)
+                    for time, there in zip(times[steps_of_it], waiting[steps_of_it], strict=True)
                 ]
             )
-            self._shown[index] = upto
+            self._shown[index] = steps_of_it.stop
 
     def _epochs(self) -> tuple[Epoch | None, ...]:
         chosen = np.flatnonzero(~self._makers.tied).tolist()
@@ -232,10 +230,16 @@ class _Batch:
         for index in chosen:
             if (epoch := found[index]) is not None:
                 snapshots = list(epoch.snapshots)
-                for at, busy in ((epoch.first, first[index]), (epoch.last, last[index])):
-                    snapshots[at] = replace(snapshots[at], busy=busy)
+                kept = {1: NOTHING, epoch.first: first[index], epoch.last: last[index]}
+                for at, busy in kept.items():
+                    ledgers = snapshots[at].ledgers or (self._ledger(at, index),)
+                    snapshots[at] = replace(snapshots[at], ledgers=ledgers, busy=busy)
                 found[index] = replace(epoch, snapshots=snapshots, solver=Solver.RECURSION)
         return tuple(found)
+
+    def _ledger(self, step: int, index: int) -> tuple[float, ...]:
+        """A candidate's ledger after so many steps."""
+        return tuple(self._spent[step - 1][:, index].tolist())
 
     def _busy(self, now: Sequence[Seconds]) -> list[dict[str, Seconds]]:
         """How long each unit and stream was busy, each candidate up to an instant of its own."""
