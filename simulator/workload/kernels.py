@@ -144,8 +144,8 @@ class MemoryFigures:
     group of ranks that communicate) and `buckets` (of a sharded optimizer) lie outside of it.
     `scores`: bytes of a score at the loss. `unread`: 1 where outputs that the backward pass does
     not read are kept with those it does. `copies`: 1 where 16-bit weights and gradients lie beside
-    sharded or summed ones in fp32. `narrow`: 1 where products below 16 bit keep their inputs as they
-    read them.
+    sharded or summed ones in fp32. `narrow`: 1 where products below 16 bit keep their inputs as
+    they read them.
     """
 
     waste: float
