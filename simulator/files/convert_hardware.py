@@ -118,7 +118,28 @@ def _network(draft: Draft) -> Network | None:
     network, rate = draft.machine.network, draft.hardware.network_bandwidth
     if network is None or rate is None:
         return network
-    return replace(network, bandwidth=rate)
+    link = None if network.link is None else _wider(network.link, rate / network.bandwidth)
+    return replace(network, bandwidth=rate, link=link)
+
+
+def _wider(link: Link, times: float) -> Link:
+    """The cards' link, and what collectives reach over it, so many times as fast."""
+    curves = tuple(
+        replace(
+            curve,
+            regimes=tuple(
+                replace(regime, bandwidth=regime.bandwidth * times) for regime in curve.regimes
+            ),
+        )
+        for curve in link.curves
+    )
+    known = link.achievable
+    return replace(
+        link,
+        peak=link.peak * times,
+        achievable=None if known is None else known * times,
+        curves=curves,
+    )
 
 
 def _storage(draft: Draft, group: Group) -> Storage:
