@@ -96,6 +96,7 @@ def _choice_options(verb: Command) -> Command:
 def _file_options(verb: Command) -> Command:
     """Add where results are written beside standard output."""
     for name, help_ in (
+        ("html", "Write a report with drawings as one HTML file."),
         ("plot", "Draw it as .png, .svg or .pdf: a curve, a heat map or the Pareto front."),
         ("parquet", "Write all candidates as a Parquet file."),
         ("csv", "Write all candidates as CSV."),
@@ -134,6 +135,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     csv: Path | None,
     parquet: Path | None,
     plot: Path | None,
+    html: Path | None,
     store: Path | None,
     resume: bool,
     jobs: int | None,
@@ -147,7 +149,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     come: after Ctrl-C, or a crash, the same command goes on where it stopped. Exit code 1 says
     that no candidate can run.
     """
-    files = {"--csv": csv, "--parquet": parquet, "--plot": plot}
+    files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
@@ -200,12 +202,12 @@ def _axes(  # noqa: PLR0913 - one parameter an option
     if sampling is Sampling.GRID and points is not None:
         msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
         raise click.UsageError(msg)
-    both = [f"({condition})" for condition in (axes.where, where) if condition]
+    both = [condition for condition in (axes.where, where) if condition]
     return replace(
         axes,
         sampling=sampling,
         points=points or axes.points,
-        where=" and ".join(both),
+        where=f"({both[0]}) and ({both[1]})" if len(both) > 1 else "".join(both),
         seed=seed or axes.seed,
     )
 
@@ -238,6 +240,7 @@ def _request(  # noqa: PLR0913 - one parameter an option
 
 def _write(found: Findings, name: str, files: dict[str, Path | None]) -> None:
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
+    html = files["--html"]
     if csv is not None:
         from simulator.report.sweep_files import csv_text
 
@@ -251,6 +254,10 @@ def _write(found: Findings, name: str, files: dict[str, Path | None]) -> None:
         from simulator.report.plot.sweep import sweep_figure
 
         write_file(plot, as_bytes(sweep_figure(found, name), plot), "--plot")
+    if html is not None:
+        from simulator.report.page.sweep import as_page
+
+        write_file(html, as_page(found, name), "--html")
 
 
 def _rendered(found: Findings, name: str, form: str) -> str:

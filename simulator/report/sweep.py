@@ -45,12 +45,12 @@ def as_text(found: Findings, name: str) -> str:
     """The report of a sweep of the scenario `name`."""
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
     lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
-    lines += wrapped(_counts(found))
+    lines += wrapped(counts_text(found))
     for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED):
-        lines += section(_WORDS[status].capitalize(), list(_reasons(found.reasons(status))))
+        lines += section(_WORDS[status].capitalize(), list(reason_lines(found.reasons(status))))
     lines += section(f"Pareto front: {_against(found.objectives)}", _front(found))
     if found.best:
-        lines += section(f"Best {len(found.best)} by {_told(found.objectives[0])}", _best(found))
+        lines += section(f"Best {len(found.best)} by {told(found.objectives[0])}", _best(found))
     return "\n".join(lines)
 
 
@@ -93,13 +93,15 @@ def _cell(outcome: Outcome, name: str) -> str | float | int | None:
     return value if isinstance(value, str | float | int) else None
 
 
-def _counts(found: Findings) -> str:
-    told = [f"{n:,} {_WORDS[status]}" for status, n in found.counts.items() if n]
+def counts_text(found: Findings) -> str:
+    """How the candidates fared, and who solved them."""
+    parts = [f"{n:,} {_WORDS[status]}" for status, n in found.counts.items() if n]
     solvers = ", ".join(f"{n:,} by {name}" for name, n in found.solvers.items())
-    return f"{', '.join(told)}{f'; solved: {solvers}' if solvers else ''}"
+    return f"{', '.join(parts)}{f'; solved: {solvers}' if solvers else ''}"
 
 
-def _reasons(reasons: Sequence[Reason]) -> Iterator[str]:
+def reason_lines(reasons: Sequence[Reason]) -> Iterator[str]:
+    """The commonest reasons with how often each was met; the rest is counted."""
     for reason in reasons[:REASONS]:
         yield from wrapped(f"{reason.count:,} x {reason.text}")
     rest = reasons[REASONS:]
@@ -108,10 +110,11 @@ def _reasons(reasons: Sequence[Reason]) -> Iterator[str]:
 
 
 def _against(objectives: Sequence[Objective]) -> str:
-    return " against ".join(_told(objective) for objective in objectives)
+    return " against ".join(told(objective) for objective in objectives)
 
 
-def _told(objective: Objective) -> str:
+def told(objective: Objective) -> str:
+    """An objective in words."""
     way = "most" if objective.sense is Sense.MAXIMIZE else "least"
     return f"{way} {printable(objective.metric)}"
 
@@ -123,9 +126,9 @@ def _front(found: Findings) -> list[str]:
     if len(found.front) > SHOWN:
         lines.append(f"{len(found.front) - SHOWN:,} more are in --json, --csv and --parquet")
     if equal:
-        lines.append(f"{equal:,} more candidates are exactly as good as one of these")
+        lines.append(f"exactly as good as one of these: {equal:,} more")
     if found.margin:
-        lines.append(f"{len(found.near):,} more are within {percent(found.margin)} of the front")
+        lines.append(f"also within {percent(found.margin)} of the front: {len(found.near):,}")
     return lines
 
 

@@ -1,0 +1,219 @@
+"""The page of a sweep: how candidates fared, time against cost, the map of two keys, the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.files.settings import unit_of
+from simulator.goal import Objective, Sense
+from simulator.metrics import METRICS
+from simulator.report.figures import figure
+from simulator.report.layout import printable
+from simulator.report.page.axes import Axis, axis
+from simulator.report.page.environment import rendered
+from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
+from simulator.studies.findings import Findings
+from simulator.studies.outcome import Outcome, Status
+from simulator.studies.scoring import Criteria
+from simulator.units import parse
+
+MOST_DOTS: Final = 4000
+"""Candidates drawn; the front always is."""
+SHADES: Final = 9
+"""Colours of a heat map, from the worst to the best."""
+_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A candidate in the scatter, at shares of both axes; `hint` is shown under the pointer."""
+
+    x: float
+    y: float
+    front: bool
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Candidates by two objectives, the front joined by a line."""
+
+    across: Axis
+    up: Axis
+    dots: tuple[Dot, ...]
+    front: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A place in the heat map: its `shade` from 0, the worst; None where nothing is known."""
+
+    column: int
+    line: int
+    shade: int | None
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """An objective over two keys."""
+
+    title: str
+    across: str
+    up: str
+    columns: tuple[str, ...]
+    lines: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+def as_page(found: Findings, name: str) -> str:
+    """The sweep of the scenario `name` as one HTML document that loads nothing from elsewhere."""
+    table = best_candidates(found)
+    return rendered(
+        "sweep.html.j2",
+        name=printable(name),
+        verdict=_verdict(found),
+        counts=counts_text(found),
+        scatter=_scatter(found),
+        heat=_heat_map(found),
+        head=[printable(str(cell)) for cell in table.head],
+        rows=[
+            [_cell(cell, name) for cell, name in zip(row, table.head, strict=True)]
+            for row in table.rows
+        ],
+        reasons=[
+            (str(status), list(reason_lines(found.reasons(status))))
+            for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED)
+            if found.reasons(status)
+        ],
+    )
+
+
+def _verdict(found: Findings) -> str:
+    """The best by the first objective, in a sentence."""
+    if not found.front:
+        return "No candidate can run."
+    best, objective = found.front[0].outcome, found.objectives[0]
+    value = _value(best, objective)
+    shown = "" if value is None else f" ({figure(value, _UNITS.get(objective.metric))})"
+    others = len(found.front) - 1
+    rest = f" {others:,} others are better in something else." if others else ""
+    return f"{told(objective).capitalize()}{shown}: {_settings(best)}.{rest}"
+
+
+def _settings(outcome: Outcome) -> str:
+    return printable(", ".join(f"{k} = {v}" for k, v in outcome.candidate.settings.items()))
+
+
+def _cell(value: object, name: str) -> str:
+    if isinstance(value, float) or (isinstance(value, int) and name in _UNITS):
+        return figure(value, _UNITS.get(name))
+    return "" if value is None else printable(str(value))
+
+
+def _scatter(found: Findings) -> Scatter | None:
+    """Predicted candidates by the first two objectives; None where there are no two."""
+    if len(found.objectives) < _PAIR:
+        return None
+    pair = found.objectives[:_PAIR]
+    front = {place.outcome.candidate.index for place in found.front}
+    points = [(o, [_value(o, objective) for objective in pair]) for o in found.outcomes]
+    known = [
+        (o, x, y)
+        for o, (x, y) in points
+        if o.status is Status.PREDICTED and x is not None and y is not None
+    ]
+    if not known:
+        return None
+    every = 1 + len(known) // MOST_DOTS
+    known = [k for i, k in enumerate(known) if i % every == 0 or k[0].candidate.index in front]
+    across, up = (
+        axis([k[1 + n] for k in known], objective.metric, _UNITS.get(objective.metric))
+        for n, objective in enumerate(pair)
+    )
+    dots = tuple(
+        Dot(x=across.at(x), y=up.at(y), front=o.candidate.index in front, hint=_hint(o, pair))
+        for o, x, y in known
+    )
+    return Scatter(
+        across=across,
+        up=up,
+        dots=dots,
+        front=tuple(sorted((dot for dot in dots if dot.front), key=lambda dot: dot.x)),
+    )
+
+
+def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
+    values = ((o.metric, _value(outcome, o)) for o in objectives)
+    texts = [f"{name} {figure(value, _UNITS.get(name))}" for name, value in values]
+    return f"{_settings(outcome)}: {', '.join(texts)}"
+
+
+def _heat_map(found: Findings) -> HeatMap | None:
+    """The first objective over the two keys that vary; None where it is not two."""
+    keys = [key for key, distinct in found.values.items() if distinct > 1]
+    if len(keys) != _PAIR:
+        return None
+    objective = found.objectives[0]
+    columns, lines = (_ordered(key, found.outcomes) for key in keys)
+    values = {
+        o.candidate.index: value
+        for o in found.outcomes
+        if o.status is Status.PREDICTED and (value := _value(o, objective)) is not None
+    }
+    cells = tuple(
+        Cell(
+            column=columns.index(o.candidate.settings[keys[0]]),
+            line=lines.index(o.candidate.settings[keys[1]]),
+            shade=_shade(values.get(o.candidate.index), values.values(), objective),
+            hint=_hint(o, [objective]) if o.candidate.index in values else _why_not(o),
+        )
+        for o in found.outcomes
+    )
+    return HeatMap(
+        title=printable(objective.metric),
+        across=printable(keys[0]),
+        up=printable(keys[1]),
+        columns=tuple(printable(str(value)) for value in columns),
+        lines=tuple(printable(str(value)) for value in lines),
+        cells=cells,
+    )
+
+
+def _why_not(outcome: Outcome) -> str:
+    return printable(f"{_settings(outcome)}: {outcome.status}; {outcome.reason}".rstrip("; "))
+
+
+def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
+    """The values a key takes, by size where they are numbers or quantities."""
+    values = dict.fromkeys(o.candidate.settings[key] for o in outcomes)
+    unit = unit_of(key)
+
+    def size(value: object) -> float:
+        if isinstance(value, str) and unit is not None:
+            return parse(value, unit)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    return sorted(values, key=size)
+
+
+def _shade(value: float | None, values: Collection[float], objective: Objective) -> int | None:
+    """From 0, the worst of all, to `SHADES` - 1, the best; even in the logarithm."""
+    known = [v for v in values if v > 0.0]
+    if value is None or value <= 0.0:
+        return None
+    low, high = math.log(min(known)), math.log(max(known))
+    part = (math.log(value) - low) / (high - low) if high > low else 1.0
+    good = part if objective.sense is Sense.MAXIMIZE else 1.0 - part
+    return min(SHADES - 1, int(good * SHADES))
+
+
+def _value(outcome: Outcome, objective: Objective) -> float | None:
+    score = Criteria((objective,)).score(outcome.figures)[0]
+    if not math.isfinite(score):
+        return None
+    return -score if objective.sense is Sense.MAXIMIZE else score

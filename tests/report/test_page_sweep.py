@@ -1,0 +1,89 @@
+"""The HTML page of a sweep: the front, the map of two keys, and why others are out."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from simulator.goal import Plain
+from simulator.report.page.axes import axis
+from simulator.report.page.sweep import as_page
+from simulator.studies.explore import TIME_AND_COST
+from simulator.studies.findings import Findings, findings
+from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.units import SECOND
+
+
+def outcome(index: int, settings: dict[str, Plain], time: float, cost: float) -> Outcome:
+    """A predicted candidate."""
+    figures = {"total_time_s": time, "cost.usd_to_train": cost, "solver": "event engine"}
+    candidate = Candidate(index=index, settings=settings)
+    return Outcome(candidate=candidate, status=Status.PREDICTED, figures=figures)
+
+
+@pytest.fixture
+def found() -> Findings:
+    """Two keys; one candidate is beaten, one does not fit."""
+    keys = "input.workers", "train.batch_size"
+    rows = [(1, 8, 40.0, 1.0), (2, 8, 20.0, 2.0), (1, 16, 40.0, 3.0)]
+    predicted = [
+        outcome(i, dict(zip(keys, (w, b), strict=True)), time, cost)
+        for i, (w, b, time, cost) in enumerate(rows)
+    ]
+    last = Candidate(index=3, settings=dict(zip(keys, (2, 16), strict=True)))
+    lost = Outcome(candidate=last, status=Status.INFEASIBLE, reason="<b>too large</b>")
+    return findings((*predicted, lost), TIME_AND_COST)
+
+
+def test_the_front_is_marked(found: Findings) -> None:
+    """Two candidates on the front, one beaten; the fastest is named first."""
+    page = as_page(found, "mine")
+    assert len(re.findall(r'<circle class="t1"', page)) == 2
+    assert len(re.findall(r'<circle class="t7"', page)) == 1
+    verdict = re.search(r'id="verdict">(.*?)</p>', page)
+    assert verdict is not None
+    assert "20 s" in verdict[1]
+    assert "input.workers = 2, train.batch_size = 8" in verdict[1]
+
+
+def test_the_map_has_every_candidate(found: Findings) -> None:
+    """The best place has the best shade, the worst the worst; what does not run says why."""
+    page = as_page(found, "mine")
+    assert len(re.findall(r'class="shade8"', page)) == 1
+    assert len(re.findall(r'class="shade0"', page)) == 2
+    assert "infeasible; &lt;b&gt;too large&lt;/b&gt;" in page
+    assert "<b>too large" not in page
+
+
+def test_names_are_text(found: Findings) -> None:
+    """The scenario's name is escaped."""
+    page = as_page(found, "<script>x</script>")
+    assert "<script>x" not in page
+    assert "<script>x</script>" in unescape(page)
+
+
+def test_nothing_to_show(found: Findings) -> None:
+    """Without a candidate that runs there is no drawing and a plain verdict."""
+    page = as_page(findings(found.outcomes[3:], TIME_AND_COST), "mine")
+    assert "No candidate can run." in page
+    assert "<circle" not in page
+
+
+def test_wide_axes_are_logarithmic() -> None:
+    """A value halfway between the logarithms of the ends lies in the middle."""
+    drawn = axis([1.0, 100.0], "total_time_s", SECOND)
+    assert drawn.logarithmic
+    assert drawn.at(10.0) == pytest.approx(0.5)
+    assert drawn.label == "total_time_s [s]"
+    even = axis([1.0, 3.0], "x", None)
+    assert not even.logarithmic
+    assert even.at(2.0) == pytest.approx(0.5)
+    assert all(0.0 <= tick.at <= 1.0 for tick in (*drawn.ticks, *even.ticks))
+
+
+def test_one_value_has_an_axis() -> None:
+    """A single point lies in the middle."""
+    assert axis([5.0], "x", None).at(5.0) == pytest.approx(0.5)
+    assert axis([0.0], "x", None).at(0.0) == pytest.approx(0.5)
