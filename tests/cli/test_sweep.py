@@ -1,0 +1,187 @@
+"""``plan sweep``: what it prints and writes, what it refuses, and with which exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.search import BASE, SHORT
+
+from simulator.cli.exits import Exit
+
+Run = Callable[..., Any]
+"""A fixture that runs ``plan``."""
+
+ON = [part for value in SHORT for part in ("--set", value)]
+PRICED = ["--set", "cost.price=$2/h"]
+OVER = ["--over", "input.workers=1..4", "--over", "train.batch_size=32,64"]
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a store of its own."""
+    monkeypatch.setenv("PLAN_STORE", str(tmp_path / "results.sqlite"))
+
+
+@pytest.fixture
+def sweep(plan: Run) -> Run:
+    """Sweep the short scenario in this process."""
+
+    def run(*arguments: str) -> Any:
+        return plan("sweep", BASE, *ON, *PRICED, "--jobs", "1", *arguments)
+
+    return run
+
+
+def test_report(sweep: Run, golden: Callable[[str, str], None]) -> None:
+    """Counts, reasons, the front and the best, as committed."""
+    outcome = sweep(*OVER, "--top", "3", "--margin", "20%", "--where", "input.workers != 3")
+    assert (outcome.code, outcome.err) == (Exit.FINE, "")
+    golden("sweep-short", outcome.out)
+
+
+def test_json_holds_every_candidate_in_order(sweep: Run) -> None:
+    """Settings, status, reason and metrics; the front by index."""
+    tree = json.loads(sweep("--over", "input.workers=1..24", *OVER[2:], "--json").out)
+    found = tree["candidates"]
+    assert [one["candidate"] for one in found] == list(range(48))
+    assert found[3]["settings"] == {"input.workers": 2, "train.batch_size": 64}
+    assert sum(tree["counts"].values()) == 48
+    best = min(
+        (one for one in found if one["status"] == "predicted"),
+        key=lambda one: one["metrics"]["total_time_s"],
+    )
+    assert tree["front"][0]["candidate"] == best["candidate"]
+    screened = [one for one in found if one["status"] == "screened"]
+    assert screened
+    assert all(one["reason"] and one["metrics"]["cost.usd_per_h"] == 2.0 for one in screened)
+
+
+def test_files(sweep: Run, tmp_path: Path) -> None:
+    """CSV and Parquet hold the same rows as --format csv, and floats to the last bit."""
+    pytest.importorskip("pyarrow")
+    table, frame = tmp_path / "all.csv", tmp_path / "all.parquet"
+    printed = sweep(*OVER, "--csv", str(table), "--parquet", str(frame), "--format", "csv").out
+    assert table.read_text(encoding="utf-8") == printed
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    back = pd.read_parquet(frame)
+    assert [row["index"] for row in rows] == [str(index) for index in back.index]
+    for row, (_, other) in zip(rows, back.iterrows(), strict=True):
+        assert row["status"] == other["status"]
+        if row["status"] == "predicted":
+            assert float(row["total_time_s"]) == other["total_time_s"]
+            assert float(row["host_ram_bytes.items.workers"]) > 0.0
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_plot(sweep: Run, tmp_path: Path, kind: str) -> None:
+    """Each format is written, and the same sweep gives the same bytes."""
+    one, other = tmp_path / f"one.{kind}", tmp_path / f"other.{kind}"
+    for path in (one, other):
+        assert sweep(*OVER, "--plot", str(path)).code == Exit.FINE
+    assert one.read_bytes() == other.read_bytes()
+    assert one.read_bytes()[:4] in {b"\x89PNG", b"<?xm", b"%PDF"}
+
+
+def test_markdown_is_the_front(sweep: Run) -> None:
+    """One line for each candidate of the front, under the keys and the objectives."""
+    lines = sweep(*OVER, "--format", "markdown").out.splitlines()
+    assert lines[0].startswith("| candidate | input.workers | train.batch_size | total_time_s |")
+    assert len(lines) == 3
+
+
+def test_a_sweep_section(plan: Run, tmp_path: Path) -> None:
+    """Axes come from the file; --over takes the place of an axis with its key."""
+    text = f'schema = 1\nextends = "{BASE}"\n[data]\nsamples = 4096\n[train]\nepochs = 1\n'
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        text + '[sweep.over]\n"input.workers" = [1, 2]\n"train.batch_size" = "32, 64"\n',
+        encoding="utf-8",
+    )
+    full = json.loads(plan("sweep", str(path), "--jobs", "1", "--json").out)
+    assert full["keys"] == ["input.workers", "train.batch_size"]
+    assert len(full["candidates"]) == 4
+    fewer = plan("sweep", str(path), "--jobs", "1", "--json", "--over", "input.workers=3").out
+    settings = [one["settings"] for one in json.loads(fewer)["candidates"]]
+    assert [one["input.workers"] for one in settings] == [3, 3]
+
+
+def test_drawn_points(sweep: Run) -> None:
+    """So many as asked for, of a continuous range, and the same for the same seed."""
+    drawn = ["--over", "input.decode=1 ms..9 ms", "--sample", "sobol", "--points", "5", "--json"]
+    one, same, other = sweep(*drawn).out, sweep(*drawn).out, sweep(*drawn, "--seed", "7").out
+    assert one == same != other
+    assert len(json.loads(one)["candidates"]) == 5
+
+
+def test_objectives_can_be_chosen(sweep: Run) -> None:
+    """A metric by its usual way, and an expression with the way said."""
+    out = sweep(
+        *("--over", "input.workers=1..4", "--by", "throughput_samples_per_s"),
+        *("--by", "min:host_ram_bytes.total + 0", "--json"),
+    ).out
+    tree = json.loads(out)
+    assert [one["sense"] for one in tree["objectives"]] == ["maximize", "minimize"]
+    # More workers are faster and take more memory, so each is on the front.
+    assert [one["candidate"] for one in tree["front"]] == [3, 2, 1, 0]
+
+
+def test_nothing_can_run(sweep: Run) -> None:
+    """The exit code is 1, and the commonest reason is told."""
+    outcome = sweep("--over", "train.batch_size=3000000,4000000")
+    assert outcome.code == Exit.DOES_NOT_FIT
+    assert "2 infeasible" in outcome.out
+    assert "no candidate can run; 2 infeasible, most often: " in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "nothing to vary"),
+        (["--over", "input.worker=1,2"], "input.workers"),
+        (["--over", "input.workers=1", "--by", "cost.usd"], "cost.usd_"),
+        (["--over", "input.workers=1", "--by", "bottleneck"], "is no number"),
+        (["--over", "input.workers=1", "--by", "total_time_s + 1"], "min:"),
+        (["--over", "input.workers=1", "--by", "mni:total_time_s"], "'min:'"),
+        (["--over", "input.workers=1", "--margin", "much"], "write it like 5%"),
+        (["--over", "input.workers=1", "--where", "total_time_s"], "no condition"),
+        (["--over", "input.workers=1", "--points", "3"], "--sample"),
+        (["--over", "input.workers=1", "--plot", "x.doc"], "png"),
+        (["--over", "input.workers=1", "--csv", "no/such/folder.csv"], "--csv"),
+    ],
+)
+def test_mistakes(sweep: Run, arguments: list[str], told: str) -> None:
+    """One message, nothing on standard output, exit code 2."""
+    outcome = sweep(*arguments)
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert told in outcome.err
+
+
+def test_a_store_that_cannot_be_used(sweep: Run, tmp_path: Path) -> None:
+    """It is refused before anything is predicted."""
+    path = tmp_path / "notes.txt"
+    path.write_text("no database, however long one looks at it\n" * 40, encoding="utf-8")
+    outcome = sweep(*OVER, "--store", str(path))
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert str(path) in outcome.err
+
+
+def test_the_same_bytes_at_any_number_of_processes(
+    spawn: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """One, two and three processes, each with a store of its own."""
+    outs = set()
+    for jobs in ("1", "2", "3"):
+        store = str(tmp_path / f"{jobs}.sqlite")
+        run = spawn("sweep", BASE, *ON, *PRICED, *OVER, "--json", "--jobs", jobs, "--store", store)
+        out, err = run.communicate(timeout=120.0)
+        assert (run.returncode, err) == (Exit.FINE, "")
+        outs.add(out)
+    assert len(outs) == 1
