@@ -146,7 +146,7 @@ class _Keys:
         elif isinstance(value, tuple | list):
             key = (tuple, self._all(value))
         else:
-            return value  # type: ignore[no-any-return] - a word, all of which are hashable
+            return (value,)
         return self._known.setdefault(key, object())
 
     def _all(self, values: Iterable[Any]) -> tuple[Key, ...]:
@@ -166,9 +166,9 @@ class _Parts:
 
 
 @cache
-def _parts_of(kind: type[Any]) -> _Parts | None:
+def _parts_of(kind: Hashable) -> _Parts | None:
     """How to take a type apart; None where it is no dataclass."""
-    if not is_dataclass(kind):
+    if not (isinstance(kind, type) and is_dataclass(kind)):
         return None
     return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))
 
@@ -195,13 +195,11 @@ def _decided(value: object) -> tuple[bool, ...]:
             return ()
 
 
-@cache
-def _arrays(kind: type[Any]) -> tuple[str, ...]:
+def _arrays(kind: type) -> tuple[str, ...]:
     return tuple(sorted(ARRAYS.get(kind, ())))
 
 
-@cache
-def _structural(kind: type[Any]) -> tuple[str, ...]:
+def _structural(kind: type) -> tuple[str, ...]:
     """Fields of a type that belong to the structure."""
     numbers, ignored = ARRAYS.get(kind, frozenset()), IGNORED.get(kind, frozenset())
     left_out = {"source", "sources"} | numbers | ignored

@@ -137,7 +137,8 @@ class Scenario:
         a machine without accelerators.
         """
         replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
-        return at_least(self.job.copies, in_common(replicas))
+        ranks: int = at_least(self.job.copies, in_common(replicas))
+        return ranks
 
     @property
     def processes_per_host(self) -> int:

@@ -23,7 +23,8 @@ from simulator.scenario import Scenario
 from simulator.stages import demand_table
 from simulator.stages.base import Phase, StageDemands
 from simulator.stages.read import READING, helpers_alone
-from simulator.studies.screening.floors import AHEAD, Floors
+from simulator.studies.screening.chance import AHEAD
+from simulator.studies.screening.floors import Floors
 from simulator.units import BYTE, HOUR, Real, Seconds, show
 from simulator.workload.loader import Preparation
 

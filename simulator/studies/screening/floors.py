@@ -38,23 +38,14 @@ from simulator.stages import TRAINING
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import MAKERS, Actor, Demand, Path, StageDemands
 from simulator.stages.read import READING
+from simulator.studies.screening.chance import random, share_ahead, share_of_making
 from simulator.units import Real
 from simulator.workload.train import Mode
 
 ONCE = frozenset(stage.name for stage in TRAINING if stage.once_a_step)
 _ON_DEVICE = frozenset({Actor.COMPUTE_STREAM, Actor.RESULT_ENGINE})
 _OF_A_RANK = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
-STANDARD_ERRORS = 5.0
-"""Errors of a mean by which the draws of a run may lie below what they were drawn from."""
-FEWEST_BATCHES = 64.0
-"""Batches of a rank that a random run draws at least, where the epoch has them."""
-AHEAD = 3.0
-"""Batches that a program hands to its device beyond the one that runs, and copies, at most."""
 _LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
-FEWEST_STEPS = 200.0
-"""Steps that are looked at where they don't repeat."""
-UNEVEN = 0.025
-"""What a random run may miss of its mean beside that: windows that cut a burst of batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,39 +79,14 @@ class Floors:
 
     @cached_property
     def chance(self) -> Real:
-        """What random samples may leave of the makers' work; 1 where nothing is random."""
-        job = self.scenario.job
-        spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
-        deviation = max(s.relative_deviation if s.varies else 0.0 for s in spreads)
-        if deviation == 0.0:
-            return self._unequal
-        batches = np.minimum(self.lengths.batches, FEWEST_BATCHES * self.lengths.accumulation)
-        drawn = np.maximum(1.0, job.train.batch_size * batches)
-        errors = STANDARD_ERRORS * deviation / np.sqrt(drawn)
-        return self._unequal * np.maximum(0.0, 1.0 - UNEVEN - errors)
-
-    @cached_property
-    def _unequal(self) -> Real:
-        """The same where groups of makers of their own pace work side by side.
-
-        Their batches never quite repeat, so the steps looked at may hold one more of each maker.
-        """
-        if len(self._groups) <= 1:
-            return 1.0
+        """What a run may leave of the makers' work; 1 where steps repeat."""
         makers = [maker_count(self.scenario, self.plant, group) for group in self._groups]
-        seen = FEWEST_STEPS * self.lengths.accumulation
-        return np.maximum(0.0, 1.0 - sum(makers, 0.0) / seen)
+        return share_of_making(self.scenario, self.lengths, makers)
 
     @cached_property
     def window(self) -> Real:
-        """What remains of work ahead of the device where the steps that are looked at are random.
-
-        Batches that wait for the device when those steps begin were handed to it before.
-        """
-        if not self._random:
-            return 1.0
-        seen = np.minimum(self.lengths.batches, FEWEST_BATCHES * self.lengths.accumulation)
-        return np.maximum(0.0, 1.0 - AHEAD / seen)
+        """What a run may leave of work ahead of the device; 1 where nothing is random."""
+        return share_ahead(self.scenario, self.lengths)
 
     # what a batch takes, alone on idle machines
 
@@ -152,8 +118,7 @@ class Floors:
 
     @cached_property
     def _random(self) -> bool:
-        job = self.scenario.job
-        return job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
+        return random(self.scenario)
 
     def _of(self, actor: Actor) -> Real:
         """What the first rank's actor spends on a batch."""

@@ -1,0 +1,70 @@
+"""What a run may miss of its mean: random samples, and steps that never quite repeat.
+
+A simulated mean step is that of the steps that were looked at. Where steps repeat exactly it is
+that of all steps. Elsewhere floors are lowered by what those steps may lack of the work they stand
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from simulator.run_length import Lengths
+from simulator.scenario import Scenario
+from simulator.units import Real
+
+STANDARD_ERRORS: Final = 5.0
+"""Errors of a mean by which the draws of a run may lie below what they were drawn from."""
+FEWEST_BATCHES: Final = 64.0
+"""Batches of a rank that a random run draws at least, where the epoch has them."""
+FEWEST_STEPS: Final = 200.0
+"""Steps that are looked at where they don't repeat."""
+AHEAD: Final = 3.0
+"""Batches that a program hands to its device beyond the one that runs, and copies, at most."""
+UNEVEN: Final = 0.025
+"""What a random run may miss of its mean beside its draws: windows that cut a burst of batches."""
+
+
+def random(scenario: Scenario) -> bool:
+    """Whether samples differ by chance."""
+    return _deviation(scenario) > 0.0
+
+
+def _deviation(scenario: Scenario) -> float:
+    spreads = (scenario.job.dataset.size_spread, scenario.job.preprocessing.cost_spread)
+    return max(s.relative_deviation if s.varies else 0.0 for s in spreads)
+
+
+def share_of_making(scenario: Scenario, lengths: Lengths, makers: Sequence[Real]) -> Real:
+    """Least part of the makers' work that a run sees; `makers` of each group.
+
+    Groups of makers of their own pace work side by side in a pattern that never quite repeats, so
+    the steps looked at may hold one more batch of each maker.
+    """
+    seen: Real = 1.0
+    if len(makers) > 1:
+        seen = np.maximum(0.0, 1.0 - sum(makers, 0.0) / (FEWEST_STEPS * lengths.accumulation))
+    if not random(scenario):
+        return seen
+    drawn = np.maximum(1.0, scenario.job.train.batch_size * _batches(lengths))
+    errors = STANDARD_ERRORS * _deviation(scenario) / np.sqrt(drawn)
+    return seen * np.maximum(0.0, 1.0 - UNEVEN - errors)
+
+
+def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:
+    """Least part of the work ahead of the device that a run sees.
+
+    Batches that wait for the device when the steps begin that are looked at were handed to it
+    before. Where nothing is random as many wait when they end.
+    """
+    if not random(scenario):
+        return 1.0
+    seen: Real = np.maximum(0.0, 1.0 - AHEAD / _batches(lengths))
+    return seen
+
+
+def _batches(lengths: Lengths) -> Real:
+    return np.minimum(lengths.batches, FEWEST_BATCHES * lengths.accumulation)
