@@ -90,9 +90,8 @@ class Rounds:
 
     def _beaten(self) -> Mask:
         """Candidates whose best case another was predicted to beat, by more than the margin."""
-        reach = self._front + self._margin * np.abs(self._front)
         beaten = np.zeros(len(self._least), dtype=bool)
-        for point in reach:
+        for point in _moved(self._front, self._margin):
             beaten |= (point <= self._least).all(axis=1) & (point < self._least).any(axis=1)
         return beaten
 
