@@ -136,11 +136,12 @@ class _Keys:
         return key
 
     def _number(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
-        parts = _parts_of(type(value))
+        kind: Any = type(value)
+        parts = _parts_of(kind)
         key: Key
         if parts is not None:
             bare = tuple([number is None for number in parts.numbers(value)])
-            key = (type(value), self._all(parts.structure(value)), bare, *_decided(value))
+            key = (kind, self._all(parts.structure(value)), bare, *_decided(value))
         elif isinstance(value, Mapping):
             key = (dict, tuple(value), self._all(value.values()))
         elif isinstance(value, tuple | list):

@@ -186,9 +186,10 @@ def _epochs(
 
 def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
     """Least time of the run, composed as a prediction composes it [s]."""
-    training = first * np.minimum(1.0, length.epochs)
+    training: Real = first * np.minimum(1.0, length.epochs)
     training = training + later * np.maximum(0.0, length.epochs - 1.0)
-    return beside.once + training + beside.per_step * length.total_steps
+    total: Real = beside.once + training + beside.per_step * length.total_steps
+    return total
 
 
 def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:

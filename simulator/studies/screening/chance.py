@@ -67,4 +67,5 @@ def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def _batches(lengths: Lengths) -> Real:
-    return np.minimum(lengths.batches, FEWEST_BATCHES * lengths.accumulation)
+    fewest: Real = np.minimum(lengths.batches, FEWEST_BATCHES * lengths.accumulation)
+    return fewest
