@@ -15,6 +15,7 @@ from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.ranking import ratio
 from simulator.studies.recommend.reasons import CLOSE
+from simulator.studies.recommend.remedies import FAMILY
 from simulator.studies.recommend.several import Common
 from simulator.units import SECOND, USD, Unit, show
 
@@ -23,7 +24,10 @@ FRONT: Final = 8
 """Points of the front that are shown; ends are always among them."""
 SHOWN: Final = 12
 """Alternatives that are shown."""
-_HIDDEN: Final = ("hardware.machine", "hardware.count", "input.measured_on")
+_HIDDEN: Final = (
+    *("hardware.machine", "hardware.count", "input.measured_on"),
+    *("remote.machine", "remote.count"),
+)
 """Settings that are said with the machine, or that change nothing."""
 
 
@@ -99,7 +103,9 @@ def hardware(choice: Choice) -> str:
     """What is bought, in words."""
     machine = choice.machine
     devices = f" ({machine.gpus} x {machine.gpu})" if machine.gpu else ""
-    return f"{choice.count} x {machine.name}{devices}"
+    helpers = choice.settings.get("remote.machine")
+    beside = f" + {choice.settings.get('remote.count', 1)} x {helpers}" if helpers else ""
+    return f"{choice.count} x {machine.name}{devices}{beside}"
 
 
 def settings(choice: Choice) -> str:
@@ -123,7 +129,8 @@ def _unit(objective: Objective) -> Unit | None:
 def _winner(answer: Recommendation) -> list[str]:
     winner = answer.ranked[0]
     objective = answer.goal.objective
-    lines = [*wrapped(hardware(winner)), *wrapped(f"with {settings(winner)}")]
+    lines = wrapped(hardware(winner))
+    lines += wrapped(f"with {settings(winner)}") if settings(winner) else []
     rows = [(objective.metric, f"{worth(winner.value, objective)}{_beside_now(answer, winner)}")]
     rows += [
         (name, f"{figure(number(winner.figures, metric), unit)}{_band(winner, metric, unit)}")
@@ -190,12 +197,16 @@ def _second(answer: Recommendation) -> list[str]:
     if second is None or second.value is None or winner.value is None:
         return []
     factor = ratio(answer.goal.objective, winner.value, second.value)
-    behind = "" if factor is None else f", {factor:.3g}x worse"
+    behind = "" if factor is None else f", {_behind(factor)}"
     text = (
-        f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}; "
-        f"{settings(second)}"
+        f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}"
+        f"{'; ' if settings(second) else ''}{settings(second)}"
     )
     return wrapped(text)
+
+
+def _behind(factor: float) -> str:
+    return f"{factor:.3g}x worse" if factor > CLOSE else "as good"
 
 
 def _sure(answer: Recommendation) -> list[str]:
@@ -250,23 +261,18 @@ def _short(choice: Choice) -> str:
 
 
 def _ideas(answer: Recommendation) -> list[str]:
-    objective = answer.goal.objective
     lines: list[str] = []
     for choice in answer.ideas:
-        what = f"{choice.idea}: "
         if not choice.is_predicted:
-            lines += wrapped(f"{what}{choice.outcome.reason}")
+            lines += wrapped(f"{choice.idea}: {choice.outcome.reason}")
             continue
         busy = number(choice.figures, "accelerator_utilization")
-        told = "" if busy is None else f", accelerators busy {busy:.0%}"
-        missed = f"; breaks {', '.join(choice.broken)}" if choice.broken else ""
-        helpers = choice.settings.get("remote.machine")
-        beside = f" + {choice.settings.get('remote.count')} x {helpers}" if helpers else ""
-        lines += wrapped(
-            f"{what}{hardware(choice)}{beside}: {worth(choice.value, objective)}, "
-            f"{figure(number(choice.figures, TIME), SECOND)}, "
-            f"{figure(number(choice.figures, MONEY), USD)}{told}{missed}"
-        )
+        told = dict.fromkeys(_measures(answer, choice))
+        parts = [*told, *([] if busy is None else [f"accelerators busy {busy:.0%}"])]
+        parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
+        lines += wrapped(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
+    if lines and all(choice.idea != FAMILY for choice in answer.ideas):
+        lines.append(f"{FAMILY}: none here has more vCPUs for each accelerator")
     return lines
 
 
@@ -311,7 +317,8 @@ def _left_out(answer: Recommendation) -> list[str]:
 def _launch(launch: Launch | None) -> list[str]:
     if launch is None:
         return []
-    lines = [launch.command, launch.loader, *launch.notes]
+    texts = (launch.command, launch.loader, *launch.notes)
+    lines = [line for text in texts for line in wrapped(text)]
     return [*lines, *(launch.resources.splitlines() if launch.resources else [])]
 
 

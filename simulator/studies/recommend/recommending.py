@@ -22,6 +22,9 @@ from simulator.studies.recommend.spot import Interrupted, interrupted
 
 SURE_OF: Final = 3
 """Best candidates by the goal that are predicted for sure."""
+PREPARES: Final = "input.where"
+"""A remedy that sets this changes what the loader does, which the user must want: it is told of,
+but not taken."""
 CONTENDERS: Final = 8
 """Choices of different hardware among which the chance of being best is counted."""
 
@@ -58,7 +61,7 @@ def recommend(
     search.survey(SURE_OF)
     _fill(inquiry, search, starved=starved, everywhere=everywhere)
     choices = [inquiry.judged(outcome) for outcome in search.known.values()]
-    kept = [choice for choice in choices if inquiry.pinned(choice)]
+    kept = [c for c in choices if inquiry.pinned(c) and PREPARES not in c.settings]
     ranked = in_order(inquiry.goal.objective, kept)
     answer = Recommendation(
         scenario=inquiry.ground.scenario,

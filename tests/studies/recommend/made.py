@@ -18,7 +18,7 @@ def machine(name: str, gpu: str = "x1", **changes: object) -> Machine:
     return Machine(**{"name": name, "gpu": gpu, "gpus": 1, "family": name, **changes})  # type: ignore[arg-type] # fields of Machine
 
 
-def choice(
+def choice(  # noqa: PLR0913 - what a test may want to say
     index: int,
     time: float,
     money: float,

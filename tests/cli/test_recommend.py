@@ -1,0 +1,109 @@
+"""plan recommend, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from simulator.studies import explore as exploring
+from tests.cli.conftest import Plan
+
+TWO = """\
+schema = 1
+extends = "choose-starved-gpus"
+name = "two"
+[goal]
+{goal}
+clouds = ["aws-managed"]
+"""
+
+
+@pytest.fixture
+def ask(plan: Plan, tmp_path: Path) -> Plan:
+    """Recommend with a store of its own, in this process."""
+
+    def run(*arguments: str) -> object:
+        store = str(tmp_path / "store.sqlite")
+        return plan("recommend", *arguments, "--store", store, "--jobs", "1")
+
+    return run  # type: ignore[return-value] # as plan
+
+
+@pytest.mark.parametrize(
+    "name", ["choose-starved-gpus", "choose-light-vision", "choose-large-language"]
+)
+def test_shipped_goals(name: str, ask: Plan, golden: Callable[[str, str], None]) -> None:
+    """The answer of each shipped scenario with a goal, to the letter."""
+    done = ask(name)
+    assert (done.code, done.err) == (0, "")
+    golden(f"recommend-{name}", done.out)
+
+
+def test_a_changed_goal_predicts_nothing(
+    ask: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored is ranked by the new goal: another winner, and no prediction."""
+    first = json.loads(ask("choose-starved-gpus", "--json").out)
+    goal = tmp_path / "fast.toml"
+    goal.write_text(
+        'schema = 1\n[goal]\nminimize = "total_time_s"\nclouds = ["aws-managed"]\nnodes = 2\n'
+    )
+
+    def refuse(_: object) -> None:
+        pytest.fail("a prediction was made")
+
+    monkeypatch.setattr(exploring, "evaluate", refuse)
+    done = ask("choose-starved-gpus", "--goal", str(goal), "--json")
+    again = json.loads(done.out)
+    assert done.code == 0
+    assert again["from_store"]
+    assert again["winner"]["value"] < first["winner"]["figures"]["total_time_s"]
+    times = [choice["figures"]["total_time_s"] for choice in first["front"]]
+    assert again["winner"]["value"] == min(times)
+
+
+def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
+    """A capability that the wanted accelerators lack: both are named, exit code 1."""
+    path = tmp_path / "two.toml"
+    goal = 'minimize = "cost.usd_to_train"\nrequires = ["bf16"]\ngpus = ["gpu/v100*"]'
+    path.write_text(TWO.format(goal=goal))
+    done = ask(str(path))
+    assert done.code == 1
+    assert "exclude each other" in done.out
+    assert "requires bf16" in done.out
+    assert "gpus = gpu/v100*" in done.out
+
+
+def test_a_deadline_that_needs_more_machines(ask: Plan, tmp_path: Path) -> None:
+    """Too short for one machine without help: the limits, and how many machines would do."""
+    path = tmp_path / "two.toml"
+    goal = 'minimize = "cost.usd_to_train"\nnodes = 1\ndeadline = "16 min"'
+    path.write_text(TWO.format(goal=goal))
+    done = ask(str(path))
+    assert done.code == 1
+    assert "exclude each other: nodes = 1; deadline = 16 min" in done.out
+    assert "nodes = 2 would do" in done.out
+
+
+def test_an_unknown_metric_is_refused_by_name(ask: Plan, tmp_path: Path) -> None:
+    """Nothing is searched for a figure that does not exist."""
+    path = tmp_path / "two.toml"
+    path.write_text(TWO.format(goal='minimize = "cost.dollars_to_train"'))
+    done = ask(str(path))
+    assert done.code == 2
+    assert "cost.dollars_to_train" in done.err
+
+
+def test_the_launch_hint_is_valid_yaml(ask: Plan) -> None:
+    """The block of resources is a SkyPilot task for on-demand machines."""
+    answer = json.loads(ask("choose-large-language", "--json").out)
+    task = yaml.safe_load(answer["launch"]["resources"])
+    assert task["num_nodes"] == 1
+    assert task["resources"]["cloud"] == "aws"
+    assert "use_spot" not in task["resources"]
+    assert "torchrun" in task["run"]
+    assert "num_workers=4" in answer["launch"]["loader"]

@@ -1,0 +1,82 @@
+"""What helps a starved scenario: the order of the remedies falls out of the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from simulator.files.candidates import CandidateReader
+from simulator.files.catalogue import Catalogue
+from simulator.goal import Plain
+from simulator.studies.recommend.answer import Recommendation
+from simulator.studies.recommend.asking import searching
+from simulator.studies.recommend.ground import ground_of
+from simulator.studies.recommend.inquiry import inquire
+from simulator.studies.recommend.recommending import recommend
+from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
+from simulator.studies.workers import local_workers
+
+STARVED = "choose-starved-gpus"
+DEVICE = "preparing on the GPUs"
+
+
+def advice(*overrides: str, device: Mapping[str, Plain] | None = None) -> Recommendation:
+    """The recommendation for the starved scenario with some keys set, on one machine."""
+    reader = CandidateReader(STARVED, overrides=overrides)
+    goal = reader.goal
+    assert goal is not None
+    limits = replace(goal.limits, most_nodes=1)
+    given = {DEVICE: {**goal.alternatives[DEVICE], **(device or {})}}
+    goal = replace(goal, limits=limits, alternatives=given)
+    inquiry = inquire(ground_of(reader, Catalogue.default()), goal)
+    with local_workers(1) as workers:
+        return recommend(inquiry, searching(workers, None))
+
+
+def order(answer: Recommendation) -> list[str]:
+    """The remedies, best first."""
+    return [choice.idea for choice in answer.ideas]
+
+
+@pytest.fixture(scope="module")
+def as_shipped() -> Recommendation:
+    """The scenario as it ships."""
+    return advice()
+
+
+def test_every_remedy_is_a_predicted_candidate(as_shipped: Recommendation) -> None:
+    """Helpers, preparing beforehand, and preparing on the device, in the goal's order."""
+    assert set(order(as_shipped)) == {HELPERS, BEFOREHAND, DEVICE}
+    assert all(choice.is_predicted for choice in as_shipped.ideas)
+    values = [choice.value for choice in as_shipped.ideas]
+    assert values == sorted(values, key=lambda value: value or 0.0)
+
+
+def test_helpers_come_first_as_published(as_shipped: Recommendation) -> None:
+    """The published way out: CPU machines beside, and it is taken."""
+    assert order(as_shipped)[0] == HELPERS
+    assert as_shipped.winner is not None
+    assert as_shipped.winner.settings["remote.count"] in (1, 2)
+
+
+def test_a_faster_device_turns_the_order_round(as_shipped: Recommendation) -> None:
+    """Only the rate at which the device prepares changes: it overtakes both."""
+    fast = advice(device={"input.device_time": "1 us"})
+    assert order(as_shipped).index(DEVICE) > order(as_shipped).index(HELPERS)
+    assert order(fast)[0] == DEVICE
+
+
+def test_prices_turn_the_order_round(as_shipped: Recommendation) -> None:
+    """Only the price of the machine that trains changes: beside a cheap one helpers are dear."""
+    cheap = advice("cost.price=$1/h")
+    assert order(as_shipped).index(HELPERS) < order(as_shipped).index(BEFOREHAND)
+    assert order(cheap).index(HELPERS) > order(cheap).index(BEFOREHAND)
+
+
+def test_epochs_turn_the_order_round() -> None:
+    """Only the epochs change: preparing once does not pay for one, and is the best for many."""
+    once, often = advice("train.epochs=1"), advice("train.epochs=200")
+    assert order(once).index(BEFOREHAND) > order(once).index(HELPERS)
+    assert order(often)[0] == BEFOREHAND
