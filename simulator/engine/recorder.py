@@ -261,7 +261,7 @@ class Recorder:
 
     def epoch(self, samples: tuple[Sample, ...]) -> Epoch:
         """What the finished run showed."""
-        if self._ended:
+        while self._ended:
             self._look()
         return self._observer.epoch(float(self._env.now), tuple(self._slices), samples)
 
