@@ -188,7 +188,7 @@ def _beside_now(answer: Recommendation, winner: Choice) -> str:
     if now is None or now.value is None or winner.value is None or not now.is_predicted:
         return ""
     factor = ratio(objective, winner.value, now.value)
-    told = "" if factor is None else f", {factor:.3g}x better"
+    told = "" if factor is None or factor <= CLOSE else f", {factor:.3g}x better"
     return f" (the scenario as it stands: {worth(now.value, objective)}{told})"
 
 

@@ -113,7 +113,7 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         MACHINE: ground.own.name,
         COUNT: ground.scenario.cluster.trainers.count,
     }
-    helping = list(remedies(ground, tuple(offered), goal.alternatives))
+    helping = list(remedies(ground, tuple(offered), _beside(ground, rules), goal.alternatives))
     settings = [now, *space.settings, *(one for _, one in helping)]
     first = 1 + len(space.settings)
     ideas = {first + i: name for i, (name, _) in enumerate(helping)}
@@ -126,4 +126,18 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         ideas=ideas,
         excluded=dict(excluded),
         settings=tuple(settings),
+    )
+
+
+ANYWHERE = frozenset({"clouds", "regions"})
+"""Limits that machines which only prepare batches must keep too."""
+
+
+def _beside(ground: Ground, rules: Iterable[Rule]) -> tuple[Machine, ...]:
+    """Machines that may prepare batches beside: limits on accelerators are not about them."""
+    kept = [rule for rule in rules if rule.name in ANYWHERE]
+    return tuple(
+        machine
+        for machine in ground.machines
+        if not broken(kept, Subject(machine=machine, count=1, figures={}))
     )

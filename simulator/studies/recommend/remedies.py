@@ -26,7 +26,10 @@ MOST_HELPERS: Final = 4
 
 
 def remedies(
-    ground: Ground, offered: tuple[Machine, ...], given: Mapping[str, Settings]
+    ground: Ground,
+    offered: tuple[Machine, ...],
+    beside: tuple[Machine, ...],
+    given: Mapping[str, Settings],
 ) -> Iterator[tuple[str, Settings]]:
     """Candidates that give a job more processors, or its processors less to do.
 
@@ -36,6 +39,8 @@ def remedies(
         The scenario whose processors hold it up, and what is on offer.
     offered : tuple of Machine
         Machines that the limits leave.
+    beside : tuple of Machine
+        Machines that may prepare batches beside.
     given : mapping
         Settings of remedies that only the user knows the figures of, by name.
     """
@@ -44,7 +49,7 @@ def remedies(
         COUNT: ground.scenario.cluster.trainers.count,
     }
     yield from ((FAMILY, settings) for settings in _family(ground, offered))
-    yield from ((HELPERS, {**here, **more}) for more in _helpers(ground, offered))
+    yield from ((HELPERS, {**here, **more}) for more in _helpers(ground, beside))
     yield from ((BEFOREHAND, {**here, **more}) for more in _beforehand(ground))
     yield from ((name, {**here, **more}) for name, more in given.items())
 
@@ -63,14 +68,14 @@ def _family(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
             yield {MACHINE: machine.name, COUNT: count, **moved(ground, machine), **workers}
 
 
-def _helpers(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
+def _helpers(ground: Ground, beside: tuple[Machine, ...]) -> Iterator[Settings]:
     """Machines of the cloud without accelerators; only one machine may train beside them."""
     scenario, own = ground.scenario, ground.own
     job = scenario.job
     alone = scenario.cluster.trainers.count == 1 and job.copies == 1 and job.remote is None
     if not alone or not own.networked or job.mode is not Mode.TRAIN:
         return
-    for machine in offered:
+    for machine in beside:
         if machine.cloud != own.cloud or machine.gpus or not machine.networked:
             continue
         for k in range(MOST_HELPERS.bit_length()):
