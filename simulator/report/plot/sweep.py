@@ -161,15 +161,19 @@ def _scatter(axes: Axes, found: Findings) -> str:
         axes.plot(
             [sides[0].of(x) for x, _ in front],
             [sides[1].of(y) for _, y in front],
-            color="black", linewidth=1.0, marker="o", markersize=7.0,
+            color="black",
+            linewidth=1.0,
+            marker="o",
+            markersize=7.0,
             markerfacecolor="none",
             label="Pareto front",
         )
     axes.set_xlabel(sides[0].label)
     axes.set_ylabel(sides[1].label)
-    for n, set_scale in enumerate((axes.set_xscale, axes.set_yscale)):
+    for n, axis in enumerate((axes.xaxis, axes.yaxis)):
         if _is_wide([point[n] for _, point in known]):
-            set_scale("log")
+            (axes.set_xscale, axes.set_yscale)[n]("log")
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(visible=True, linewidth=0.3)
     if front:
         axes.legend(fontsize=8.0)
