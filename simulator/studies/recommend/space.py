@@ -95,17 +95,19 @@ def space_of(
     found: dict[tuple[tuple[str, Plain], ...], Settings] = {}
     refused: dict[str, Refusal] = {}
     for seed in seeds:
-        named = seed.get(MACHINE)
-        for machine in machines:
-            if named not in (None, machine.name):
-                continue
+        for machine in _named(machines, seed):
             try:
-                for settings in _on(_At(ground=ground, goal=goal, machine=machine, point=seed)):
-                    found.setdefault(tuple(sorted(settings.items())), settings)
+                points = list(_on(_At(ground=ground, goal=goal, machine=machine, point=seed)))
             except PlanError as error:
-                reason = _said(error)
-                refused[machine.name] = Refusal(machine=machine, reason=reason)
+                refused[machine.name] = Refusal(machine=machine, reason=_said(error))
+                continue
+            found |= {tuple(sorted(one.items())): one for one in points}
     return Space(settings=tuple(found.values()), refused=tuple(refused.values()))
+
+
+def _named(machines: Sequence[Machine], seed: Settings) -> list[Machine]:
+    """The machine that is searched for, or all of them."""
+    return [machine for machine in machines if seed.get(MACHINE) in (None, machine.name)]
 
 
 def _said(error: PlanError) -> str:
