@@ -36,8 +36,8 @@ class CpuPool:
         The clock.
     cores : float
         Physical cores, above zero; a fraction where a container has a quota.
-    threads : int
-        Hardware threads, at least `cores`.
+    threads : float
+        Hardware threads, at least `cores`; a fraction where a container has a quota.
     smt_worth : float
         What a second hardware thread adds, as a fraction of a core, 0 to 1.
     contention : float, optional
@@ -66,7 +66,7 @@ class CpuPool:
         env: Environment,
         *,
         cores: float,
-        threads: int,
+        threads: float,
         smt_worth: float,
         contention: float = 0.0,
         speed: float = 1.0,

@@ -55,7 +55,7 @@ class Machine:
             CpuPool(
                 env,
                 cores=float(site.host.cpu.cores),
-                threads=int(site.host.cpu.threads),
+                threads=float(site.host.cpu.threads),
                 smt_worth=float(site.host.cpu.smt_worth),
                 contention=float(site.host.cpu.contention),
                 on_change=on_change,

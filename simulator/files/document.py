@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from simulator.errors import InputError, Problem
 from simulator.files.lines import KeyPath, LazyLines
-from simulator.files.quantity import MISTAKE, nearest_hint
+from simulator.files.quantity import MISTAKE, nearest_hint, slip_of
 from simulator.files.reading import decode, dotted, parse_toml, read_bytes
 
 SCHEMA: Final = 1
@@ -254,10 +254,11 @@ def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
     key = str(path[-1])
     owner = model_at(model, path[:-1])
     names = tuple(_names(owner)) if owner else ()
+    beside = slip_of(key, names)
     home = next((home for home in _paths(model, ()) if home[-1] == key), None)
-    if home is not None:
-        return f"did you mean '{dotted(home)}'?"
-    return nearest_hint(key, names)
+    if beside is not None:
+        home = (*path[:-1], beside)
+    return nearest_hint(key, names) if home is None else f"did you mean '{dotted(home)}'?"
 
 
 def _names(model: type[BaseModel]) -> Iterator[str]:

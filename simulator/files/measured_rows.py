@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +29,8 @@ OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
 _MEASURED: Final = "measured."
 _SPREAD: Final = "spread."
 _YES: Final = "yes"
+_WHOLE: Final = re.compile(r"(?:0|[1-9][0-9]*)\.0+")
+"""A whole number as programs write it that know only fractions."""
 
 _SHARE: Final = "write a share, such as 0.93 for 93%"
 _LONGEST_STEP: Final = "1 d"
@@ -128,7 +131,8 @@ def all_keys() -> tuple[str, ...]:
 
 def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
     """All rows of a table whose heading is sound, and what is wrong with their cells."""
-    table = context.table
+    table = _with_whole_counts(context.table, heading)
+    context = replace(context, table=table)
     bases, wrong = _bases(context)
     problems = [*wrong, *_repeats(table)]
     known: dict[tuple[str, str], tuple[Problem, ...]] = {}
@@ -143,6 +147,32 @@ def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[
             hint = "fill in one of the set's metrics, or say why in the column exclude"
             problems.append(replace(_here(table, line), message="measures nothing", hint=hint))
     return tuple(rows), tuple(problems)
+
+
+def _with_whole_counts(table: Table, heading: Heading) -> Table:
+    """The table with 8 for 8.0 where only a count will do.
+
+    Programs that keep a column with gaps as fractions write its counts so.
+    """
+    known: dict[tuple[str, str], str] = {}
+
+    def counted(key: str, cell: str) -> str:
+        if (key, cell) not in known:
+            whole = cell.partition(".")[0]
+            known[key, cell] = whole if _is_count(key, cell, whole) else cell
+        return known[key, cell]
+
+    keys = [key for key in heading.keys if any(_WHOLE.fullmatch(x.cells[key]) for x in table.lines)]
+    lines = (
+        replace(line, cells={**line.cells, **{key: counted(key, line.cells[key]) for key in keys}})
+        for line in table.lines
+    )
+    return replace(table, lines=tuple(lines)) if keys else table
+
+
+def _is_count(key: str, cell: str, whole: str) -> bool:
+    sound = _WHOLE.fullmatch(cell) is not None and not _value_problems(key, whole)
+    return sound and bool(_value_problems(key, cell))
 
 
 def _judged(row: Row, file: SetFile) -> bool:

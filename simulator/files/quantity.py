@@ -87,6 +87,18 @@ def nearest(name: str, valid: Sequence[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
+def slip_of(name: str, valid: Sequence[str]) -> str | None:
+    """The valid name that `name` is but for a slip of the pen, None if none is that close.
+
+    Examples
+    --------
+    >>> slip_of("worker", ["workers", "prefetch"]), slip_of("decode", ["workers"])
+    ('workers', None)
+    """
+    close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.8)
+    return close[0] if close else None
+
+
 def nearest_hint(name: str, valid: Sequence[str]) -> str:
     """Advice on a misspelt name: the nearest valid one; all where none is, or they are few."""
     close = nearest(name, valid)

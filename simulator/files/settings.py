@@ -17,7 +17,7 @@ from simulator.files.document import field_at, is_text, model_at
 from simulator.files.gather import value_of_text
 from simulator.files.keys import OF_A_SEARCH
 from simulator.files.models import model_names, shape_keys
-from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint
+from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint, slip_of
 from simulator.files.sections import ScenarioFile
 from simulator.goal import Plain
 from simulator.units import Unit
@@ -73,7 +73,8 @@ def unknown_hint(name: str) -> str:
     section = name.partition(".")[0]
     beside = {key.rpartition(".")[2]: key for key in known if key.startswith(f"{section}.")}
     close = (
-        (same[0] if same else None)
+        beside.get(slip_of(last, tuple(beside)) or "")
+        or (same[0] if same else None)
         or beside.get(nearest(last, tuple(beside)) or "")
         or nearest(name, known)
         or lasts.get(nearest(last, tuple(lasts)) or "")

@@ -144,3 +144,14 @@ def test_fewer_steps_can_be_asked_for(plan: Run, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(door, "predict", spy)
     assert plan("simulate", SCENARIO, "--steps", "40").code == Exit.FINE
     assert asked == [40]
+
+
+def test_less_than_a_hardware_thread(plan: Run) -> None:
+    """A container's quota may be a part of one vCPU: a CPU-bound job goes at that pace."""
+
+    def rate(vcpus: str) -> float:
+        outcome = plan("simulate", SCENARIO, "--set", f"hardware.vcpus={vcpus}", "--json")
+        assert outcome.code == Exit.FINE
+        return float(json.loads(outcome.out)["throughput_samples_per_s"])
+
+    assert rate("0.5") == pytest.approx(rate("1.5") / 3.0, rel=0.01)

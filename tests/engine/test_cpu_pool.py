@@ -54,6 +54,13 @@ def test_fraction_of_a_thread(env: Environment) -> None:
     assert pool.utilization() == 0.0
 
 
+def test_less_than_a_core(env: Environment) -> None:
+    """Half a hardware thread of a quarter core, worth half more, does 0.375 of a core's work."""
+    pool = CpuPool(env, cores=0.25, threads=0.5, smt_worth=0.5)
+    env.run(pool.run(3.0))
+    assert env.now == pytest.approx(8.0)
+
+
 def test_late_arrival_slows_those_who_are_there(env: Environment) -> None:
     """Work done before the arrival counts; the rest is shared."""
     pool = CpuPool(env, cores=1, threads=1, smt_worth=0.0)

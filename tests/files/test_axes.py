@@ -77,7 +77,8 @@ def test_continuous_ranges() -> None:
     [
         ("input.workers", "has no values; write key=values"),
         ("input.workers=", "has no values"),
-        ("input.worker=1", "is no key that can be varied, found 'input.worker'; did you mean 'inp"),
+        ("input.worker=1", "found 'input.worker'; did you mean 'input.workers'?"),
+        ("hardware.decode=1", "found 'hardware.decode'; did you mean 'input.decode'?"),
         ("hardware=1", "is no key that can be varied"),
         ("input.straggler=1", "is no key that can be varied"),
         ("schema=1", "is no key that can be varied"),

@@ -73,8 +73,13 @@ def test_later_options_win() -> None:
     [
         (
             "train.batchsize=64",
-            "train.batchsize: is not a known key, found 64; did you mean 'batch_size'?",
+            "train.batchsize: is not a known key, found 64; did you mean 'train.batch_size'?",
         ),
+        (
+            "input.worker=4",
+            "input.worker: is not a known key, found 4; did you mean 'input.workers'?",
+        ),
+        ("hardware.decode=4", "is not a known key, found 4; did you mean 'input.decode'?"),
         ("inptu.workers=4", "--set inptu.workers=4: inptu: is not a known section; did you mean"),
         ("workers=4", "--set workers=4: workers: is not a known key, found 4; did you mean 'input"),
         (

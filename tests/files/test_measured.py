@@ -55,6 +55,23 @@ def test_a_row_is_a_base_with_overrides() -> None:
     assert (first.family, first.source) == ("mine", "measured by hand")
 
 
+def test_counts_may_be_written_as_fractions() -> None:
+    """Other programs write 8.0 for 8 where a column has gaps; a count that is none is refused."""
+    first, second = read(rows=CSV.replace(",1,,", ",1.0,,").replace(",2,16,", ",2.00,16.0,")).rows
+    assert first.overrides == ("input.workers=1",)
+    assert second.overrides == ("input.workers=2", "train.batch_size=16")
+    for cell in ("1.5", "1.", "01.0", "1.0.0", "1e0", "9999.0"):
+        assert (
+            "mine.csv:2: input.workers: is " in refused(rows=CSV.replace(",1,,", f",{cell},,"))[0]
+        )
+
+
+def test_a_number_that_may_be_a_fraction_stays_as_it_is() -> None:
+    """Only counts lose their zero fraction."""
+    rows = CSV.replace("input.workers", "train.epochs").replace(",1,,", ",1.0,,")
+    assert read(rows=rows).rows[0].overrides == ("train.epochs=1.0",)
+
+
 def test_cells_win_over_the_set() -> None:
     """A row's own base, family and source replace those of the set; a reason excludes it."""
     rows = (
