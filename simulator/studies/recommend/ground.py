@@ -12,6 +12,7 @@ from simulator.footprint import Verdict, memory_fit
 from simulator.goal import Plain
 from simulator.hardware.storage import Storage
 from simulator.scenario import Scenario
+from simulator.studies.evaluate import Reader as Bare
 from simulator.studies.recommend.machines import Machine, machine_of, machines_on_offer
 from simulator.workload.train import Mode
 
@@ -26,23 +27,8 @@ ELSEWHERE = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASURED_ON
 """Settings that an accelerator's memory does not depend on."""
 
 
-class Loaded(Protocol):
-    """A candidate as read."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """What is predicted."""
-
-    @property
-    def key(self) -> str:
-        """Identifies its contents."""
-
-
-class Reader(Protocol):
-    """Reads candidates of one scenario file."""
-
-    def read(self, settings: Settings) -> Loaded:
-        """The scenario with some keys set."""
+class Reader(Bare, Protocol):
+    """Reads candidates of one scenario file, and tells what the file itself says."""
 
     def given(self, key: str) -> object:
         """What the file says at a dotted key; None where it says nothing."""
