@@ -107,3 +107,15 @@ def test_the_launch_hint_is_valid_yaml(ask: Plan) -> None:
     assert "use_spot" not in task["resources"]
     assert "torchrun" in task["run"]
     assert "num_workers=4" in answer["launch"]["loader"]
+
+
+def test_the_price_of_a_pin_is_shown(ask: Plan, tmp_path: Path) -> None:
+    """Two machines, whatever they cost: beside the best of any number, in the goal's units."""
+    path = tmp_path / "two.toml"
+    goal = 'minimize = "cost.usd_to_train"\nnodes = 2\npins = { "hardware.count" = 2 }'
+    path.write_text(TWO.format(goal=goal))
+    (pin,) = json.loads(ask(str(path), "--json").out)["pins"]
+    assert pin["kept"]["count"] == 2
+    assert pin["freed"]["count"] == 1
+    assert pin["kept"]["value"] > pin["freed"]["value"]
+    assert "input.where" not in pin["freed"]["settings"]

@@ -208,6 +208,7 @@ def _best_ideas(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[Choice]
 
 def _pin_prices(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[PinPrice]:
     objective = inquiry.goal.objective
+    choices = [choice for choice in choices if PREPARES not in choice.settings]
     kept = in_order(objective, (c for c in choices if inquiry.pinned(c)))
     for key, value in inquiry.goal.pins.items():
         freed = in_order(objective, (c for c in choices if inquiry.pinned(c, without=key)))
