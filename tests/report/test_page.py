@@ -88,3 +88,15 @@ def test_the_timeline_shows_steps_like_the_mean() -> None:
     assert "12 s in all" in drawn.title
     assert [len(lane.pieces) for lane in drawn.lanes] == [12]
     assert timeline(Trace(), [], mean=1.0) is None
+
+
+def test_the_timeline_stays_where_the_trace_is() -> None:
+    """Of a long run only the beginning is traced; the steps that are shown lie in it."""
+    slices = tuple(
+        Slice(track="gpu 0", name="forward", start=2.0 * step, length=1.0, step=step)
+        for step in range(20)
+    )
+    drawn = timeline(Trace(slices=slices, start=0.0, end=38.0), [2.0] * 200, mean=2.0)
+    assert drawn is not None
+    assert [lane.name for lane in drawn.lanes] == ["gpu 0"]
+    assert len(drawn.lanes[0].pieces) >= 6

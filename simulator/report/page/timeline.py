@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from simulator.report.page.bars import TONES
@@ -90,6 +91,7 @@ def timeline(trace: Trace, step_times: Sequence[Seconds], mean: Seconds) -> Time
     mean : float
         The mean steady step [s].
     """
+    step_times = _traced(trace, step_times)
     first, shown = _window(step_times, mean)
     start, length = sum(step_times[:first]), sum(step_times[first : first + shown])
     if length <= 0.0:
@@ -117,6 +119,14 @@ def timeline(trace: Trace, step_times: Sequence[Seconds], mean: Seconds) -> Time
         f"{show(length, SECOND, DIGITS)} in all",
         left_out=len(every) - len(tracks),
     )
+
+
+def _traced(trace: Trace, step_times: Sequence[Seconds]) -> Sequence[Seconds]:
+    """The steps that end before the trace does: a trace holds the first events of a long run."""
+    last = max((part.start + part.length for part in trace.slices), default=0.0)
+    return [
+        time for time, end in zip(step_times, accumulate(step_times), strict=True) if end <= last
+    ]
 
 
 def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
