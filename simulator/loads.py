@@ -263,17 +263,18 @@ ALTERNATES = 0.1
 """Share of a batch's time from which on a resource matters to who waits for whom."""
 
 
-def alternates(plant: Plant, stages: Sequence[StageDemands]) -> bool:
-    """Whether workers go back and forth between a shared store and the cores.
+def alternating(plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Whether workers go back and forth between a shared store and the cores, for each candidate.
 
     Equal batches would then keep all workers in step for ever: they read together and compute
     together, and each resource idles while the other is used. Real batches differ, so real
     workers drift apart.
     """
     groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
+    found: Real = False
     for group in groups:
-        times = actor_times(plant, stages, Actor.WORKER, group)
-        batch = float(sum(times.values()))
-        if sum(float(time) > ALTERNATES * batch for time in times.values()) > 1:
-            return True
-    return False
+        times = actor_times(plant, stages, Actor.WORKER, group).values()
+        batch = sum(times, 0.0)
+        matter = sum((np.asarray(time > ALTERNATES * batch, dtype=int) for time in times), 0)
+        found = np.logical_or(found, matter > 1)
+    return found

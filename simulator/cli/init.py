@@ -20,12 +20,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One thing to ask: the key it answers, its flag, what is asked, and what Enter stands for."""
+    """One thing to ask: the key it answers, its flag, and what is asked."""
 
     key: str
     flag: str
     text: str
-    default: str
 
     @property
     def name(self) -> str:
@@ -38,46 +37,30 @@ QUESTIONS: Final = (
         key="hardware.machine",
         flag="--machine",
         text="Machine (plan hardware list node, plan hardware list instance)",
-        default="node/dgx-a100-80gb",
     ),
-    Question(key="hardware.count", flag="--count", text="How many of them", default="1"),
+    Question(key="hardware.count", flag="--count", text="How many of them"),
     Question(
         key="hardware.storage",
         flag="--storage",
         text="Where the data lies (plan hardware list storage; Enter: the machine's own drives)",
-        default="",
     ),
-    Question(key="data.samples", flag="--samples", text="Samples in an epoch", default="1000000"),
+    Question(key="data.samples", flag="--samples", text="Samples in an epoch"),
     Question(
         key="data.bytes_per_sample",
         flag="--bytes",
         text="Size of a sample on the store",
-        default="100 kB",
     ),
-    Question(
-        key="input.workers", flag="--workers", text="DataLoader workers a process", default="8"
-    ),
+    Question(key="input.workers", flag="--workers", text="DataLoader workers a process"),
     Question(
         key="input.decode",
         flag="--decode",
         text="CPU time to decode one sample (plan probe loader measures it)",
-        default="5 ms",
     ),
-    Question(key="model.name", flag="--model", text="Model (plan models)", default="resnet50"),
-    Question(
-        key="train.batch_size", flag="--batch-size", text="Samples a GPU takes", default="256"
-    ),
-    Question(key="train.epochs", flag="--epochs", text="Passes over the data", default="10"),
-    Question(
-        key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 ...", default="bf16"
-    ),
+    Question(key="model.name", flag="--model", text="Model (plan models)"),
+    Question(key="train.batch_size", flag="--batch-size", text="Samples a GPU takes"),
+    Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
+    Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 ..."),
 )
-ALWAYS: Final[Mapping[str, str]] = {
-    "input.loader": "pytorch",
-    "input.pin_memory": "true",
-    "software.framework": "pytorch",
-}
-"""What is not asked, but stands in the file to be changed."""
 
 
 def _flags(command: Command) -> Command:
@@ -86,7 +69,7 @@ def _flags(command: Command) -> Command:
             question.flag,
             question.name,
             metavar="VALUE",
-            help=f"{question.text} [{question.default or 'none'}]",
+            help=question.text,
         )(command)
     return command
 
@@ -103,7 +86,7 @@ def _flags(command: Command) -> Command:
     help="Where it goes; NAME.toml by default, - for standard output.",
 )
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing: what no flag says is as in brackets.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: flags and defaults.")
 @profiles_option
 def init(  # noqa: PLR0913 - one parameter an option
     *,
@@ -137,14 +120,16 @@ def init(  # noqa: PLR0913 - one parameter an option
 
 
 def _answers(flags: Mapping[str, str | None], *, ask: bool) -> dict[str, str]:
-    """The answer to each question: its flag, what is typed, or the default."""
-    answers = {}
+    """The answer to each question, a flag or what is typed, over the defaults."""
+    from simulator.files.starter import defaults
+
+    answers = dict(defaults())
     for question in QUESTIONS:
-        given = flags[question.name]
+        default, given = answers.get(question.key, ""), flags[question.name]
         if given is None and ask:
-            given = click.prompt(question.text, default=question.default, err=True)
-        answers[question.key] = question.default if given is None else given.strip()
-    return {key: answer for key, answer in (answers | dict(ALWAYS)).items() if answer}
+            given = click.prompt(question.text, default=default, err=True)
+        answers[question.key] = default if given is None else given.strip()
+    return {key: answer for key, answer in answers.items() if answer}
 
 
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:

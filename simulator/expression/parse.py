@@ -30,7 +30,6 @@ from simulator.expression.tree import (
 from simulator.footprint import Verdict
 from simulator.metrics import METRICS, Value, measurable
 from simulator.results import Solver
-from simulator.results import Solver
 from simulator.stages.base import Resource
 from simulator.units import Unit
 

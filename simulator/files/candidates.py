@@ -8,13 +8,13 @@ overlay) goes the long way of `load_scenario`, so results and messages are the s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from pydantic import BaseModel, ValidationError
 
-from simulator.errors import InputError, Problem
+from simulator.errors import InputError, PlanError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
 from simulator.files.document import Document, model_at
@@ -22,9 +22,17 @@ from simulator.files.draft import LEFT_OUT, SECTIONS, Draft, draft_of, read_sect
 from simulator.files.gather import chain_of, joined, parse_override
 from simulator.files.goal_section import goal_of
 from simulator.files.lines import KeyPath
-from simulator.files.scenario import checked, default_name_of, from_document, to_scenario
+from simulator.files.scenario import (
+    checked,
+    converted,
+    default_name_of,
+    from_document,
+    spread_given,
+    to_scenario,
+)
 from simulator.files.sections import ScenarioFile
 from simulator.files.settings import as_option, possible_names
+from simulator.files.spread import with_assumed_spreads
 from simulator.files.sweep_section import axes_of
 from simulator.goal import Axes, Goal, Plain
 from simulator.scenario import Scenario
@@ -107,15 +115,44 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
+        draft = self._draft(settings)
+        scenario = to_scenario(draft, default_name_of(self.name_or_path))
+        return Loaded(scenario=scenario, key=content_key(draft, scenario.calibration))
+
+    def read_bare(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> tuple[Loaded | PlanError, ...]:
+        """Many scenarios as `read` gives them but for their doubts, which closed forms don't ask.
+
+        Returns
+        -------
+        tuple
+            In the order of `candidates`; a mistake stands in the place of its candidate.
+        """
+        found: list[Loaded | PlanError] = []
+        given: list[bool] = []
+        for settings in candidates:
+            try:
+                draft = self._draft(settings)
+                scenario = converted(draft, default_name_of(self.name_or_path))
+            except PlanError as mistake:
+                found.append(mistake)
+                continue
+            given.append(spread_given(draft))
+            found.append(Loaded(scenario=scenario, key=content_key(draft, scenario.calibration)))
+        plain = [one for one in found if isinstance(one, Loaded)]
+        varied = iter(with_assumed_spreads([one.scenario for one in plain], given))
+        return tuple(
+            replace(one, scenario=next(varied)) if isinstance(one, Loaded) else one for one in found
+        )
+
+    def _draft(self, settings: Mapping[str, Plain]) -> Draft:
         options = tuple(as_option(key, value) for key, value in settings.items())
         draft = None if self._base is None else self._base.with_options(options)
         if draft is not None:
-            draft = checked(draft, self._catalogue, ())
-        else:
-            document, problems = self._joined(options)
-            draft = from_document(document, self._catalogue, problems)
-        scenario = to_scenario(draft, default_name_of(self.name_or_path))
-        return Loaded(scenario=scenario, key=content_key(draft, scenario.calibration))
+            return checked(draft, self._catalogue, ())
+        document, problems = self._joined(options)
+        return from_document(document, self._catalogue, problems)
 
     @property
     def axes(self) -> Axes | None:

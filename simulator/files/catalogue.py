@@ -57,6 +57,8 @@ FOLDER: Final = "hardware_profiles"
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
+_LONGEST: Final = 200
+"""Letters of a part of a name; file systems allow no more than 255 with the ending."""
 _ANY: Final = "profile"
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
     {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
@@ -239,7 +241,7 @@ class Catalogue:
         return merged
 
     def _paths(self, name: str) -> tuple[Path, ...]:
-        if not _NAME.fullmatch(name):
+        if not _NAME.fullmatch(name) or max(map(len, name.split("/"))) > _LONGEST:
             return ()
         paths = (directory / f"{name}.toml" for directory in self.directories)
         return tuple(path for path in paths if path.is_file())

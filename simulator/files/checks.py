@@ -12,27 +12,20 @@ from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
+from simulator.files.check_model import MODEL_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.files.lines import KeyPath
-from simulator.files.sections import ModelSection, SpreadTable
+from simulator.files.sections import SpreadTable
 from simulator.units import BYTE, show
 from simulator.workload.dataset import Layout
 from simulator.workload.loader import LoaderKind
 from simulator.workload.spread import Shape
-from simulator.workload.train import Mode, Recompute
+from simulator.workload.train import Mode
 
 Problems: TypeAlias = Iterator[Problem]
 _WIDEST_UNIFORM: Final = 1.0 / math.sqrt(3.0)
-_FIGURES: Final = (
-    "parameters",
-    "forward_flops_per_sample",
-    "memory_traffic_per_sample",
-    "activation_bytes_per_sample",
-    "input_bytes_per_sample",
-    "output_bytes_per_sample",
-)
 
 
 def find_problems(draft: Draft) -> tuple[Problem, ...]:
@@ -302,73 +295,8 @@ def _checkpoint(draft: Draft) -> Problems:
         yield draft.document.problem(path, message, hint=hint)
 
 
-def _figures(draft: Draft) -> Problems:
-    model, document = draft.model, draft.document
-    if model is None:
-        return
-    given = [key for key in _FIGURES if getattr(model, key) is not None]
-    if model.name is not None or model.family is not None:
-        stated = "name" if model.name is not None else "family"
-        for key in (*given, *_beside(model)):
-            message = f"is given, but model.{stated} says it already"
-            yield document.problem(("model", key), message, hint="leave one of them out")
-        return
-    yield from _shapes(model, document)
-    if not given:
-        if not model.step_times:
-            hint = "give a name, figures or step_times"
-            yield document.problem(("model",), "says nothing", hint=hint, show=False)
-        return
-    needed = ["parameters"] if model.step_times else ["parameters", "forward_flops_per_sample"]
-    for key in needed:
-        if key not in given:
-            hint = "a model without a name needs it"
-            yield document.problem(("model", key), "is missing", hint=hint)
-
-
-def _shapes(model: ModelSection, document: Document) -> Problems:
-    """Keys that change the shape of a model, where none is named."""
-    for key in ("sequence", "image"):
-        if getattr(model, key) is not None:
-            message = "changes a model of the library, and none is named"
-            yield document.problem(("model", key), message, hint="give model.name")
-    if model.shape is not None:
-        hint = "give model.family, such as gpt"
-        yield document.problem(("model", "shape"), "is given without a family", hint=hint)
-
-
-def _beside(model: ModelSection) -> list[str]:
-    """Keys that say what the name, or the shape, of the model says already."""
-    rivals = ("family", "shape") if model.name is not None else ("sequence", "image")
-    return [key for key in rivals if getattr(model, key) is not None]
-
-
-def _recompute(draft: Draft) -> Problems:
-    model = draft.model
-    unknown = model is not None and model.name is None and model.family is None
-    if unknown and draft.train.recompute is not Recompute.NONE:
-        message = "needs to know the layers of the model, and figures don't tell"
-        hint = "name a model of the library"
-        yield draft.document.problem(("train", "recompute"), message, hint=hint)
-
-
-def _measured_steps(draft: Draft) -> Problems:
-    given = (draft.document.value(("model", key)) for key in ("step_time", "step_times"))
-    if all(given):
-        message = "is given, and so is model.step_times"
-        yield draft.document.problem(("model", "step_time"), message, hint="leave one of them out")
-    seen: dict[int, int] = {}
-    for index, step in enumerate(draft.model.step_times if draft.model else ()):
-        if step.batch_size in seen:
-            path = ("model", "step_times", index, "batch_size")
-            hint = f"step_times[{seen[step.batch_size]}] has it too"
-            yield draft.document.problem(path, "is given twice", hint=hint)
-        seen.setdefault(step.batch_size, index)
-
-
 _GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
 _RANKS: Final = f"{_GPUS} hardware.count train.copies"
-_FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_gpus, "hardware.gpus"),
     (_emulated, "hardware.emulated hardware.gpus model.step_times"),
@@ -394,9 +322,7 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_purpose, _GPUS),
     (_model_or_none, "train.mode"),
     (_checkpoint, "train.checkpoint_every_steps model.name model.parameters"),
-    (_figures, f"{_FIGURE_KEYS} model.name model.family model.shape model.step_times"),
-    (_recompute, "train.recompute model.name"),
-    (_measured_steps, "model.step_times model.step_time"),
+    *MODEL_CHECKS,
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
 )

@@ -165,7 +165,7 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
         collate=given.collate,
         per_batch=given.per_batch,
         output_bytes=output,
-        cost_spread=_spread(given.cost_spread),
+        cost_spread=spread_of(given.cost_spread),
         basis=given.cost_basis,
         coremark_per_vcpu=yardstick(draft),
         where=given.where,
@@ -219,7 +219,8 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
         )
 
 
-def _spread(table: SpreadTable | None) -> Spread:
+def spread_of(table: SpreadTable | None) -> Spread:
+    """A distribution as the file gives it; constant where it gives none."""
     if table is None:
         return CONSTANT
     implied = 1.0 if table.shape is Shape.EXPONENTIAL else 0.0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
+from simulator.files.convert_input import spread_of
 from simulator.files.draft import Draft
 from simulator.files.sections import ModelSection
 from simulator.precision import Precision
@@ -76,6 +77,8 @@ def train_of(draft: Draft) -> Train:
         recompute=given.recompute,
         sync_every_step=given.sync_every_step,
         straggling=float(given.straggling),
+        device_spread=spread_of(given.device_spread),
+        step_jitter=spread_of(given.step_jitter),
         step_overhead=given.step_overhead,
         exchange_delay=given.exchange_delay,
         exchange_contention=float(given.exchange_contention),

@@ -29,8 +29,7 @@ from simulator.files.model_sections import (
 )
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.precision import Precision
-from simulator.units import FLOP, show
-from simulator.workload.models import Model, StepTimes, forward_flops
+from simulator.workload.models import Model, StepTimes
 from simulator.workload.models.cpu_only import CpuOnly
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.models.efficientnet import efficientnet
@@ -158,7 +157,7 @@ def load_model(name: str, **changes: float) -> Model:
     return _built(read_model(name), tuple(sorted(changes.items())))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1000)
 def _built(file: LibraryFile, changes: tuple[tuple[str, float], ...]) -> Model:
     """The model of a file, built once: every scenario with it has the same one."""
     return file.model(**dict(changes))
@@ -250,30 +249,3 @@ def build_model(document: Document, section: KeyPath) -> Model:
 
 
 _OWN_SHAPE: Final = {"source": "the scenario", "date": "undated"}
-
-
-def model_table() -> str:
-    """All models of the library as lines of text: name, parameters, FLOPs, what they are."""
-    rows: list[tuple[str, ...]] = [
-        ("model", "parameters", "forward/sample", "measured", "what it is")
-    ]
-    rows += [_row(read_model(name)) for name in model_names()]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    lines = []
-    for name, *figures, title in rows:
-        numbers = [f"{cell:>{width}}" for cell, width in zip(figures, widths[1:], strict=True)]
-        lines.append("  ".join((f"{name:<{widths[0]}}", *numbers, title)))
-    return "\n".join(lines)
-
-
-def _row(file: LibraryFile) -> tuple[str, ...]:
-    model = file.model()
-    flops = float(forward_flops(model, 1.0, Precision.FP32))
-    measured = sum(len(row.seconds) for row in file.about.step_time)
-    return (
-        file.name,
-        f"{model.parameters:,.0f}",
-        show(flops, FLOP) if flops else "none",
-        f"{measured} steps" if measured else "-",
-        file.about.title,
-    )

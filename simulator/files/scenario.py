@@ -144,9 +144,13 @@ def checked(draft: Draft, catalogue: Catalogue, found: Sequence[Problem]) -> Dra
 
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
-    given = draft.data.size_spread is not None or draft.input.cost_spread is not None
-    scenario = with_assumed_spread(_converted(draft, default_name), given=given)
+    scenario = with_assumed_spread(converted(draft, default_name), given=spread_given(draft))
     return with_doubts(scenario, draft)
+
+
+def spread_given(draft: Draft) -> bool:
+    """Whether the file says how samples vary."""
+    return draft.data.size_spread is not None or draft.input.cost_spread is not None
 
 
 def default_name_of(name_or_path: str) -> str:
@@ -154,8 +158,8 @@ def default_name_of(name_or_path: str) -> str:
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
-def _converted(draft: Draft, default_name: str) -> Scenario:
-    """The domain types of a draft."""
+def converted(draft: Draft, default_name: str) -> Scenario:
+    """The domain types of a draft, nothing assumed that needs the whole of it."""
     model = model_of(draft)
     given, document = draft.cost, draft.document
     calibration = calibration_of(draft)

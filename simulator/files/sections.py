@@ -95,7 +95,7 @@ class HardwareSection(FileModel):
 
 
 class SpreadTable(FileModel):
-    """How a per-sample amount varies around its mean."""
+    """How an amount varies around its mean: of one sample, one device or one step."""
 
     shape: Annotated[Shape, Choice(Shape)]
     """Family of the distribution."""
@@ -295,6 +295,11 @@ class TrainSection(FileModel):
     straggling: NumberOrZeroField = 0.0
     """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
     so it costs the more the more ranks there are."""
+    device_spread: SpreadTable | None = None
+    """Time of one device's compute over the mean device's, the same in all steps; all wait for the
+    slowest device."""
+    step_jitter: SpreadTable | None = None
+    """Time of a device's compute in one step over its mean; all wait for the slowest device."""
     step_overhead: TimeOrZeroField = 0.0
     """Time in each step that the device waits for the program: logging, statistics, callbacks."""
     exchange_delay: TimeOrZeroField = 0.0

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from simulator.loads import alternates
+import numpy as np
+
+from simulator.batching import stack
+from simulator.loads import alternating
 from simulator.plant import build
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Scenario
@@ -24,8 +28,40 @@ _SOURCE = Source(
 
 def with_assumed_spread(scenario: Scenario, *, given: bool) -> Scenario:
     """The scenario with samples that vary in size and cost, if that matters and none is `given`."""
-    if given or not _alternates(scenario):
-        return scenario
+    return scenario if given or not _alternates(scenario) else _varied(scenario)
+
+
+def with_assumed_spreads(
+    scenarios: Sequence[Scenario], given: Sequence[bool]
+) -> tuple[Scenario, ...]:
+    """Each scenario as `with_assumed_spread` gives it; those of equal structure are asked at once.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+        As their files say.
+    given : sequence of bool
+        Whether a spread is given, for each of them.
+    """
+    found = list(scenarios)
+    asked = [i for i, one in enumerate(given) if not one]
+    for batch in stack([scenarios[i] for i in asked]):
+        if batch.scenario.job.loader.crew.reads_ahead:
+            continue
+        plant = build(batch.scenario)
+        tables = [worker_table(batch.scenario, phase) for phase in Phase]
+        cold, warm = (alternating(plant, table) for table in tables)
+        varied = np.logical_or(cold, warm)
+        for index, is_varied in zip(
+            batch.indices, np.broadcast_to(varied, batch.size).tolist(), strict=True
+        ):
+            if is_varied:
+                found[asked[index]] = _varied(scenarios[asked[index]])
+    return tuple(found)
+
+
+def _varied(scenario: Scenario) -> Scenario:
+    """The scenario with the assumed spread, and a note that says so."""
     job = scenario.job
     varied = replace(
         job,
@@ -45,4 +81,4 @@ def _alternates(scenario: Scenario) -> bool:
     if scenario.job.loader.crew.reads_ahead:
         return False
     plant = build(scenario)
-    return any(alternates(plant, worker_table(scenario, phase)) for phase in Phase)
+    return any(bool(alternating(plant, worker_table(scenario, phase))) for phase in Phase)

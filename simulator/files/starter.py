@@ -6,8 +6,11 @@ The comments are the fields' own documentation, so they say what ``plan schema``
 from __future__ import annotations
 
 import textwrap
+import tomllib
 from collections.abc import Mapping
-from typing import Final
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -36,16 +39,24 @@ _SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "software": SoftwareSection,
     "cost": CostSection,
 }
-_OFFERED: Final[Mapping[str, Mapping[str, Plain]]] = {
-    "hardware": {"count": 2, "storage": "storage/ebs-gp3"},
-    "data": {"layout": "shards", "shard_size": "256 MB"},
-    "input": {"prefetch": 2, "augment": "0.5 ms", "output_bytes_per_sample": "602 kB"},
-    "model": {"step_time": "120 ms"},
-    "train": {"accumulation": 4, "mixed_precision": True, "checkpoint_every_steps": 1000},
-    "software": {"compile": True},
-    "cost": {"price": "$10/h", "purchase": "spot"},
-}
-"""What is offered, commented out: keys that many jobs need, with values to show their form."""
+_STARTER: Final = Path(__file__).resolve().parents[1] / "data" / "starter.toml"
+
+
+def defaults() -> Mapping[str, str]:
+    """What stands in a first scenario where nothing else is said: dotted keys and values."""
+    found: dict[str, str] = _shipped()["defaults"]
+    return found
+
+
+def _offered(section: str) -> dict[str, Plain]:
+    """Keys that many jobs need, commented out, with values that show their form."""
+    found: dict[str, Plain] = _shipped()["offered"][section]
+    return found
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    return tomllib.loads(_STARTER.read_text(encoding="utf-8"))
 
 
 def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
@@ -67,7 +78,7 @@ def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
     ]
     for section, model in _SECTIONS.items():
         given = _given(section, answers)
-        offered = {k: v for k, v in _OFFERED[section].items() if k not in given}
+        offered = {k: v for k, v in _offered(section).items() if k not in given}
         head = f"[{section}]" if given else f"# [{section}]"
         lines += ["", head]
         for key, value in given.items():

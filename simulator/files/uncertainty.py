@@ -193,6 +193,8 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
     ("calibration.collective", Rate.COLLECTIVES),
     ("calibration.straggling", Rate.WAITING),
     ("train.straggling", Rate.WAITING),
+    ("train.device_spread", Rate.WAITING),
+    ("train.step_jitter", Rate.WAITING),
     ("train.step_overhead", Rate.WAITING),
     ("train.exchange", Rate.COLLECTIVES),
     ("hardware.storage", Rate.STORAGE),

@@ -7,9 +7,9 @@ worked out here, came from another process or lay in a store.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
 from simulator.errors import InputError, PlanError
@@ -44,6 +44,9 @@ class Reader(Protocol):
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """The scenario with some keys set."""
+
+    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> Sequence[Loaded | PlanError]:
+        """Many of them for closed forms; a mistake in place of a scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class Bounded:
 def bound(chunk: Chunk) -> tuple[Bounded, ...]:
     """Read every candidate of a chunk and say what is known of it at once."""
     reader = _unpacked(chunk.assignment.reader)
-    read = [settled(one, lambda c: reader.read(c.settings)) for one in chunk.candidates]
+    read = _read_bare(reader, chunk.candidates)
     cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
     return tuple(
         Bounded(candidate=candidate, outcome=one)
@@ -92,6 +95,22 @@ def bound(chunk: Chunk) -> tuple[Bounded, ...]:
         else _bounded(candidate, stored_key(one.key, chunk.assignment), next(cases))
         for candidate, one in zip(chunk.candidates, read, strict=True)
     )
+
+
+def _read_bare(reader: Reader, candidates: Sequence[Candidate]) -> list[Loaded | Outcome]:
+    """Scenarios for closed forms; where one spoils the lot, one after another."""
+    try:
+        found = reader.read_bare([one.settings for one in candidates])
+    except Exception:  # noqa: BLE001 - whose it is shows when they are read one by one
+        return [settled(one, lambda c: reader.read(c.settings)) for one in candidates]
+    return [
+        settled(candidate, partial(_raised, one)) if isinstance(one, PlanError) else one
+        for candidate, one in zip(candidates, found, strict=True)
+    ]
+
+
+def _raised(error: PlanError, _: Candidate) -> Loaded:
+    raise error
 
 
 def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:

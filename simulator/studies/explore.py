@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Final, TypeVar
 
 import numpy as np
@@ -19,12 +20,12 @@ from simulator.goal import Objective, Sense
 from simulator.metrics import Value
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.rounds import Rounds, beaten_by
+from simulator.studies.rounds import Rounds, beaten_by, comparable
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers
 
-READ_AT_ONCE: Final = 256
+READ_AT_ONCE: Final = 1024
 """Candidates that a worker reads and bounds as one task."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task; what it has finished is stored then."""
@@ -135,6 +136,10 @@ def _in_rounds(
     """Predict what could still be wanted, and say of the others what beats them."""
     width = len(request.objectives)
     least = np.array([criteria.least(one.best) for one in left], dtype=float).reshape(-1, width)
+    known = comparable(least)
+    for one in compress(left, ~known):
+        search.give_up(one, "has no figure for an objective that others have one for")
+    left, least = list(compress(left, known)), least[known]
     rounds = Rounds(least, top=request.top, margin=request.margin)
     scores: dict[int, tuple[float, ...]] = {}
     while chosen := rounds.next():
@@ -150,7 +155,7 @@ def _in_rounds(
     spared = [row for row, one in enumerate(left) if one.candidate.index not in search.found]
     beaters = beaten_by(least[spared], scores)
     for row, beater in zip(spared, beaters, strict=True):
-        search.give_up(left[row], beater)
+        search.give_up(left[row], f"even at best worse than candidate {beater}")
 
 
 class _Search:
@@ -211,13 +216,13 @@ class _Search:
             self.tell()
         return [self._settle(one) for one in chosen]
 
-    def give_up(self, one: Bounded, beater: int) -> None:
-        """Leave a candidate at the best it can be, which another one beats."""
+    def give_up(self, one: Bounded, reason: str) -> None:
+        """Leave a candidate at the best it can be."""
         self.found[one.candidate.index] = Outcome(
             candidate=one.candidate,
             status=Status.SCREENED,
             figures=exact(one.best),
-            reason=f"even at best worse than candidate {beater}",
+            reason=reason,
             key=one.key,
         )
 

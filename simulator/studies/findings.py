@@ -12,7 +12,7 @@ import numpy as np
 
 from simulator.goal import Objective
 from simulator.studies.outcome import Outcome, Status
-from simulator.studies.rounds import on_front, within
+from simulator.studies.rounds import comparable, on_front, within
 from simulator.studies.scoring import Criteria
 
 _NUMBERS: Final = re.compile(r"\d[\d,.]*")
@@ -95,9 +95,11 @@ def findings(
         Also name those so much worse than the front, as a share.
     """
     criteria = Criteria(objectives)
-    sound = [outcome for outcome in outcomes if outcome.status is Status.PREDICTED]
-    scores = [criteria.score(outcome.figures) for outcome in sound]
-    table = np.array(scores, dtype=float).reshape(len(sound), len(objectives))
+    predicted = [outcome for outcome in outcomes if outcome.status is Status.PREDICTED]
+    every = [criteria.score(outcome.figures) for outcome in predicted]
+    whole = np.array(every, dtype=float).reshape(len(predicted), len(objectives))
+    kept = np.flatnonzero(comparable(whole))
+    sound, scores, table = [predicted[i] for i in kept], [every[i] for i in kept], whole[kept]
     order = sorted(range(len(sound)), key=lambda i: (scores[i], sound[i].candidate.index))
     mask = on_front(table)
     places: dict[tuple[float, ...], list[Outcome]] = {}

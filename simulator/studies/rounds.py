@@ -115,6 +115,16 @@ def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]])
     return tuple(first.tolist())
 
 
+def comparable(points: NDArray[np.float64]) -> Mask:
+    """Which rows have a figure for every objective, if any has; otherwise all of them.
+
+    A machine without a price is on no front of time and cost; where nothing has a price, cost
+    tells nothing apart.
+    """
+    known = np.asarray(~np.isposinf(points).any(axis=1))
+    return known if known.any() else np.ones(len(points), dtype=bool)
+
+
 def within(points: NDArray[np.float64], margin: float) -> Mask:
     """Which rows are on the front, or worse than it by no more than a share."""
     return _unbeaten(points, _moved(_front(points), margin))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,21 @@ def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, 
     options = tuple(as_option(key, value) for key, value in chosen.items())
     alone = outcome(lambda: load_scenario(name, overrides=options))
     assert outcome(lambda: READERS[name].read(chosen).scenario) == alone
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(SCENARIOS), st.lists(SETTINGS, min_size=1, max_size=6))
+def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) -> None:
+    """Without doubts, but otherwise the same scenario, key or mistake, whatever is beside it."""
+    reader = CandidateReader(name)
+    for chosen, found in zip(many, reader.read_bare(many), strict=True):
+        if isinstance(found, PlanError):
+            with pytest.raises(type(found), match=re.escape(str(found))):
+                reader.read(chosen)
+            continue
+        alone = reader.read(chosen)
+        assert found.key == alone.key
+        assert found.scenario == replace(alone.scenario, doubts=())
 
 
 @pytest.mark.parametrize("name", SCENARIOS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +56,10 @@ class Deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
         return reader().read(settings)
 
+    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+        """One after another."""
+        return tuple(self.read(settings) for settings in candidates)
+
 
 @dataclass(frozen=True)
 class Buggy:
@@ -70,3 +74,7 @@ class Buggy:
         if number == 2:
             return 1 / 0  # type: ignore[return-value] # what goes wrong
         return reader().read(settings)
+
+    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+        """One after another."""
+        return tuple(self.read(settings) for settings in candidates)

@@ -131,9 +131,10 @@ def _scatter(found: Findings) -> Scatter | None:
         return None
     every = 1 + len(known) // MOST_DOTS
     known = [k for i, k in enumerate(known) if i % every == 0 or k[0].candidate.index in front]
+    sides = ([x for _, x, _ in known], [y for _, _, y in known])
     across, up = (
-        axis([k[1 + n] for k in known], objective.metric, _UNITS.get(objective.metric))
-        for n, objective in enumerate(pair)
+        axis(values, objective.metric, _UNITS.get(objective.metric))
+        for values, objective in zip(sides, pair, strict=True)
     )
     dots = tuple(
         Dot(x=across.at(x), y=up.at(y), front=o.candidate.index in front, hint=_hint(o, pair))
