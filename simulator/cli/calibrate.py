@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from simulator.cli.options import jobs_option, profiles_option
+from simulator.cli.options import format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
@@ -69,9 +69,9 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     metavar="N",
     help="Rows to list as farthest off.",
 )
+@format_option
 @jobs_option
 @profiles_option
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
 def calibrate(  # noqa: PLR0913 - one parameter an option
     *,
     sets: tuple[str, ...],
@@ -86,7 +86,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     worst: int,
     jobs: int | None,
     profiles: tuple[Path, ...],
-    as_json: bool,
+    form: str,
 ) -> None:
     """Fit parameters to the rows of measurement SETs: TOML files or names of shipped ones.
 
@@ -117,7 +117,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         )
     if output is not None:
         _write(found, output)
-    emit(_rendered(found, output, worst, as_json=as_json))
+    emit(_rendered(found, output, worst, form))
 
 
 def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
@@ -164,13 +164,16 @@ def _write(found: Calibrated, output: Path) -> None:
     write_file(output, overlay_text(overlay, __version__), "--output")
 
 
-def _rendered(found: Calibrated, output: Path | None, worst: int, *, as_json: bool) -> str:
+def _rendered(found: Calibrated, output: Path | None, worst: int, form: str) -> str:
     from simulator.report import calibration as report
+    from simulator.report.table import Format, rendered
 
     written = None if output is None else str(output)
-    if as_json:
-        return report.as_json(found, written=written)
-    text = report.as_text(found, worst)
-    if written is None:
-        return text
-    return f"{text}\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
+    use = f"\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
+    return rendered(
+        Format(form),
+        text=lambda: report.as_text(found, worst) + (use if written else ""),
+        tree=lambda: report.as_json(found, written=written),
+        table=lambda: report.as_table(found),
+        page=lambda: report.as_page(found),
+    )

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import profiles_option
+from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import emit
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@format_option
 @profiles_option
-def doctor(*, as_json: bool, profiles: tuple[Path, ...]) -> int:
+def doctor(*, form: str, profiles: tuple[Path, ...]) -> int:
     """Print versions, extras, cores, and where profiles are looked for.
 
     Exit code 1 says that a package that plan needs is missing. Put the output into a report of a
@@ -24,12 +24,19 @@ def doctor(*, as_json: bool, profiles: tuple[Path, ...]) -> int:
     from simulator.files.catalogue import Catalogue
     from simulator.probe.installation import installation
     from simulator.probe.machine import look
-    from simulator.report.doctor import as_object, as_text
+    from simulator.report import doctor as report
+    from simulator.report.table import Format, rendered
 
     found, machine = installation(), look()
     folders = Catalogue.default(profiles).directories
-    if as_json:
-        emit(json.dumps(as_object(found, machine, folders), indent=2, ensure_ascii=False))
-    else:
-        emit(as_text(found, machine, folders))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: report.as_text(found, machine, folders),
+            tree=lambda: json.dumps(
+                report.as_object(found, machine, folders), indent=2, ensure_ascii=False
+            ),
+            table=lambda: report.as_table(found, machine, folders),
+        )
+    )
     return Exit.DOES_NOT_FIT if found.missing else Exit.FINE

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from simulator.cli.options import format_option
 from simulator.cli.output import emit
 from simulator.cli.scenarios import (
     calibration_option,
@@ -18,6 +19,7 @@ from simulator.cli.scenarios import (
 @click.command()
 @scenario_arguments
 @click.argument("metric", required=False)
+@format_option
 @calibration_option
 @seed_option
 def explain(  # noqa: PLR0913 - one parameter an option
@@ -27,6 +29,7 @@ def explain(  # noqa: PLR0913 - one parameter an option
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
     calibration: Path | None,
+    form: str,
     seed: int,
 ) -> None:
     """Explain a figure of SCENARIO: what each stage asks for, by which equation, from which source.
@@ -40,7 +43,17 @@ def explain(  # noqa: PLR0913 - one parameter an option
         select(metric)
     job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
+    from simulator.report import explain_table
     from simulator.report.explain import as_explanation
+    from simulator.report.table import Format, rendered
 
     prediction = predict(job, seed=seed)
-    emit(as_explanation(prediction, metric))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: as_explanation(prediction, metric),
+            tree=lambda: explain_table.as_json(prediction, metric),
+            table=lambda: explain_table.as_table(prediction, metric),
+            page=lambda: explain_table.as_page(prediction, metric),
+        )
+    )

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.options import profiles_option
+from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import emit
 
 if TYPE_CHECKING:
     from simulator.files.catalogue import Catalogue
-
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, in SI units.")
 
 
 @click.group()
@@ -23,43 +21,75 @@ def hardware() -> None:
 
 @hardware.command("list")
 @click.argument("kind", required=False, default="", metavar="[KIND]")
-@_json
+@format_option
 @profiles_option
-def list_(*, kind: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
+def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     """List all profiles, or those of KIND.
 
     KIND is gpu, cpu, link, storage, node or instance, or the beginning of a name, such as
     instance/aws.
     """
     from simulator.report import hardware as report
+    from simulator.report.hardware_table import list_markdown, list_table
+    from simulator.report.table import Format, rendered
 
     catalogue = _catalogue(profiles)
     things = [catalogue.load(name) for name in catalogue.beginning(kind)]
-    emit(report.as_json(things) if as_json else report.as_list(things))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: report.as_list(things),
+            tree=lambda: report.as_json(things),
+            table=lambda: list_table(things),
+            page=lambda: list_markdown(things),
+        )
+    )
 
 
 @hardware.command()
 @click.argument("name", metavar="NAME")
-@_json
+@format_option
 @profiles_option
-def show(*, name: str, as_json: bool, profiles: tuple[Path, ...]) -> None:
+def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show every figure of the profile NAME with its source and date."""
     from simulator.report import hardware as report
+    from simulator.report.hardware_table import profile_markdown, profile_table
+    from simulator.report.table import Format, rendered
 
     thing = _catalogue(profiles).load(name)
-    emit(report.as_json([thing], one=True) if as_json else report.as_profile(thing))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: report.as_profile(thing),
+            tree=lambda: report.as_json([thing], one=True),
+            table=lambda: profile_table(thing),
+            page=lambda: profile_markdown(thing),
+        )
+    )
 
 
 @hardware.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
+@format_option
 @profiles_option
-def diff(*, first: str, second: str, profiles: tuple[Path, ...]) -> None:
+def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show what differs between the profiles A and B, with the ratio of B to A."""
-    from simulator.report import hardware as report
+    from simulator.report import hardware_table as table
+    from simulator.report.hardware import as_difference
+    from simulator.report.table import Format, rendered
 
     catalogue = _catalogue(profiles)
-    emit(report.as_difference(catalogue.load(first), catalogue.load(second)))
+    one, other = catalogue.load(first), catalogue.load(second)
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: as_difference(one, other),
+            tree=lambda: table.difference_json(one, other),
+            table=lambda: table.difference_table(one, other),
+            page=lambda: table.difference_markdown(one, other),
+        )
+    )
 
 
 def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:

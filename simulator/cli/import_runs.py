@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.import_output import files_argument
-from simulator.cli.options import profiles_option
+from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--vcpus", type=click.IntRange(min=1), metavar="N", help="Hardware threads of a host."
 )
 @click.option("--whole", is_flag=True, help="Keep what came before and after the busy time.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@format_option
 def utilization(  # noqa: PLR0913 - one parameter an option
     *,
     files: tuple[Path, ...],
@@ -39,7 +39,7 @@ def utilization(  # noqa: PLR0913 - one parameter an option
     gpus: int | None,
     vcpus: int | None,
     whole: bool,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Read how busy devices were, and set it beside what is predicted.
 
@@ -53,6 +53,7 @@ def utilization(  # noqa: PLR0913 - one parameter an option
     prediction = None if beside is None else _predicted(beside, overrides, profiles)
     from simulator.importers import utilization as importer
     from simulator.report import utilization as report
+    from simulator.report.table import Format, rendered
 
     if prediction is not None:
         host = prediction.scenario.cluster.trainers.host
@@ -60,7 +61,15 @@ def utilization(  # noqa: PLR0913 - one parameter an option
         vcpus = vcpus or round(host.cpu.threads)
     found = importer.read(files, gpus=gpus, vcpus=vcpus, whole=whole)
     complain(*(f"warning: {warning}" for warning in found.warnings))
-    emit((report.as_json if as_json else report.as_text)(found, prediction))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: report.as_text(found, prediction),
+            tree=lambda: report.as_json(found, prediction),
+            table=lambda: report.as_table(found, prediction),
+            page=lambda: report.as_page(found, prediction),
+        )
+    )
 
 
 def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:

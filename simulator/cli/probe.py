@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli.import_output import quantity
-from simulator.cli.options import profiles_option
+from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ DEVICES: Final = "disk,memory,cpu,gpu"
     metavar="MODULE:MAKE",
     help="Measure instead the DataLoader that MAKE() in MODULE returns.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@format_option
 @profiles_option
 def probe(  # noqa: PLR0913 - one parameter an option
     *,
@@ -73,7 +73,7 @@ def probe(  # noqa: PLR0913 - one parameter an option
     only: str,
     name: str | None,
     loader: str | None,
-    as_json: bool,
+    form: str,
     profiles: tuple[Path, ...],
 ) -> None:
     """Measure this machine and write what was found as hardware profiles.
@@ -87,13 +87,17 @@ def probe(  # noqa: PLR0913 - one parameter an option
     if loader is not None:
         from simulator.cli.probe_loader import probe_loader
 
-        probe_loader(loader, output, seconds, as_json=as_json)
+        if form in {"csv", "markdown"}:
+            msg = f"--loader prints the sections of a scenario, or JSON, but no {form}"
+            raise click.UsageError(msg)
+        probe_loader(loader, output, seconds, as_json=form == "json")
         return
     from simulator.files.catalogue import Catalogue
     from simulator.probe.profile import profiles as make
     from simulator.probe.profile import slug
     from simulator.probe.run import probe as measure
     from simulator.report import probe as report
+    from simulator.report.table import Format, rendered
 
     chosen = slug(name or _host_name())
     catalogue = Catalogue.default(profiles)
@@ -104,11 +108,16 @@ def probe(  # noqa: PLR0913 - one parameter an option
     made = make(probed, chosen, known)
     complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *made.warnings)))
     written = {} if output is None else _write(output, made, profiles)
-    if as_json:
-        emit(report.as_json(probed, written))
-        return
     use = [] if output is None else _use(written, output)
-    emit("\n".join([report.as_text(probed), *use]))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: "\n".join([report.as_text(probed), *use]),
+            tree=lambda: report.as_json(probed, written),
+            table=lambda: report.as_table(probed),
+            page=lambda: report.as_page(probed),
+        )
+    )
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from simulator.cli.options import FORMATS
 from simulator.cli.output import emit
 
 
@@ -13,10 +14,10 @@ from simulator.cli.output import emit
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("json", "table", "markdown")),
+    type=click.Choice(FORMATS),
     default="json",
     show_default=True,
-    help="The schema itself, or its keys to read.",
+    help="The schema itself (json), or its keys.",
 )
 def schema(*, form: str) -> None:
     """Print the JSON Schema of scenario files.
@@ -25,10 +26,16 @@ def schema(*, form: str) -> None:
     scenarios with it.
     """
     from simulator.files.json_schema import scenario_schema
-    from simulator.report.reference import keys_markdown, keys_text
+    from simulator.report import reference
+    from simulator.report.table import Format, rendered
 
     found = scenario_schema()
-    if form == "json":
-        emit(json.dumps(found, indent=2, ensure_ascii=False))
-    else:
-        emit(keys_text(found) if form == "table" else keys_markdown(found))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: reference.keys_text(found),
+            tree=lambda: json.dumps(found, indent=2, ensure_ascii=False),
+            table=lambda: reference.keys(found),
+            page=lambda: reference.keys_markdown(found),
+        )
+    )

@@ -79,8 +79,8 @@ def simulate(  # noqa: PLR0913 - one parameter an option
 
 def _rendered(prediction: Prediction, form: str, every: int | None) -> str:
     from simulator.report import json, text
-    from simulator.report.figures import metric_table
-    from simulator.report.table import Format, rendered
+    from simulator.report.figures import metric_page, metric_table
+    from simulator.report.table import Format, as_markdown, rendered
 
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
     return rendered(
@@ -88,12 +88,11 @@ def _rendered(prediction: Prediction, form: str, every: int | None) -> str:
         text=lambda: f"{log}{text.as_text(prediction)}",
         tree=lambda: json.as_json(prediction),
         table=lambda: metric_table(prediction),
+        page=lambda: as_markdown(metric_page(prediction)),
     )
 
 
 def _write_timeline(prediction: Prediction, path: Path) -> None:
     from simulator.report.timeline import timeline_text
-    from simulator.results import Trace
 
-    trace = prediction.timing.trace or Trace()
-    write_file(path, timeline_text(trace, prediction.scenario.name), "--trace")
+    write_file(path, timeline_text(prediction), "--trace")

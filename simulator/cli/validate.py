@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import jobs_option, profiles_option
+from simulator.cli.options import format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 
@@ -29,7 +29,7 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
 
 @click.command()
 @click.argument("sets", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; errors as fractions.")
+@format_option
 @_file("html", "Write a report with predicted against measured plots.")
 @_file("markdown", "Write the table of errors as Markdown.")
 @click.option(
@@ -45,7 +45,7 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
 def validate(  # noqa: PLR0913 - one parameter an option
     *,
     sets: tuple[str, ...],
-    as_json: bool,
+    form: str,
     html: Path | None,
     markdown: Path | None,
     worst: int | None,
@@ -64,13 +64,13 @@ def validate(  # noqa: PLR0913 - one parameter an option
             check_writable(path, option)
     chosen = _sets(sets)
     if near is not None:
-        return _near(near, chosen, jobs, profiles, as_json=as_json)
+        return _near(near, chosen, jobs, profiles, form)
     from simulator.studies.validate import validate as run
 
     with progress_line("predicting") as progress:
         found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
     _write(found, html, markdown)
-    emit(_rendered(found, as_json=as_json, worst=worst or 0))
+    emit(_rendered(found, form, worst or 0))
     return Exit.DOES_NOT_FIT if found.over else Exit.FINE
 
 
@@ -101,14 +101,17 @@ def _refuse_namesakes(sets: list[MeasurementSet]) -> None:
         raise click.UsageError(msg)
 
 
-def _rendered(found: Validated, *, as_json: bool, worst: int) -> str:
-    if as_json:
-        from simulator.report.evidence_json import as_json as text
+def _rendered(found: Validated, form: str, worst: int) -> str:
+    from simulator.report import evidence, evidence_json, evidence_table
+    from simulator.report.table import Format, rendered
 
-        return text(found)
-    from simulator.report.evidence import as_text
-
-    return as_text(found, worst)
+    return rendered(
+        Format(form),
+        text=lambda: evidence.as_text(found, worst),
+        tree=lambda: evidence_json.as_json(found),
+        table=lambda: evidence_table.as_table(found),
+        page=lambda: evidence_table.as_page(found),
+    )
 
 
 def _write(found: Validated, html: Path | None, markdown: Path | None) -> None:
@@ -127,16 +130,23 @@ def _near(
     sets: list[MeasurementSet],
     jobs: int | None,
     profiles: tuple[Path, ...],
-    *,
-    as_json: bool,
+    form: str,
 ) -> int:
     from simulator.cli.scenarios import read_scenario
-    from simulator.report.evidence_near import as_json as object_text
-    from simulator.report.evidence_near import as_text
+    from simulator.report import evidence_near as report
+    from simulator.report.evidence_table import near_table
+    from simulator.report.table import Format, rendered
     from simulator.studies.nearest import nearest
 
     scenario = read_scenario(name, (), profiles)
     with progress_line("comparing") as progress:
         found = nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)
-    emit(object_text(found) if as_json else as_text(found))
+    emit(
+        rendered(
+            Format(form),
+            text=lambda: report.as_text(found),
+            tree=lambda: report.as_json(found),
+            table=lambda: near_table(found),
+        )
+    )
     return Exit.FINE

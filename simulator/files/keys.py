@@ -20,6 +20,7 @@ from simulator.errors import InputError, Problem
 from simulator.files.document import field_at, model_at
 from simulator.files.quantity import Number, Quantity, nearest
 from simulator.files.sections import ScenarioFile
+from simulator.units import Unit
 
 DIGITS: Final = 6
 """Significant digits of a written value: far below any error of the model, short enough to read."""
@@ -34,6 +35,11 @@ class Key:
 
     name: str
     kind: Quantity | Number
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of its values; None for plain numbers."""
+        return self.kind.unit if isinstance(self.kind, Quantity) else None
 
     def value(self, text: str) -> float:
         """The SI value of a text such as ``2 GB/s``, or of a bare number for a plain one.

@@ -10,6 +10,7 @@ from simulator.files.keys import numeric_key
 from simulator.metrics import measurable
 from simulator.report.figures import figure
 from simulator.report.layout import INDENT, WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.table import Cell, Table, as_markdown
 from simulator.studies.calibrate import Calibrated, Estimate, Residual
 from simulator.studies.fitted_overlay import errors_of
 from simulator.version import __version__
@@ -55,12 +56,9 @@ def _row(one: Estimate) -> tuple[str, ...]:
     band = (
         "" if one.p10 is None or one.p90 is None else f"{key.show(one.p10)} to {key.show(one.p90)}"
     )
-    if not one.identified:
-        band = "not identified"
-    elif one.at_bound:
-        band = f"at its {_SIDES[one.at_bound]} bound"
     bounds = f"{key.show(given.low)} to {key.show(given.high)}"
-    return (given.key, key.show(one.value), band or "unknown", key.show(given.start), bounds)
+    interval = _stands(one) or band or "unknown"
+    return (given.key, key.show(one.value), interval, key.show(given.start), bounds)
 
 
 _SIDES: Final = {"low": "lower", "high": "upper"}
@@ -160,6 +158,31 @@ def _range(calibrated: Calibrated) -> list[str]:
 def _span(ends: tuple[int, int]) -> str:
     low, high = ends
     return f"{low}" if low == high else f"{low} to {high}"
+
+
+def as_table(calibrated: Calibrated) -> Table:
+    """A row for each parameter; values are in SI units."""
+    head = ("parameter", "value", "unit", "p10", "p90", "start", "low", "high", "stands")
+    return Table(head=head, rows=tuple(_cells(one) for one in calibrated.estimates))
+
+
+def _cells(one: Estimate) -> tuple[Cell, ...]:
+    found, unit = _estimate(one), numeric_key(one.parameter.key).unit
+    known = (found["value"], "" if unit is None else unit.symbol, found["p10"], found["p90"])
+    bounds = (found["start"], found["low"], found["high"])
+    return (one.parameter.key, *known, *bounds, _stands(one))
+
+
+def as_page(calibrated: Calibrated) -> str:
+    """The parameters as Markdown, values as people write them."""
+    head = ("parameter", *_HEAD[1:])
+    return as_markdown(Table(head=head, rows=tuple(map(_row, calibrated.estimates))))
+
+
+def _stands(one: Estimate) -> str:
+    if not one.identified:
+        return "not identified"
+    return f"at its {_SIDES[one.at_bound]} bound" if one.at_bound else ""
 
 
 def as_object(calibrated: Calibrated) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from simulator.probe.installation import Installation, Package
 from simulator.probe.machine import Machine
 from simulator.report.layout import columns, section
+from simulator.report.table import Cell, Table
 from simulator.units import BYTE, show
 
 
@@ -60,6 +61,24 @@ def _verdict(found: Installation) -> str:
         return "Everything that is needed is there."
     names = ", ".join(package.name for package in found.missing)
     return f"Missing: {names}; install plan again."
+
+
+def as_table(found: Installation, machine: Machine, folders: Sequence[Path]) -> Table:
+    """The same as rows: a group, a name, what is there (nothing: missing), what needs it."""
+    rows: list[tuple[Cell, ...]] = [
+        ("plan", "version", found.version, ""),
+        ("plan", "place", str(found.place), ""),
+        ("plan", "python", found.python, ""),
+        ("plan", "system", found.system, ""),
+        *(("package", one.name, one.version, one.extra or "plan") for one in found.packages),
+        ("machine", "processor", machine.cpu, ""),
+        ("machine", "cores", machine.cores, ""),
+        ("machine", "threads", machine.threads, ""),
+        ("machine", "ram_bytes", machine.ram, ""),
+        *(("machine", "limit", limit, "") for limit in machine.limits),
+        *(("profiles", "folder", str(folder), "") for folder in folders),
+    ]
+    return Table(head=("group", "name", "value", "needed by"), rows=tuple(rows))
 
 
 def as_object(found: Installation, machine: Machine, folders: Sequence[Path]) -> dict[str, Any]:

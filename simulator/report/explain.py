@@ -115,7 +115,7 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
             continue
         sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
         lines += section(title, item_lines(fit, *sums))
-        origin = _origin(find(known, "ram memory", fit.capacity))
+        origin = origin_texts(find(known, "ram memory", fit.capacity))
         lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
     return lines
 
@@ -193,7 +193,7 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     known = origins(prediction.scenario)
     lines: list[str] = []
     for stage in prediction.demands:
-        wanted = [d for d in stage.demands if _asks(d) and (only is None or d.resource in only)]
+        wanted = [d for d in stage.demands if asks(d) and (only is None or d.resource in only)]
         where = f" of group '{stage.group}'" if stage.group else ""
         lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
         place = Place(rank=0, site=plant.sites_of(stage.group)[0])
@@ -202,12 +202,13 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     return section("What one batch of one rank asks for", lines)
 
 
-def _asks(demand: Demand) -> bool:
+def asks(demand: Demand) -> bool:
+    """Whether a demand is for anything at all."""
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
 
 
 def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...]) -> list[str]:
-    amount = show(float(demand.amount), _UNIT_OF.get(demand.resource, BYTE))
+    amount = show(float(demand.amount), unit_of(demand))
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
     if demand.resource is not Resource.GPU:
         parts.append(f"{show(float(alone(plant, demand, place)), SECOND)} on an idle machine")
@@ -215,6 +216,11 @@ def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...
     lines = [*wrapped(", ".join(parts), width=_INNER), *equation]
     rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]
     return [*lines, *(part for row in rows for part in wrapped(f"    {row}", " " * 8, _INNER))]
+
+
+def unit_of(demand: Demand) -> Unit:
+    """The unit of a demand's amount."""
+    return _UNIT_OF.get(demand.resource, BYTE)
 
 
 def _limits(demand: Demand) -> list[str]:
@@ -232,14 +238,25 @@ def _limits(demand: Demand) -> list[str]:
 
 
 def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
+    name, unit, origin = input_of(label, value, known)
+    shown = f"{value:.6g}" if unit is None else show(value, unit)
+    return f"{name} = {shown}" + (
+        "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
+    )
+
+
+def input_of(
+    label: str, value: float, known: tuple[Origin, ...]
+) -> tuple[str, Unit | None, Origin | None]:
+    """Name, unit and origin of what an equation was given."""
     name, _, rest = label.partition(" [")
     origin = find(known, label, value)
     unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)
-    shown = f"{value:.6g}" if unit is None else show(value, unit)
-    return f"{name} = {shown}" + ("" if origin is None else f"   from {'; '.join(_origin(origin))}")
+    return name, unit, origin
 
 
-def _origin(origin: Origin | None) -> list[str]:
+def origin_texts(origin: Origin | None) -> list[str]:
+    """Where a figure comes from; nothing where that is not known."""
     if origin is None:
         return []
     if origin.source is None:

@@ -31,6 +31,19 @@ def figure(value: Value, unit: Unit | None) -> str:
     return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
 
 
+def metric_page(prediction: Prediction) -> Table:
+    """The same figures as people write them."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in METRICS:
+        value = one.get(prediction)
+        if value is None or isinstance(value, Mapping):
+            continue
+        known = prediction.interval.get(one.name, {})
+        ends = (figure(known[key], one.unit) if key in known else "" for key in ("p10", "p90"))
+        rows.append((one.name, figure(value, one.unit), *ends))
+    return Table(head=("metric", "value", "P10", "P90"), rows=tuple(rows))
+
+
 def metric_table(prediction: Prediction) -> Table:
     """Every metric that has one value: name, value in SI units, unit, P10 and P90."""
     rows: list[tuple[Cell, ...]] = []

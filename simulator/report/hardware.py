@@ -105,12 +105,17 @@ def as_list(things: Sequence[Profile]) -> str:
 
 
 def _table(kind: str, things: Sequence[Profile]) -> list[str]:
+    return columns(list_rows(kind, things), "<" + "".join(align for _, align, _ in COLUMNS[kind]))
+
+
+def list_rows(kind: str, things: Sequence[Profile]) -> list[tuple[str, ...]]:
+    """Profiles of one kind below their headings, figures as people write them."""
     shape = COLUMNS[kind]
     rows = [("name", *(heading for heading, _, _ in shape))]
     for thing in things:
         index = {figure.key: figure for figure in figures(thing)}
         rows.append((printable(thing.name), *(cell(index) for _, _, cell in shape)))
-    return columns(rows, "<" + "".join(align for _, align, _ in shape))
+    return rows
 
 
 def as_profile(thing: Profile) -> str:
@@ -170,19 +175,35 @@ def as_difference(first: Profile, second: Profile) -> str:
     PlanError
         If they are of kinds that have nothing in common.
     """
-    if type(first) is not type(second):
-        msg = f"{first.name} and {second.name} are different kinds of things: nothing to compare"
-        raise PlanError(msg)
-    rows = list(_differences(_deep(first), _deep(second)))
+    head, *rows = difference_rows(first, second)
     if not rows:
         return f"{first.name} and {second.name} say the same"
-    head = ("figure", _clipped(_short(first)), _clipped(_short(second)), "ratio")
     table = "\n".join(columns([head, *rows], "<>>>"))
     text = f"{first.name} and {second.name}, ratio of the second to the first\n\n{table}"
     return f"{text}\n\n{LEGEND}" if SHAKY in text else text
 
 
-def _deep(thing: Profile) -> dict[str, Figure]:
+def difference_rows(first: Profile, second: Profile) -> list[tuple[str, ...]]:
+    """What differs below a heading, figures as people write them; raises as `same_kind` does."""
+    same_kind(first, second)
+    head = ("figure", _clipped(_short(first)), _clipped(_short(second)), "ratio")
+    return [head, *_differences(deep_figures(first), deep_figures(second))]
+
+
+def same_kind(first: Profile, second: Profile) -> None:
+    """Refuse two profiles that have nothing in common.
+
+    Raises
+    ------
+    PlanError
+        If they are of different kinds.
+    """
+    if type(first) is not type(second):
+        msg = f"{first.name} and {second.name} are different kinds of things: nothing to compare"
+        raise PlanError(msg)
+
+
+def deep_figures(thing: Profile) -> dict[str, Figure]:
     """Figures by key; those of a machine's accelerator and links are among them."""
     found = {figure.key: figure for figure in figures(thing)}
     parts = ("gpu", "host_link", "peer_link") if isinstance(thing, Host) else ()

@@ -37,7 +37,7 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
         name: {key: _plain(value) for key, value in band.items()}
         for name, band in prediction.interval.items()
     }
-    tree["assumptions"] = [_assumption(assumption) for assumption in prediction.assumptions]
+    tree["assumptions"] = [assumption_object(assumption) for assumption in prediction.assumptions]
     tree["warnings"] = list(prediction.warnings)
     return tree
 
@@ -66,7 +66,8 @@ def _plain(value: Value) -> object:
     return number if math.isfinite(number) else None
 
 
-def _assumption(assumption: Assumption) -> dict[str, object]:
+def assumption_object(assumption: Assumption) -> dict[str, object]:
+    """An assumption with its source as plain values."""
     source = assumption.source
     return {
         "what": assumption.what,

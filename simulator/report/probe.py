@@ -10,6 +10,7 @@ from simulator import units
 from simulator.probe.reading import COUNT, SHARE, Reading
 from simulator.probe.run import DEVICES, Probed
 from simulator.report.layout import columns, printable, section
+from simulator.report.table import Table, as_markdown
 from simulator.version import __version__
 
 _SCHEMA: Final = 1
@@ -45,6 +46,20 @@ def shown(reading: Reading) -> str:
     if reading.unit in (SHARE, COUNT):
         return f"{reading.value:.3g}"
     return units.show(reading.value, reading.unit)
+
+
+def as_table(probed: Probed) -> Table:
+    """Every figure in SI units."""
+    rows = tuple(
+        (one.device, one.key, one.value, one.unit.symbol, one.note) for one in probed.found.readings
+    )
+    return Table(head=("device", "figure", "value", "unit", "note"), rows=rows)
+
+
+def as_page(probed: Probed) -> str:
+    """Every figure as people read it, as Markdown."""
+    rows = tuple((one.device, one.key, shown(one), one.note) for one in probed.found.readings)
+    return as_markdown(Table(head=("device", "figure", "value", "note"), rows=rows))
 
 
 def as_json(probed: Probed, written: Mapping[str, str]) -> str:

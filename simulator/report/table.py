@@ -38,6 +38,7 @@ def rendered(
     text: Callable[[], str],
     tree: Callable[[], str],
     table: Callable[[], Table],
+    page: Callable[[], str] | None = None,
 ) -> str:
     """The answer in the form asked for; only that one is made.
 
@@ -47,12 +48,17 @@ def rendered(
         Which.
     text, tree, table : callable
         The report for people, the JSON text, and the figures as a table.
+    page : callable, optional
+        The Markdown where it has other cells than the CSV, such as figures with their units; by
+        default that of the table.
     """
     if form is Format.TABLE:
         return text()
     if form is Format.JSON:
         return tree()
-    return as_csv(table()) if form is Format.CSV else as_markdown(table())
+    if form is Format.CSV:
+        return as_csv(table())
+    return as_markdown(table()) if page is None else page()
 
 
 def as_csv(table: Table) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from simulator.importers.result import Quantity, Series, Utilization
 from simulator.report.layout import columns, percent, section
+from simulator.report.table import Table, as_markdown
 from simulator.results import Prediction
 from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
 
@@ -124,9 +125,7 @@ def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None
 def as_text(found: Utilization, prediction: Prediction | None = None) -> str:
     """Observed figures as a table, beside those of `prediction` if there is one."""
     seen = observed(found)
-    head = ["quantity", "mean", "p95", "peak", "devices"]
-    if prediction is not None:
-        head += ["predicted", "difference"]
+    head = _head(prediction)
     rows = [head, *(_row(each, prediction) for each in seen)]
     lines = columns(rows, "<" + ">" * (len(head) - 1))
     lines += section("Devices that differ", list(_uneven(found, seen)))
@@ -138,6 +137,11 @@ def as_text(found: Utilization, prediction: Prediction | None = None) -> str:
         lines.append("of memory its peak, of all else the mean")
         lines += _read_with_care(seen)
     return "\n".join(lines)
+
+
+def _head(prediction: Prediction | None) -> tuple[str, ...]:
+    own = ("quantity", "mean", "p95", "peak", "devices")
+    return own if prediction is None else (*own, "predicted", "difference")
 
 
 def _row(seen: Seen, prediction: Prediction | None) -> list[str]:
@@ -179,6 +183,28 @@ def _read_with_care(seen: list[Seen]) -> list[str]:
     if Quantity.DEVICE_MEMORY in quantities:
         notes.append("memory used: what the framework keeps, of which a part may be free inside")
     return notes
+
+
+def as_table(found: Utilization, prediction: Prediction | None = None) -> Table:
+    """The same in SI units, shares from 0 to 1."""
+    rows = tuple(
+        (
+            seen.quantity.name.lower(),
+            "" if (unit := _UNITS.get(seen.quantity)) is None else unit.symbol,
+            *(seen.mean, seen.p95, seen.peak),
+            seen.devices,
+            predicted(seen.quantity, prediction),
+        )
+        for seen in observed(found)
+    )
+    head = ("quantity", "unit", "mean", "p95", "peak", "devices", "predicted")
+    return Table(head=head, rows=rows)
+
+
+def as_page(found: Utilization, prediction: Prediction | None = None) -> str:
+    """The table of the report as Markdown."""
+    rows = tuple(tuple(_row(seen, prediction)) for seen in observed(found))
+    return as_markdown(Table(head=_head(prediction), rows=rows))
 
 
 def as_json(found: Utilization, prediction: Prediction | None = None) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.errors import InputError, NotModelled, UnknownName
 from simulator.files.document import parse_document
-from simulator.files.models import load_model, model_names, model_table, parse_model, read_model
+from simulator.files.models import load_model, model_names, parse_model, read_model
 from simulator.precision import Precision
 from simulator.workload.models import forward_flops
 from simulator.workload.models.transformer import Transformer
@@ -163,16 +163,6 @@ def test_loading_a_model_is_quick() -> None:
     for _ in range(5):
         load_model("bert-large")
     assert (process_time() - start) / 5 < 0.020
-
-
-def test_the_listing_names_every_model() -> None:
-    """One line a model, with parameters and operations."""
-    lines = model_table().splitlines()
-    assert len(lines) == len(NAMES) + 1
-    assert all(line.startswith(name) for line, name in zip(lines[1:], NAMES, strict=True))
-    row = next(line for line in lines if line.startswith("resnet50 "))
-    assert "25,557,032" in row
-    assert "8.178 GFLOP" in row
 
 
 def broken(text: str) -> str:
