@@ -3,10 +3,13 @@
 A comment marks what is checked, in every Markdown file::
 
     <!-- output of: plan simulate resnet50-m40 -->      a ```text block follows
+    <!-- output of: plan models (up to "bert") -->       the same, cut before that line
     <!-- markdown of: plan metrics --format markdown --> until <!-- end -->
     <!-- file: my-job.toml -->                           a ```toml block that commands may name
 
-and commands in ```sh blocks that are not shown with their output are marked by
+What a command only says on standard error (``plan: wrote report.html``) is shown too. A page's
+commands run in one empty folder, so a later one may use what an earlier one wrote, and
+commands in ```sh blocks that are not shown with their output are marked by
 ``<!-- not run: why -->`` above the block. ``pytest --update-golden`` writes the outputs anew.
 """
 
@@ -28,7 +31,7 @@ PAGES = sorted(
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 )
 SHOWN = re.compile(
-    r"(?P<head><!-- output of: plan (?P<command>.*?)(?: \([^()]*\))? -->\n+```text\n)"
+    r"(?P<head><!-- output of: plan (?P<command>.*?)(?: \((?P<note>[^()]*)\))? -->\n+```text\n)"
     r"(?P<body>.*?)(?P<tail>^```$)",
     re.DOTALL | re.MULTILINE,
 )
@@ -36,7 +39,10 @@ GENERATED = re.compile(
     r"(?P<head><!-- markdown of: plan (?P<command>.*?) -->\n)(?P<body>.*?)(?P<tail><!-- end -->)",
     re.DOTALL,
 )
-FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n+```toml\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+CUT = re.compile(r"up to \"(?P<line>.+)\"")
+FILE = re.compile(
+    r"<!-- file: (?P<name>[\w.-]+) -->\n+```toml\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 SHELL = re.compile(r"(?P<before>[^\n]*)\n+```sh\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -62,7 +68,7 @@ def test_outputs_are_real(
         code = main(shlex.split(match["command"]))
         out, err = capsys.readouterr()
         assert code in {Exit.FINE, Exit.DOES_NOT_FIT}, f"plan {match['command']}: {err}"
-        out = out if match.re is SHOWN else f"\n{out}\n"
+        out = _part(out or err, match["note"] or "") if match.re is SHOWN else f"\n{out}\n"
         return f"{match['head']}{out}{match['tail']}"
 
     real = GENERATED.sub(printed, SHOWN.sub(printed, text))
@@ -79,6 +85,16 @@ def test_commands_are_run_or_say_why_not(page: str) -> None:
     shown = {match["command"] for match in (*SHOWN.finditer(text), *GENERATED.finditer(text))}
     unproven = [command for command in _commands(text) if command not in shown]
     assert unproven == []
+
+
+def _part(out: str, note: str) -> str:
+    """What is shown of an output: all, or up to the line that the marker names."""
+    cut = CUT.fullmatch(note)
+    if cut is None:
+        return out
+    before, found, _ = out.partition(f"\n{cut['line']}")
+    assert found, f"no line begins with '{cut['line']}'"
+    return f"{before.rstrip()}\n\n...\n"
 
 
 def _commands(text: str) -> Iterator[str]:
