@@ -13,19 +13,15 @@ from typing import Final, TypeAlias
 from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_model import MODEL_CHECKS
+from simulator.files.check_spreads import SPREAD_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
-from simulator.files.document import Document
 from simulator.files.draft import Draft
-from simulator.files.lines import KeyPath
-from simulator.files.sections import SpreadTable
 from simulator.units import BYTE, show
 from simulator.workload.dataset import Layout
 from simulator.workload.loader import LoaderKind
-from simulator.workload.spread import Shape
 from simulator.workload.train import Mode
 
 Problems: TypeAlias = Iterator[Problem]
-_WIDEST_UNIFORM: Final = 1.0 / math.sqrt(3.0)
 
 
 def find_problems(draft: Draft) -> tuple[Problem, ...]:
@@ -112,31 +108,6 @@ def _shard_size(draft: Draft) -> Problems:
         hint = f"at least one sample, {show(data.bytes_per_sample, BYTE)}"
         path = ("data", "shard_size")
         yield draft.document.problem(path, "is smaller than a sample", hint=hint)
-
-
-def _size_spread(draft: Draft) -> Problems:
-    yield from _spread(draft.document, draft.data.size_spread, ("data", "size_spread"))
-
-
-def _cost_spread(draft: Draft) -> Problems:
-    yield from _spread(draft.document, draft.input.cost_spread, ("input", "cost_spread"))
-
-
-def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Problems:
-    if spread is None:
-        return
-    deviation, path = spread.relative_deviation, (*path, "relative_deviation")
-    fixed = {Shape.CONSTANT: 0.0, Shape.EXPONENTIAL: 1.0}.get(spread.shape)
-    if deviation is None:
-        if fixed is None:
-            hint = "standard deviation over mean, such as 0.3"
-            yield document.problem(path, "is missing", hint=hint)
-    elif fixed is not None and deviation != fixed:
-        hint = f"leave it out: it is always {fixed:g}"
-        yield document.problem(path, f"doesn't fit the shape {spread.shape.value}", hint=hint)
-    elif spread.shape is Shape.UNIFORM and deviation > _WIDEST_UNIFORM:
-        message = "is wider than a uniform distribution of positive amounts can be"
-        yield document.problem(path, message, hint=f"at most {_WIDEST_UNIFORM:.3f}")
 
 
 def _last_batch(draft: Draft) -> Problems:
@@ -306,8 +277,7 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_cores, "hardware.cores hardware.vcpus"),
     (_shards, "data.layout data.shard_size"),
     (_shard_size, "data.shard_size data.bytes_per_sample"),
-    (_size_spread, "data.size_spread"),
-    (_cost_spread, "input.cost_spread"),
+    *SPREAD_CHECKS,
     (_last_batch, f"{_RANKS} input.drop_last data.samples train.batch_size"),
     (_prefetch, "input.loader input.workers input.prefetch"),
     (_persistence, "input.loader input.workers input.persistent_workers"),

@@ -34,7 +34,7 @@ def dataset_of(draft: Draft) -> Dataset:
         name=data.name or "data",
         samples=float(data.samples),
         bytes_per_sample=data.bytes_per_sample,
-        size_spread=_spread(data.size_spread),
+        size_spread=spread_of(data.size_spread),
         layout=data.layout,
         access=data.access,
         shard_size=data.shard_size,

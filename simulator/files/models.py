@@ -178,7 +178,12 @@ def read_model(name: str) -> LibraryFile:
         hint = f"; did you mean '{close}'?" if close else ""
         msg = f"there is no model '{name}' in the library{hint}"
         raise UnknownName(msg)
-    return _read(read_document(_FOLDER / f"{name}.toml"), name)
+    return _read(read_document(_file(name)), name)
+
+
+@cache
+def _file(name: str) -> Path:
+    return _FOLDER / f"{name}.toml"
 
 
 def _read(document: Document, name: str) -> LibraryFile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -20,8 +19,8 @@ from simulator.files.convert_input import (
     preprocessing_of,
 )
 from simulator.files.convert_parallelism import parallelism_of
+from simulator.files.convert_software import software_of
 from simulator.files.convert_training import (
-    fused_attention,
     model_of,
     precision_notes,
     step_times_of,
@@ -31,16 +30,12 @@ from simulator.files.convert_training import (
 from simulator.files.document import Document
 from simulator.files.draft import Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
-from simulator.files.kernels import Use, kernels
 from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
-from simulator.files.software import efficiency, factors
 from simulator.files.spread import with_assumed_spread
 from simulator.files.uncertainty import with_doubts
-from simulator.precision import Precision
 from simulator.scenario import CostPlan, Job, Memory, Scenario
 from simulator.workload.models import Model
-from simulator.workload.software import Software
 
 
 class ModelLibrary:
@@ -193,7 +188,7 @@ def _job(draft: Draft, model: Model | None) -> Job:
         loader=loader_of(draft, model),
         preprocessing=preprocessing_of(draft, model),
         train=train_of(draft),
-        software=_software(draft, model),
+        software=software_of(draft, model),
         model=model,
         step_times=step_times_of(draft),
         memory=Memory(
@@ -204,44 +199,4 @@ def _job(draft: Draft, model: Model | None) -> Job:
         remote=remote_of(draft),
         copies=draft.train.copies,
         parallelism=parallelism_of(draft),
-    )
-
-
-def _software(draft: Draft, model: Model | None) -> Software:
-    given, gpu = draft.software, draft.gpu
-    version = given.version or ""
-    fused = fused_attention(draft, model)
-    precision = draft.train.precision or Precision.FP32
-    software = Software(
-        framework=given.framework,
-        version=version,
-        compiled=given.compile,
-        fused_attention=fused,
-        cuda_graphs=given.cuda_graphs,
-        blocking_launches=given.blocking_launches,
-        fused_experts=given.fused_experts,
-        attention_kernel=given.attention_kernel or "",
-        padded_vocabulary=given.padded_vocabulary,
-        fp8_recipe=given.fp8_recipe,
-        gradient_sum=given.gradient_sum,
-        compiled_loss=given.compile if given.compiled_loss is None else given.compiled_loss,
-        chunked_loss=given.chunked_loss,
-        profiled_kernels=given.profiled_kernels,
-        degraded=given.degraded,
-        factors=factors(gpu, given.framework, version, given.compile, fused),
-        efficiency=efficiency(gpu, given.framework, precision),
-    )
-    return replace(software, kernels=kernels(gpu, _use(draft, software)))
-
-
-def _use(draft: Draft, software: Software) -> Use:
-    """What of the job decides which fitted figures hold."""
-    train, network = draft.train, draft.machine.network
-    exchanged = Precision.FP32 if train.mixed_precision else Precision.BF16
-    return Use(
-        software=software,
-        precision=train.precision or Precision.FP32,
-        summed_in=train.accumulation_precision or train.gradient_precision or exchanged,
-        spread=parallelism_of(draft).splits_model,
-        link=None if network is None else network.link,
     )
