@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from simulator.measurement import MeasurementSet, Tolerance
@@ -26,6 +26,9 @@ HEAD: Final = (
     *("bias", "ranks", "in band", "score", "naive"),
 )
 ALIGN: Final = "<<>>>>>>>>>>>"
+WORST_HEAD: Final = (
+    *("set", "row", "split", "metric", "measured", "predicted", "P10", "P90", "error"),
+)
 LEGEND: Final = (
     "Errors are shares of the measured value, or differences in percentage points where it says "
     "so. test: rows that nothing was fitted to; fit: rows that constants may be fitted to. out: "
@@ -201,11 +204,14 @@ def _left_lines(left: Sequence[Left]) -> list[str]:
 
 def worst_lines(found: Validated, worst: int) -> list[str]:
     """The rows with the largest absolute errors, the worst first."""
-    ordered = sorted(found.judged, key=lambda one: -abs(one.error))[:worst]
-    if not ordered:
-        return []
-    head = ("set", "row", "split", "metric", "measured", "predicted", "P10", "P90", "error")
-    return columns([head, *(_worst_row(one) for one in ordered)], "<<<<>>>>>")
+    rows = worst_rows(found.judged, worst)
+    return columns([WORST_HEAD, *rows], "<<<<>>>>>") if rows else []
+
+
+def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
+    """Cells under `WORST_HEAD` of the rows with the largest absolute errors, the worst first."""
+    ordered = sorted(judged, key=lambda one: -abs(one.error))[:worst]
+    return [_worst_row(one) for one in ordered]
 
 
 def _worst_row(one: Judged) -> tuple[str, ...]:

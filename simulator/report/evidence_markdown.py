@@ -9,13 +9,17 @@ from simulator.report.evidence import (
     HEAD,
     LEGEND,
     TOLERANCE_HEAD,
+    WORST_HEAD,
     band_lines,
     cells,
     tolerance_rows,
+    worst_rows,
 )
 from simulator.studies.validate import Validated
 
 COMMAND = "plan validate --markdown docs/accuracy.md"
+WORST = 10
+"""Rows of each set that are named with their errors."""
 
 
 def as_markdown(found: Validated) -> str:
@@ -49,6 +53,10 @@ def _set(found: Validated, one: MeasurementSet) -> str:
             "Tolerances on test rows:\n",
             table(TOLERANCE_HEAD[:-1], [r[:-1] for r in limits]),
         ]
+    worst = worst_rows((one_row for one_row in found.judged if one_row.set == one.name), WORST)
+    if worst:
+        parts.append(f"Worst {len(worst)} rows, whatever they were used for:\n")
+        parts.append(table(WORST_HEAD[1:], [row[1:] for row in worst]))
     reasons = dict.fromkeys(left.reason for left in found.left if left.set == one.name)
     if reasons:
         left = [f"- {_count(found, one.name, reason)}: {_escaped(reason)}" for reason in reasons]

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.files.measured import load_set
 from simulator.files.shipped_sets import set_names
-from simulator.report.evidence import HEAD
+from simulator.report.evidence import HEAD, WORST_HEAD
 
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
@@ -41,3 +41,4 @@ def test_a_section_has_every_metric_and_family(sections: dict[str, str], name: s
         assert re.search(rf"^\| {re.escape(family[:20])}", text, re.MULTILINE), family
     assert ("| family | metric | error |" in text) == bool(found.tolerances)
     assert f"{len(found.rows):,} rows" in text
+    assert f"| {' | '.join(WORST_HEAD[1:])} |" in text
