@@ -142,7 +142,15 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
 
 
 def _simulated_bubble(step: SpreadStep, degrees: Parallelism) -> Seconds:
-    """Waiting of the slowest stage in a schedule that has no closed form [s].
+    """Waiting of the slowest stage in a schedule that has no closed form [s]."""
+    pipeline = pipeline_of(step, degrees)
+    run = simulate(degrees.schedule, pipeline, int(step.micro_batches))
+    slowest = max(map(sum, zip(pipeline.forward, pipeline.backward, strict=True)))
+    return run.length - float(step.micro_batches) * slowest * pipeline.chunks
+
+
+def pipeline_of(step: SpreadStep, degrees: Parallelism) -> Pipeline:
+    """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
 
     The weights' gradients, which a zero-bubble schedule may put off, take half of what a backward
     pass takes beyond what it repeats of the forward pass, at most as long as that pass.
@@ -152,17 +160,12 @@ def _simulated_bubble(step: SpreadStep, degrees: Parallelism) -> Seconds:
     chunk = [float(length) / chunks for length in ends[:stages]] * chunks
     whole = float(step.forward + step.backward)
     there, back = float(step.forward) / whole, float(step.backward) / whole
-    run = simulate(
-        degrees.schedule,
-        Pipeline(
-            devices=stages,
-            forward=[there * length for length in chunk],
-            backward=[back * length for length in chunk],
-            weights=[min(there, back / 2.0) * length for length in chunk],
-        ),
-        int(step.micro_batches),
+    return Pipeline(
+        devices=stages,
+        forward=[there * length for length in chunk],
+        backward=[back * length for length in chunk],
+        weights=[min(there, back / 2.0) * length for length in chunk],
     )
-    return run.length - float(step.micro_batches) * max(chunk) * chunks
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.provenance import Assumption
@@ -72,15 +73,25 @@ class Usage:
     busiest: float = 0.0
 
 
+PIPELINE: Final = "pipeline"
+"""Process of the slices that show what stages of a spread model do beside each other."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """One bar of a timeline: `track` did `name` from `start` for `length` [s]."""
+    """One bar of a timeline: `track` did `name` from `start` for `length` [s].
+
+    `process` is the rank or machine that the track belongs to; `step` is the step it was for, or
+    `batch` the batch of its rank.
+    """
 
     track: str
     name: str
     start: Seconds
     length: Seconds
     step: int | None = None
+    batch: int | None = None
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +104,46 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """A unit that samples speak of: the `machine` it is part of, the `resource` it counts as."""
+
+    unit: str
+    machine: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What happened in the simulated steps."""
+    """What happened in the simulated steps of the last simulated epoch.
+
+    `ends` are the times at which its steps had ended on all ranks [s]; the steady window begins
+    when `first` of them had ended, and is over when `last` had. `shown_as` says for each rank which
+    simulated one its lanes are those of, `stands_for` how many of its machine it was simulated
+    for, and `machines` how many machines do the same.
+    """
 
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
     start: Seconds = 0.0
     end: Seconds = 0.0
+    ends: tuple[Seconds, ...] = ()
+    first: int = 0
+    last: int = 0
+    counters: tuple[Counter, ...] = ()
+    shown_as: Mapping[int, int] = field(default_factory=dict)
+    stands_for: Mapping[int, float] = field(default_factory=dict)
+    machines: int = 1
+
+    @property
+    def step_times(self) -> tuple[Seconds, ...]:
+        """Lengths of the steps shown [s]."""
+        return tuple(b - a for a, b in zip((self.start, *self.ends), self.ends, strict=False))
+
+    @property
+    def window(self) -> tuple[Seconds, Seconds]:
+        """Start and end of the steady window [s]."""
+        times = (self.start, *self.ends)
+        return times[self.first], times[self.last]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,19 @@ class Pipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What a device did from `start` for `length` [s]; None where it waited.
+
+    `put_off` says that it caught up on gradients of weights that the slot had left.
+    """
+
+    slot: Slot | None
+    start: Seconds
+    length: Seconds
+    put_off: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """What a simulated schedule took: in all, and how long each device computed [s]."""
 
@@ -137,6 +150,27 @@ def simulate(schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> Run:
     )
 
 
+def timelines(
+    schedule: Schedule, pipeline: Pipeline, micro_batches: int
+) -> tuple[tuple[Stretch, ...], ...]:
+    """What each device does in a simulated step, without gaps from its begin to its end."""
+    engine = _Noting(schedule, pipeline, micro_batches)
+    engine.run()
+    end = max(engine.free)
+    return tuple(tuple(_with_waits(stretches, end)) for stretches in engine.noted)
+
+
+def _with_waits(stretches: Sequence[Stretch], end: Seconds) -> Iterator[Stretch]:
+    free = 0.0
+    for stretch in stretches:
+        if stretch.start > free:
+            yield Stretch(slot=None, start=free, length=stretch.start - free)
+        yield stretch
+        free = stretch.start + stretch.length
+    if end > free:
+        yield Stretch(slot=None, start=free, length=end - free)
+
+
 class _Engine:
     """Devices that work through their slots; a slot waits for what it needs."""
 
@@ -149,7 +183,7 @@ class _Engine:
             for device in range(devices)
         ]
         self._done: dict[Slot, Seconds] = {}
-        self._put_off: list[list[Seconds]] = [[] for _ in range(devices)]
+        self._put_off: list[list[tuple[Slot, Seconds]]] = [[] for _ in range(devices)]
         self._in_flight = [0] * devices
         self.free = [0.0] * devices
         self.busy = [0.0] * devices
@@ -169,7 +203,8 @@ class _Engine:
                 msg = "the order of slots waits for itself"
                 raise ValueError(msg)
         for device, pending in enumerate(self._put_off):
-            self.free[device] += sum(pending)
+            while pending:
+                self._catch_up(device, *pending.pop(0))
 
     def _try(self, device: int, slot: Slot) -> bool:
         ready = self._ready(slot)
@@ -177,9 +212,13 @@ class _Engine:
             return False
         pending = self._put_off[device]
         while pending and self.free[device] < ready:
-            self.free[device] += pending.pop(0)
+            self._catch_up(device, *pending.pop(0))
         self.free[device] = self._do(device, slot, max(self.free[device], ready))
         return True
+
+    def _catch_up(self, device: int, slot: Slot, length: Seconds) -> None:  # noqa: ARG002 - for those that note it
+        """Compute gradients of weights that a slot had left."""
+        self.free[device] += length
 
     def _do(self, device: int, slot: Slot, start: Seconds) -> Seconds:
         """Compute a slot; when it ends [s]."""
@@ -188,7 +227,7 @@ class _Engine:
         length = (pipeline.forward if forward else pipeline.backward)[chunk]
         self.busy[device] += length
         if not forward and self._delays:
-            self._put_off[device].append(pipeline.weights[chunk])
+            self._put_off[device].append((slot, pipeline.weights[chunk]))
             length -= pipeline.weights[chunk]
         self._in_flight[device] += 1 if forward else -1
         self.most_in_flight[device] = max(self.most_in_flight[device], self._in_flight[device])
@@ -211,3 +250,21 @@ class _Engine:
             return None
         far = sent and self._pipeline.devices > 1
         return done + (self._pipeline.send if far else 0.0)
+
+
+class _Noting(_Engine):
+    """Devices that also write down what they do when."""
+
+    def __init__(self, schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> None:
+        super().__init__(schedule, pipeline, micro_batches)
+        self.noted: list[list[Stretch]] = [[] for _ in self.free]
+
+    def _catch_up(self, device: int, slot: Slot, length: Seconds) -> None:
+        start = self.free[device]
+        self.noted[device].append(Stretch(slot=slot, start=start, length=length, put_off=True))
+        super()._catch_up(device, slot, length)
+
+    def _do(self, device: int, slot: Slot, start: Seconds) -> Seconds:
+        end = super()._do(device, slot, start)
+        self.noted[device].append(Stretch(slot=slot, start=start, length=end - start))
+        return end

@@ -7,7 +7,7 @@ its drain, once the steps are steady; `Epoch` then says what a whole one takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -20,12 +20,12 @@ from simulator.engine.clock import Clock
 from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task, named
-from simulator.engine.rank import Note, Rank, Rules, Work
+from simulator.engine.notes import MAIN, RECEIVER, Meter, Note, Noted
+from simulator.engine.rank import Rank, Rules, Work
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.supply import Draws, Supply
 from simulator.engine.unshared import unshared
 from simulator.plant import Place, Plant
-from simulator.results import Sample
 from simulator.scenario import Scenario
 from simulator.stages import makes_own_batches
 from simulator.stages.agree import AGREEING, SHARING
@@ -36,7 +36,7 @@ from simulator.stages.exchange import EXCHANGING, GATHERING
 from simulator.stages.offload import OFFLOADED
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import READING
-from simulator.stages.slowest import WAITING
+from simulator.stages.slowest import WAITING, WAITING_FOR_DEVICES
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
 
@@ -59,11 +59,9 @@ def run_epoch(
     """
     env = Clock()
     job = scenario.job
-    samples: list[Sample] = []
     folded = fold(scenario, plant, stages)
-    watching = partial(_sample, samples, named(folded)) if plan.trace else None
-    alone = unshared(scenario, plant, stages, folded)
-    machine = Machine(env, plant, folded, alone, on_change=watching)
+    meter = Meter(named(folded)) if plan.trace else None
+    machine = Machine(env, plant, folded, unshared(scenario, plant, stages, folded), meter)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
     recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
@@ -82,19 +80,13 @@ def run_epoch(
     for rank in recorder.ranks:
         rank.start()
     env.run_until(env.all_of([rank.finished for rank in recorder.ranks]))
-    return recorder.epoch(tuple(samples))
+    return recorder.epoch(() if meter is None else tuple(meter.samples))
 
 
 def ranks_meet(scenario: Scenario, plant: Plant) -> bool:
     """Whether ranks wait for each other at the end of a step."""
     others = plant.ring > 1 or scenario.cluster.trainers.count > 1
     return others and scenario.job.mode is Mode.TRAIN
-
-
-def _sample(
-    samples: list[Sample], names: Mapping[str, Sequence[str]], time: float, unit: str, value: float
-) -> None:
-    samples += [Sample(unit=name, time=time, value=value) for name in names.get(unit, (unit,))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +97,12 @@ class _Site:
     machine: Machine
     stages: Sequence[StageDemands]
     plan: Plan
+
+    @property
+    def device_wait(self) -> float:
+        """How long a step waits for the slowest device, all else being equal [s]."""
+        waits = (stage for stage in self.stages if stage.stage == WAITING_FOR_DEVICES)
+        return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
     def makers(self, rank: int) -> list[Place]:
         """Where the makers of a rank's batches work, one entry a maker."""
@@ -166,22 +164,24 @@ def _make_rank(
 ) -> Rank:
     env, job, supply = site.machine.env, site.scenario.job, recorder.supply
     maker = _make_maker(site, index, generator, recorder)
-    receiving = [task for task, _, _ in site.tasks(Actor.RECEIVER, Place(rank=index))]
     loader = RankLoader(
         env,
         site.team(index),
         supply,
         maker.read,
         maker.make,
-        receive=partial(_receive, receiving, supply),
+        receive=maker.receive,
         send=None if job.remote is None else maker.send,
         receiver_thread=job.loader.pin_memory,
+        waited=None if maker.note is None else maker.waited,
     )
     rules = Rules(
         accumulation=job.train.accumulation,
         copies_beside_compute=job.loader.pin_memory and job.loader.overlap_copies,
         waits_each_step=job.train.sync_every_step,
         start_delay=site.plan.start_delay,
+        device_wait=site.device_wait,
+        stands_for=site.machine.fold.count(index) / max(site.machine.fold.counts),
     )
     return Rank(
         env,
@@ -204,7 +204,8 @@ def _make_maker(
     spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
     shared = all(spread.varies for spread in spreads)
     sizes, costs = (Draws(spread, samples, generator, shared=shared) for spread in spreads)
-    places = site.makers(index) or [Place(rank=index)]
+    makers = site.makers(index)
+    places = makers or [Place(rank=index)]
     work = {
         place: [
             (task, name, costs if path is Path.CORES else sizes)
@@ -220,6 +221,9 @@ def _make_maker(
         rank=index,
         tasks=[work[place] for place in places],
         sending=[sending[place] for place in places],
+        receiving=[task for task, _, _ in site.tasks(Actor.RECEIVER, Place(rank=index))],
+        machines=[site.machine.plant.sites[place.site].prefix.strip() for place in places],
+        threads=_threads(len(makers), site.team(index), pins=job.loader.pin_memory),
         supply=recorder.supply,
         note=recorder.note if site.plan.trace else None,
     )
@@ -235,6 +239,7 @@ def work_of(scenario: Scenario, of: Callable[[str], list[T]]) -> Work[T]:
         update=[*of(SHARING), *of("optimizer")],
         reduce=reduce,
         wait=[*of(AGREEING), *of(WAITING)],
+        slowest=of(WAITING_FOR_DEVICES),
         program=[*of(OFFLOADED), *of(PROGRAM)],
         result=of("result"),
         exchange=of(EXCHANGING),
@@ -252,6 +257,9 @@ class _Maker:
     rank: int
     tasks: Sequence[Sequence[tuple[Task, str, Draws]]]
     sending: Sequence[Sequence[Task]]
+    receiving: Sequence[Task]
+    machines: Sequence[str]
+    threads: _Threads
     supply: Supply
     note: Note | None
 
@@ -274,17 +282,57 @@ class _Maker:
                 drawn[draws] = draws.next()
             started = self.env.now
             yield task(scale * drawn[draws])
-            if self.note is not None and self.env.now > started:
-                self.note(self.rank, f"worker {worker}", name, started, batch)
+            if self.note is not None:
+                lanes = self.threads.reading if reading else self.threads.making
+                self._tell(lanes[worker], name, started, batch, worker)
 
     def send(self, worker: int, batch: int) -> Steps:
+        """Send a finished batch to where it is trained on."""
         started = self.env.now
         for task in self.sending[worker]:
             yield task(self.supply.share(batch))
-        if self.note is not None and self.env.now > started:
-            self.note(self.rank, f"worker {worker} sender", "send", started, batch)
+        if self.note is not None:
+            lane = f"{self.threads.making[worker]} sender"
+            self._tell(lane, "send", started, batch, worker)
+
+    def receive(self, batch: int) -> Steps:
+        """Take a finished batch over."""
+        started = self.env.now
+        for task in self.receiving:
+            yield task(self.supply.share(batch))
+        if self.note is not None:
+            lane = self.threads.receiving
+            noted = Noted(rank=self.rank, lane=lane, name="receive", started=started, batch=batch)
+            self.note(noted)
+
+    def waited(self, worker: int, since: float, batch: int) -> None:
+        """Note that a worker had nothing to do."""
+        self._tell(self.threads.making[worker], "waits to be asked", since, batch, worker)
+
+    def _tell(self, lane: str, name: str, started: float, batch: int, worker: int) -> None:
+        if self.note is not None:
+            noted = Noted(
+                rank=self.rank,
+                lane=lane,
+                name=name,
+                started=started,
+                batch=batch,
+                machine=self.machines[worker],
+            )
+            self.note(noted)
 
 
-def _receive(tasks: Sequence[Task], supply: Supply, batch: int) -> Steps:
-    for task in tasks:
-        yield task(supply.share(batch))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Threads:
+    """What the threads that make and receive a rank's batches are called in a trace."""
+
+    making: Sequence[str]
+    reading: Sequence[str]
+    receiving: str
+
+
+def _threads(makers: int, team: Team, *, pins: bool) -> _Threads:
+    making = [f"worker {number}" for number in range(makers)] or [MAIN]
+    reading = [f"{name} reader" for name in making] if team.reads_ahead and makers else making
+    receiving = RECEIVER if pins and makers else MAIN
+    return _Threads(making=making, reading=reading, receiving=receiving)

@@ -85,6 +85,8 @@ class RankLoader:
         Steps of sending a batch that a worker has made elsewhere, while the worker goes on.
     receiver_thread : bool
         A thread of its own receives (pinning does); else the trainer's thread.
+    waited : callable, optional
+        Told (worker, since when, batch) of a worker that is asked for a batch after having waited.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a loader
@@ -98,6 +100,7 @@ class RankLoader:
         receive: Callable[[int], Steps],
         send: Callable[[int, int], Steps] | None = None,
         receiver_thread: bool,
+        waited: Callable[[int, float, int], None] | None = None,
     ) -> None:
         self._env = env
         self._team = team
@@ -115,6 +118,7 @@ class RankLoader:
         self._received: Mailbox[int] = Mailbox(env)
         self._stash: set[int] = set()
         self._receiver_thread = receiver_thread
+        self._waited = waited
         self.issued = 0
 
     @property
@@ -174,7 +178,10 @@ class RankLoader:
             read = Mailbox(self._env)
             self._env.process(self._keep_reading(worker, read))
         while True:
+            since = self._env.now
             batch = yield from read.get()
+            if self._waited is not None:
+                self._waited(worker, since, batch)
             if not self._team.reads_ahead:
                 yield from self._read(worker, batch)
             yield from self._make(worker, batch)

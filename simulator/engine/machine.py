@@ -13,7 +13,7 @@ from simulator.engine.courses import Courses, course
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork, Flows
 from simulator.engine.folding import Fold
-from simulator.engine.sharing import OnChange
+from simulator.engine.notes import Meter
 from simulator.engine.stream import Stream
 from simulator.engine.unshared import NOTHING, Unshared
 from simulator.plant import CPU, Place, Plant
@@ -36,13 +36,14 @@ class Machine:
         plant: Plant,
         fold: Fold,
         alone: Unshared = NOTHING,
-        on_change: OnChange | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.env = env
         self.plant = plant
         self.fold = fold
         self._alone = alone
-        self._courses = Courses(env, on_change)
+        on_change = None if meter is None else meter.shared
+        self._courses = Courses(env, None if meter is None else meter.fixed)
         self._network = FlowNetwork(
             env,
             {

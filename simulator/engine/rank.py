@@ -11,15 +11,14 @@ from simpy import Environment, Event
 from simulator.engine.barrier import Barrier
 from simulator.engine.loader import Mailbox, RankLoader, Steps
 from simulator.engine.machine import Task
+from simulator.engine.notes import COMMUNICATION, COMPUTE, COPY, COPY_BACK, Note, Noted
 from simulator.engine.supply import Supply
+from simulator.equations.stragglers import left_to_wait
 
 RUN_AHEAD = 2
 """Batches handed to the device and not finished, the running one included, when the program
 does not wait for the device: enough to hide the next batch, as a launch queue of about a
 thousand kernels holds one to three steps of a common model."""
-
-Note = Callable[[int, str, str, float, int], None]
-"""Told (rank, track, name, start time, step) of a piece of work that ends now."""
 
 
 T = TypeVar("T")
@@ -35,6 +34,7 @@ class Work(Generic[T]):
     update: Sequence[T]
     reduce: Sequence[T]
     wait: Sequence[T]
+    slowest: Sequence[T]
     program: Sequence[T]
     result: Sequence[T]
     exchange: Sequence[T]
@@ -80,17 +80,24 @@ class _Item:
 @dataclass(slots=True)
 class _Bucket:
     task_share: float
+    step: int
     finished: Event | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How the program drives its device."""
+    """How the program drives its device.
+
+    `device_wait` is how long a step waits for the slowest device where all ranks come together [s],
+    `stands_for` what the rank counts among those that it waits for.
+    """
 
     accumulation: int
     copies_beside_compute: bool
     waits_each_step: bool
     start_delay: float
+    device_wait: float = 0.0
+    stands_for: float = 1.0
 
 
 class Rank:
@@ -136,6 +143,7 @@ class Rank:
         self._reducing = 0.0
         self._reducing_since: float | None = None
         self._slots = RUN_AHEAD
+        self._lag = 0.0
         self._slot_free: Event | None = None
         self.ledger = Ledger()
         self.finished = Event(env)
@@ -190,7 +198,7 @@ class Rank:
             started = self._env.now
             for task in self._work.copy:
                 yield task(item.share)
-            self._tell("h2d", started, item.step, "copy")
+            self._tell("h2d", started, item.step, COPY)
             item.copied.succeed()
 
     def _run_device(self) -> Steps:
@@ -200,6 +208,7 @@ class Rank:
             if item is None:
                 break
             self.ledger.data_stall += self._env.now - started
+            self._tell("waits for data", started, item.step)
             yield from self._copy_in(item)
             yield from self._compute(item)
             yield from self._copy_out(item)
@@ -220,9 +229,10 @@ class Rank:
         else:
             for task in self._work.copy:
                 yield task(item.share)
-            self._tell("h2d", started, item.step, "copy")
+            self._tell("h2d", started, item.step, COPY)
             item.copied.succeed()
         self.ledger.h2d += self._env.now - started
+        self._tell("waits for copy", started, item.step)
 
     def _compute(self, item: _Item) -> Steps:
         yield from self._run("forward", self._work.forward, item.share, item.step)
@@ -230,15 +240,36 @@ class Rank:
             yield from self._run("backward", self._work.backward, item.share, item.step)
         else:
             yield from self._backward_with_reductions(item)
-        self.ledger.communication += yield from self._let_pass(self._work.exchange, item.share)
+        yield from self._communicate("exchange", self._work.exchange, item.share, item.step)
         if item.closes_step:
+            yield from self._wait_for_devices(item.step)
+            started = self._env.now
             self.ledger.bubble += yield from self._let_pass(self._work.bubble, 1.0)
-            self.ledger.communication += yield from self._let_pass(self._work.gather, 1.0)
+            self._tell("bubble", started, item.step)
+            yield from self._communicate("gather", self._work.gather, 1.0, item.step)
             yield from self._run("optimizer", self._work.update, 1.0, item.step)
-            yield from self._stand_idle(self._work.program)
+            yield from self._stand_idle("waits for program", self._work.program, item.step)
 
-    def _stand_idle(self, tasks: Sequence[Task]) -> Steps:
+    def _communicate(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
+        """Communicate while the device waits."""
+        started = self._env.now
+        self.ledger.communication += yield from self._let_pass(tasks, share)
+        self._tell(name, started, step, COMMUNICATION)
+        self._tell(f"waits for {name}", started, step)
+
+    def _stand_idle(self, name: str, tasks: Sequence[Task], step: int) -> Steps:
+        started = self._env.now
         self.ledger.other += yield from self._let_pass(tasks, 1.0)
+        self._tell(name, started, step)
+
+    def _wait_for_devices(self, step: int) -> Steps:
+        """Wait for the slowest device, as far as waiting for late batches has not done so."""
+        if self._rules.device_wait > 0.0:
+            started = self._env.now
+            left = left_to_wait(self._rules.device_wait, self._lag) / self._rules.device_wait
+            self.ledger.other += yield from self._let_pass(self._work.slowest, float(left))
+            self._tell("waits for slowest device", started, step)
+        self._lag = 0.0
 
     def _let_pass(self, tasks: Sequence[Task], share: float) -> Generator[Event, object, float]:
         """Carry out what keeps no device busy; how long it took [s]."""
@@ -252,13 +283,13 @@ class Rank:
         for task in tasks:
             yield task(share)
         self.ledger.compute += self._env.now - started
-        self._tell(name, started, step, "compute")
+        self._tell(name, started, step)
 
     def _backward_with_reductions(self, item: _Item) -> Steps:
         finished, last = Event(self._env), len(self._work.bucket_shares) - 1
         for number, share in enumerate(self._work.bucket_shares):
             yield from self._run("backward", self._work.backward, item.share * share, item.step)
-            self._buckets.put(_Bucket(share, finished if number == last else None))
+            self._buckets.put(_Bucket(share, item.step, finished if number == last else None))
         started, reduced = self._env.now, self._time_reducing()
         yield finished
         exposed = self._time_reducing() - reduced
@@ -266,14 +297,16 @@ class Rank:
         self.ledger.communication += exposed
         self.ledger.other += waited - exposed
         self.ledger.hidden_communication -= exposed
-        yield from self._stand_idle(self._work.wait)
+        self._tell("waits for all-reduce", started, item.step)
+        yield from self._stand_idle("waits for other ranks", self._work.wait, item.step)
 
     def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
         before, after = barriers
         while True:
             bucket = yield from self._buckets.get()
             if not before.alone:
-                yield before.wait()
+                yield before.wait(self._rules.stands_for)
+                self._lag = max(self._lag, before.lag)
             started = self._reducing_since = self._env.now
             # Chunks of a bucket are between machines while others are inside: both at once.
             yield from [task(bucket.task_share) for task in self._work.reduce]
@@ -282,7 +315,7 @@ class Rank:
             self._reducing_since = None
             self._reducing += self._env.now - started
             self.ledger.hidden_communication += self._env.now - started
-            self._tell("all-reduce", started, -1, "communication")
+            self._tell("all-reduce", started, bucket.step, COMMUNICATION)
             if bucket.finished is not None:
                 bucket.finished.succeed()
 
@@ -294,10 +327,10 @@ class Rank:
         started = self._env.now
         for task in self._work.result:
             yield task(item.share)
-        if self._work.result:
-            self._tell("d2h", started, item.step, "copy back")
         self.ledger.other += self._env.now - started
+        self._tell("d2h", started, item.step, COPY_BACK)
+        self._tell("waits for copy back", started, item.step)
 
-    def _tell(self, name: str, started: float, step: int, track: str) -> None:
+    def _tell(self, name: str, started: float, step: int, lane: str = COMPUTE) -> None:
         if self._note is not None and self._env.now > started:
-            self._note(self.index, track, name, started, step)
+            self._note(Noted(rank=self.index, lane=lane, name=name, started=started, step=step))

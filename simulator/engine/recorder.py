@@ -11,6 +11,7 @@ from simpy import Environment, Event
 
 from simulator.engine.folding import Fold
 from simulator.engine.machine import Machine
+from simulator.engine.notes import Noted
 from simulator.engine.rank import Rank
 from simulator.engine.sharing import LAST, Alarm
 from simulator.engine.supply import Supply
@@ -251,12 +252,22 @@ class Recorder:
         self._ended += 1
         Alarm(self._env, self._look, 0.0, LAST)
 
-    def note(self, rank: int, track: str, name: str, started: float, step: int) -> None:
+    def note(self, noted: Noted) -> None:
         """Note a piece of work that ends now, of a rank and of those that do the same."""
-        length = self._env.now - started
+        length = self._env.now - noted.started
+        if length <= 0.0:
+            return
         self._slices += [
-            Slice(track=f"rank {lane} {track}", name=name, start=started, length=length, step=step)
-            for lane in self._machine.fold.lanes(rank)
+            Slice(
+                track=f"rank {rank} {noted.lane}",
+                name=noted.name,
+                start=noted.started,
+                length=length,
+                step=noted.step,
+                batch=noted.batch,
+                process=noted.machine or f"rank {rank}",
+            )
+            for rank in self._machine.fold.lanes(noted.rank)
         ]
 
     def epoch(self, samples: tuple[Sample, ...]) -> Epoch:

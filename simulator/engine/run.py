@@ -14,9 +14,10 @@ from simulator.engine.maxplus.batch import Run, together
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch, Plan
+from simulator.engine.tracing import trace_of
 from simulator.loads import pressures
 from simulator.plant import Plant
-from simulator.results import STARVED, Solver, Timing, Trace
+from simulator.results import STARVED, Solver, Timing
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
@@ -132,9 +133,7 @@ def _timing(
         half_width=warm.half_width,
         simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
-        trace=Trace(slices=warm.slices, samples=warm.samples, start=0.0, end=warm.end)
-        if options.trace
-        else None,
+        trace=trace_of(asked.scenario, question.plant, warm) if options.trace else None,
         solver=max(cold.solver, warm.solver, key=_SLOWER.index),
     )
 

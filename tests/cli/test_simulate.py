@@ -109,7 +109,7 @@ def test_a_timeline_is_written(plan: Run, tmp_path: Path) -> None:
     assert outcome.code == Exit.FINE
     assert outcome.out.startswith(SCENARIO)
     kinds = {event["ph"] for event in json.loads(path.read_text(encoding="utf-8"))["traceEvents"]}
-    assert kinds == {"M", "X", "C"}
+    assert kinds == {"M", "X", "C", "i"}
 
 
 def test_an_unwritable_timeline_is_refused_first(

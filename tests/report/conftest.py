@@ -18,6 +18,7 @@ from simulator.results import (
     Bounds,
     Communication,
     Cost,
+    Counter,
     CpuNeed,
     Distribution,
     Prediction,
@@ -86,16 +87,36 @@ def scenario() -> Scenario:
 def trace() -> Trace:
     """Ten steps of 40 ms: the device computes 24 ms of each, the CPU is always busy."""
     slices = tuple(
-        Slice(track="rank 0 compute", name="compute", start=0.04 * k + 0.016, length=0.024, step=k)
+        Slice(
+            track="rank 0 compute",
+            name="compute",
+            start=0.04 * k + 0.016,
+            length=0.024,
+            step=k,
+            process="rank 0",
+        )
         for k in range(10)
     )
     busy = tuple(
-        Sample(unit="gpu 0", time=0.04 * k + offset, value=value)
+        Sample(unit="gpu0", time=0.04 * k + offset, value=value)
         for k in range(10)
         for offset, value in ((0.0, 0.0), (0.016, 1.0))
     )
     cpu = (Sample(unit="cpu", time=0.0, value=1.0),)
-    return Trace(slices=slices, samples=busy + cpu, start=0.0, end=0.4)
+    return Trace(
+        slices=slices,
+        samples=busy + cpu,
+        start=0.0,
+        end=0.4,
+        ends=tuple(0.04 * (k + 1) for k in range(10)),
+        last=10,
+        counters=(
+            Counter(unit="gpu0", machine="trainers", resource="gpu"),
+            Counter(unit="cpu", machine="trainers", resource="cpu"),
+        ),
+        shown_as={0: 0},
+        stands_for={0: 4.0},
+    )
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pytest
 
@@ -78,25 +78,35 @@ def test_a_memory_that_is_too_small_ends_before_the_stack(prediction: Prediction
 
 def test_the_timeline_shows_steps_like_the_mean() -> None:
     """A window whose steps have the mean of all is chosen: here five quick ones and a slow one."""
-    steps = [1.0, 1.0, 1.0, 1.0, 1.0, 7.0] * 6
+    ends = tuple(accumulate([1.0, 1.0, 1.0, 1.0, 1.0, 7.0] * 6))
     slices = tuple(
         Slice(track="rank 0 compute", name="forward", start=float(i), length=0.5, step=i)
         for i in range(72)
     )
-    drawn = timeline(Trace(slices=slices, start=0.0, end=72.0), steps, mean=2.0)
+    drawn = timeline(Trace(slices=slices, start=0.0, end=72.0, ends=ends), mean=2.0)
     assert drawn is not None
     assert "12 s in all" in drawn.title
     assert [len(lane.pieces) for lane in drawn.lanes] == [12]
-    assert timeline(Trace(), [], mean=1.0) is None
+    assert timeline(Trace(), mean=1.0) is None
 
 
-def test_the_timeline_stays_where_the_trace_is() -> None:
-    """Of a long run only the beginning is traced; the steps that are shown lie in it."""
-    slices = tuple(
-        Slice(track="gpu 0", name="forward", start=2.0 * step, length=1.0, step=step)
-        for step in range(20)
-    )
-    drawn = timeline(Trace(slices=slices, start=0.0, end=38.0), [2.0] * 200, mean=2.0)
+def test_the_timeline_shows_the_first_rank_whole_and_what_others_compute() -> None:
+    """Streams, then compute of the others, stages, workers; gaps for workers that nobody asks."""
+    tracks = ["rank 1 worker 0", "rank 1 compute", "rank 0 worker 1", "rank 0 worker 0"]
+    tracks += ["pipeline stage 1 of 8", "rank 0 receiver", "rank 0 copy", "rank 0 compute"]
+    bars = [Slice(track=track, name="forward", start=0.0, length=1.0) for track in tracks]
+    idle = Slice(track="rank 0 worker 1", name="waits to be asked", start=1.0, length=1.0)
+    stall = Slice(track="rank 0 compute", name="waits for data", start=1.0, length=1.0, step=3)
+    drawn = timeline(Trace(slices=(*bars, idle, stall), end=2.0, ends=(2.0,)), mean=2.0)
     assert drawn is not None
-    assert [lane.name for lane in drawn.lanes] == ["gpu 0"]
-    assert len(drawn.lanes[0].pieces) >= 6
+    assert [lane.name for lane in drawn.lanes] == [
+        *("rank 0 compute", "rank 0 copy", "rank 0 receiver", "rank 1 compute"),
+        *("pipeline stage 1 of 8", "rank 0 worker 0", "rank 0 worker 1"),
+    ]
+    assert drawn.left_out == 1
+    assert [(piece.hint, piece.waits) for piece in drawn.lanes[0].pieces] == [
+        ("forward: 1 s", False),
+        ("waits for data, step 3: 1 s", True),
+    ]
+    assert [len(lane.pieces) for lane in drawn.lanes[1:]] == [1] * 6
+    assert {key.name: key.waits for key in drawn.keys} == {"forward": False, "waits for data": True}

@@ -1,91 +1,275 @@
-"""The Chrome trace."""
+"""The Chrome trace, read back from its text."""
 
 from __future__ import annotations
 
 import json
-from itertools import accumulate, pairwise
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
 
 import pytest
+from support.chrome_trace import ChromeTrace
 
-from simulator.report.timeline import as_chrome_trace, timeline_text
-from simulator.results import Prediction, Trace
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.report.timeline import as_chrome_trace, counter_name, timeline_text
+from simulator.report.timeline_part import part_of
+from simulator.results import Counter, Prediction, Sample, Slice, Trace
 
-Events = list[dict[str, Any]]
-
-
-def busy(events: Events, unit: str, start: float, end: float) -> float:
-    """Mean of a counter between two times [s], read from the file's events."""
-    points = [(e["ts"] / 1e6, e["args"]["busy"]) for e in events if e["name"] == unit]
-    area = 0.0
-    for (time, value), (until, _) in pairwise([*points, (end, 0.0)]):
-        area += value * max(0.0, min(until, end) - max(time, start))
-    return area / (end - start)
-
-
-def counters(text: str) -> Events:
-    """Counter events of a trace."""
-    return [e for e in json.loads(text)["traceEvents"] if e["ph"] == "C"]
-
-
-def test_counters_read_back_as_utilization(prediction: Prediction, trace: Trace) -> None:
-    """Integrating the file's counters gives the report's busy fraction."""
-    events = counters(timeline_text(trace, "x"))
-    expected = prediction.timing.accelerator_utilization
-    assert busy(events, "gpu 0", trace.start, trace.end) == pytest.approx(expected)
-    assert busy(events, "cpu", trace.start, trace.end) == pytest.approx(1.0)
+VARIED = ("data.size_spread.shape=lognormal", "data.size_spread.relative_deviation=0.6")
+SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "data-parallel": ("resnet50-imagenet-p4d", ()),
+    "remote group": ("heterogeneous-tfdata", ()),
+    "spread": ("gpt3-175b-megatron", ()),
+    "several machines": ("two-nodes-cpu-starved", ()),
+    "random": ("cpu-starved-p4d", VARIED),
+    "own links": ("gpus-under-one-switch", ()),
+    "no accelerator": ("svm-cpu-only", ()),
+}
 
 
-def test_a_simulated_run_reads_back(simulated: Prediction) -> None:
-    """Over whole rounds of workers, the file's counters give the reported utilization."""
-    timing = simulated.timing
-    assert timing.trace is not None
-    events = counters(timeline_text(timing.trace, "x"))
-    ends = list(accumulate(timing.step_times))
-    workers = simulated.scenario.job.loader.workers
-    whole = len(ends) // workers - 2
-    start, end = ends[workers - 1], ends[whole * workers - 1]
-    mean = sum(busy(events, f"gpu{i}", start, end) for i in range(4)) / 4.0
-    assert mean == pytest.approx(timing.accelerator_utilization, rel=1e-6)
+@cache
+def predicted(kind: str) -> Prediction:
+    """The traced prediction of a shipped scenario."""
+    name, overrides = SCENARIOS[kind]
+    return predict(load_scenario(name, overrides=overrides), trace=True, doubts=False)
 
 
-def test_bars_and_counters_agree(simulated: Prediction) -> None:
-    """A device's bars last as long as its counter says it was busy."""
-    trace = simulated.timing.trace
+@cache
+def read_back(kind: str) -> ChromeTrace:
+    """What its file says."""
+    return ChromeTrace(timeline_text(predicted(kind)))
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_counters_are_the_utilization_of_the_report(kind: str) -> None:
+    """Integrating the file's counters over the steady window gives every reported utilization.
+
+    Checkpoints, which the reported step has a share of, are not simulated: they stretch it.
+    """
+    prediction, file = predicted(kind), read_back(kind)
+    start, end, steps = file.window
+    stretch = prediction.timing.step_time.mean / ((end - start) / steps)
+    assert len(prediction.timing.usage) >= 3
+    for resource, usage in prediction.timing.usage.items():
+        assert file.utilization(resource) / stretch == pytest.approx(usage.mean, abs=1e-6), resource
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_bars_of_the_compute_lane_are_the_split_of_the_step(kind: str) -> None:
+    """Each part of the step is the mean of the bars with its name, and together they are all."""
+    prediction, file = predicted(kind), read_back(kind)
+    split, trace = prediction.timing.split, prediction.timing.trace
     assert trace is not None
-    tree = as_chrome_trace(trace, "x")
-    tracks = {
-        e["tid"]: e["args"]["name"] for e in tree["traceEvents"] if e["name"] == "thread_name"
+    ranks = [name for name in file.processes.values() if name.startswith("rank ")]
+    spent = [file.spent(rank, "compute") for rank in ranks]
+    start, end, steps = file.window
+    computing = ("forward", "backward", "optimizer")
+    parts = {
+        "compute": sum(lane.get(name, 0.0) for lane in spent for name in computing),
+        "data_stall": sum(lane.get("waits for data", 0.0) for lane in spent),
+        "h2d": sum(lane.get("waits for copy", 0.0) for lane in spent),
+        "bubble": sum(lane.get("bubble", 0.0) for lane in spent),
     }
-    bars = [
-        (e["ts"] / 1e6, (e["ts"] + e["dur"]) / 1e6)
-        for e in tree["traceEvents"]
-        if e["ph"] == "X" and tracks[e["tid"]] == "rank 0 compute"
+    for name, total in parts.items():
+        assert total / len(ranks) == pytest.approx(getattr(split, name), rel=1e-6, abs=1e-8), name
+    whole = sum(sum(lane.values()) for lane in spent) / len(ranks)
+    assert whole == pytest.approx((end - start) / steps, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["data-parallel", "spread", "several machines"])
+def test_communication_is_what_the_device_waits_for(kind: str) -> None:
+    """Bars of the communication lane that the device waits beside are the exposed communication."""
+    prediction, file = predicted(kind), read_back(kind)
+    start, end, steps = file.window
+    waits = [b for b in file.bars["rank 0", "compute"] if b.name.startswith("waits for")]
+    waits = [b for b in waits if b.name.endswith(("all-reduce", "exchange", "gather"))]
+    exposed = sum(
+        max(0.0, min(bar.end, wait.end, end) - max(bar.start, wait.start, start))
+        for bar in file.bars["rank 0", "communication"]
+        for wait in waits
+    )
+    expected = prediction.timing.communication.exposed
+    assert expected > 0.0
+    assert exposed / steps == pytest.approx(expected, rel=1e-4)
+
+
+def test_every_actor_has_its_lane() -> None:
+    """Workers, receiver, copies and streams of each of eight ranks, in that order."""
+    file = read_back("data-parallel")
+    workers = [f"worker {number}" for number in range(12)]
+    streams = ["compute", "communication", "copy", "copy back", "receiver"]
+    for rank in range(8):
+        lanes = [name for process, name in file.bars if process == f"rank {rank}"]
+        assert lanes == [*streams, *workers]
+    made = {bar.name for bar in file.bars["rank 3", "worker 0"]}
+    assert {"read", "decode", "collate"} <= made
+    assert "waits to be asked" in {
+        bar.name for bar in read_back("spread").bars["rank 0", "worker 0"]
+    }
+    assert {bar.name for bar in file.bars["rank 3", "receiver"]} == {"receive"}
+
+
+def test_remote_workers_stand_on_their_machine() -> None:
+    """Workers of another group and their senders are threads of that machine."""
+    file = read_back("remote group")
+    assert {"data0", "data1"} <= set(file.processes.values())
+    lanes = {name for process, name in file.bars if process == "data1"}
+    assert any(name.startswith("rank 0 worker") and name.endswith("sender") for name in lanes)
+    assert {
+        bar.name for name in lanes if name.endswith("sender") for bar in file.bars["data1", name]
+    } == {"send"}
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_bars_of_a_thread_come_one_after_another(kind: str) -> None:
+    """A viewer drops bars that overlap without one holding the other."""
+    for bars in read_back(kind).rows.values():
+        ordered = sorted(bars, key=lambda bar: bar.start)
+        gaps = [b.start - a.end for a, b in pairwise(ordered)]
+        assert min(gaps, default=0.0) > -1e-9
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_steps_are_bars_and_instants(kind: str) -> None:
+    """The lane of steps holds every step, and an instant at the end of each."""
+    prediction, file = predicted(kind), read_back(kind)
+    trace = prediction.timing.trace
+    assert trace is not None
+    home = next(iter(file.processes.values()))
+    steps = file.bars[home, "steps"]
+    assert [bar.end for bar in steps] == pytest.approx(list(trace.ends), abs=1e-8)
+    assert sum(bar.args["steady"] for bar in steps) == file.window[2]
+    instants = [event["ts"] / 1e6 for event in file.events if event["ph"] == "i"]
+    assert instants == pytest.approx(list(trace.ends), abs=1e-8)
+
+
+def test_the_file_says_what_the_report_says() -> None:
+    """Scenario, version, seed, bottleneck and what lanes stand for are in the metadata."""
+    about = read_back("data-parallel").about
+    timing = predicted("data-parallel").timing
+    assert about["scenario"] == "resnet50-imagenet-p4d"
+    assert (about["seed"], about["bottleneck"]) == (0, timing.bottleneck)
+    assert about["step_time_s"] == timing.step_time.mean
+    assert about["lanes"]["rank 0"] == "itself"
+    assert about["lanes"]["rank 5"] == "itself, which does the same as rank 0"
+    assert about["steps"].startswith("all ")
+
+
+def test_a_folded_rank_says_how_many_it_stands_for() -> None:
+    """Of more ranks than eight without links of their own one is shown."""
+    job = load_scenario("resnet50-imagenet-p4d")
+    played = predict(job, trace=True, doubts=False).timing.trace
+    assert played is not None
+    folded = replace(played, shown_as={0: 0}, stands_for={0: 12.0}, machines=3)
+    prediction = predicted("data-parallel")
+    timing = replace(prediction.timing, trace=folded)
+    about = ChromeTrace(timeline_text(replace(prediction, timing=timing))).about
+    assert about["lanes"] == {"rank 0": "12 of 8 ranks of its machine, on each of 3 machines alike"}
+
+
+def test_a_pipeline_shows_its_stages() -> None:
+    """First, middle and last stage fill one step with their slots and bubbles."""
+    file, split = read_back("spread"), predicted("spread").timing.split
+    stages = {name: bars for (process, name), bars in file.bars.items() if process == "pipeline"}
+    assert list(stages) == ["stage 1 of 8", "stage 5 of 8", "stage 8 of 8"]
+    compute = [
+        b for b in file.bars["rank 0", "compute"] if b.args["step"] == file.window[2] - 1 + 8
     ]
-    inside = sum(max(0.0, min(end, trace.end) - start) for start, end in bars)
-    events = [e for e in tree["traceEvents"] if e["ph"] == "C"]
-    share = busy(events, "gpu0", trace.start, trace.end)
-    assert inside / (trace.end - trace.start) == pytest.approx(share)
+    passes = {"forward", "backward", "waits for exchange", "bubble"}
+    length = sum(bar.length for bar in compute if bar.name in passes)
+    slowest = max(
+        sum(bar.length for bar in bars if bar.name != "bubble") for bars in stages.values()
+    )
+    for bars in stages.values():
+        assert sum(bar.length for bar in bars) == pytest.approx(length, rel=1e-6)
+        assert {bar.name for bar in bars} == {"forward", "backward", "bubble"}
+    assert length - slowest == pytest.approx(split.bubble, rel=1e-6)
 
 
-def test_tracks_are_named(trace: Trace) -> None:
-    """Every bar lies on a track that metadata gives a name, in a named process."""
-    events = as_chrome_trace(trace, "my scenario")["traceEvents"]
-    named = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert {named[e["tid"]] for e in events if e["ph"] == "X"} == {"rank 0 compute"}
-    process = next(e for e in events if e["name"] == "process_name")
-    assert process["args"]["name"] == "my scenario"
+def test_a_long_trace_keeps_its_last_steady_steps() -> None:
+    """What does not fit is left out from the start, step by step; utilization stays right."""
+    prediction = predicted("data-parallel")
+    trace = prediction.timing.trace
+    assert trace is not None
+    part = part_of(trace, 6000)
+    kept = part.trace
+    assert len(kept.slices) + len(kept.samples) <= 6000 + 2 * len(trace.counters) + 800
+    assert 0 < len(kept.ends) < trace.last - trace.first
+    assert kept.ends == trace.ends[part.left_out : trace.last]
+    assert kept.start == trace.ends[part.left_out - 1]
+    assert (kept.first, kept.last) == (0, len(kept.ends))
+    assert len(part_of(trace, 1).trace.ends) == 1
 
 
-def test_times_are_microseconds(trace: Trace) -> None:
+def test_a_part_of_a_trace_counts_like_the_whole() -> None:
+    """Counters of a part begin with the value they had, so they integrate to the same."""
+    samples = tuple(
+        Sample(unit="cpu", time=time, value=value)
+        for time, value in ((0.0, 0.0), (0.5, 1.0), (0.5, 0.25), (3.5, 0.75), (3.75, 0.75))
+    )
+    slices = tuple(Slice(track="x", name="x", start=0.5 * i, length=0.5) for i in range(8))
+    whole = Trace(slices=slices, samples=samples, end=4.0, ends=(1.0, 2.0, 3.0, 4.0), last=4)
+    part = part_of(whole, 5).trace
+    assert part.start == 2.0
+    assert [(s.time, s.value) for s in part.samples] == [(2.0, 0.25), (3.5, 0.75)]
+    assert [s.start for s in part.slices] == [2.0, 2.5, 3.0, 3.5]
+
+
+def test_work_that_overlaps_gets_a_second_thread(prediction: Prediction, trace: Trace) -> None:
+    """Two sends of one worker at once stand on two threads of the same name."""
+    sends = tuple(
+        Slice(track="rank 0 sender", name="send", start=start, length=1.0, process="rank 0")
+        for start in (0.0, 0.5, 1.0)
+    )
+    timing = replace(prediction.timing, trace=replace(trace, slices=sends))
+    file = ChromeTrace(timeline_text(replace(prediction, timing=timing)))
+    assert len(file.bars["rank 0", "sender"]) == 3
+    assert [len(bars) for key, bars in file.rows.items() if key[1] > 0] == [2, 1]
+
+
+def test_times_are_microseconds(prediction: Prediction) -> None:
     """A bar of 24 ms lasts 24,000 of the format's ticks."""
-    first = next(e for e in as_chrome_trace(trace, "x")["traceEvents"] if e["ph"] == "X")
+    events = as_chrome_trace(prediction)["traceEvents"]
+    first = next(e for e in events if e["ph"] == "X" and e["name"] == "compute")
     assert first["ts"] == pytest.approx(16000.0)
     assert first["dur"] == pytest.approx(24000.0)
     assert first["args"] == {"step": 0}
 
 
-def test_an_empty_trace_is_a_trace() -> None:
+@pytest.mark.parametrize(
+    ("unit", "machine", "name"),
+    [
+        ("cpu", "train", "CPU"),
+        ("data0 cpu", "data0", "CPU"),
+        ("gpu11", "train", "GPU 11"),
+        ("pcie switch2 down", "train", "PCIe switch 2 down"),
+        ("nvlink gpu0", "train", "NVLink GPU 0"),
+        ("storage operations", "train", "storage operations"),
+    ],
+)
+def test_counters_have_readable_names(unit: str, machine: str, name: str) -> None:
+    """Units are named in words, without the machine they are part of."""
+    assert counter_name(Counter(unit=unit, machine=machine, resource="x")) == name
+
+
+def test_an_empty_trace_is_a_trace(prediction: Prediction) -> None:
     """Nothing simulated still makes a file that opens."""
-    tree = json.loads(timeline_text(Trace(), "x"))
-    assert [e["ph"] for e in tree["traceEvents"]] == ["M"]
+    timing = replace(prediction.timing, trace=None)
+    tree = json.loads(timeline_text(replace(prediction, timing=timing)))
+    assert {event["ph"] for event in tree["traceEvents"]} == {"M"}
+
+
+def test_a_hostile_name_stays_a_name(prediction: Prediction) -> None:
+    """Quotes, tags and control characters in a scenario's name neither break nor reach the file."""
+    evil = replace(prediction.scenario, name='"}</script>\x1b[31m\n')
+    tree = json.loads(timeline_text(replace(prediction, scenario=evil)))
+    assert tree["otherData"]["scenario"].startswith('"}</script>')
+    assert "\x1b" not in tree["otherData"]["scenario"]
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_files_stay_small(kind: str) -> None:
+    """No file is beyond 20 MB."""
+    assert len(timeline_text(predicted(kind)).encode()) < 20e6

@@ -90,7 +90,7 @@ def _timeline(prediction: Prediction) -> Timeline | None:
     timing = prediction.timing
     if timing.trace is None:
         return None
-    return timeline(timing.trace, timing.step_times, timing.step_time.mean)
+    return timeline(timing.trace, timing.step_time.mean)
 
 
 def tiles(prediction: Prediction) -> list[Tile]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
 from simulator.report.page.bars import TONES
+from simulator.report.timeline import WAITS
 from simulator.results import Slice, Trace
 from simulator.units import SECOND, Seconds, show
 
@@ -20,28 +20,47 @@ MOST_LANES: Final = 48
 MOST_SLICES: Final = 4000
 TICKS: Final = 8
 DIGITS: Final = 3
+UNASKED: Final = "waits to be asked"
+"""What is left out: a gap in a worker's lane says it too."""
+STREAMS: Final = ("compute", "communication", "copy", "copy back", "receiver", "main thread")
 _TONE: Final = {
     "read": 4,
     "decode": 1,
     "augment": 1,
     "collate": 3,
+    "send": TONES["communication"],
+    "receive": 6,
     "h2d": TONES["h2d"],
+    "d2h": TONES["h2d"],
     "forward": 0,
     "backward": 0,
+    "gradients of weights": 0,
     "optimizer": 6,
     "all-reduce": TONES["communication"],
+    "exchange": TONES["communication"],
+    "gather": TONES["communication"],
+    "bubble": TONES["bubble"],
+    "waits for data": TONES["data_stall"],
+    "waits for copy": TONES["h2d"],
+    "waits for all-reduce": TONES["communication"],
+    "waits for exchange": TONES["communication"],
+    "waits for gather": TONES["communication"],
 }
-_OTHER: Final = 7
+_OTHER: Final = TONES["other"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One bar of a lane, as shares of the drawing's width; `hint` is shown under the pointer."""
+    """One bar of a lane, as shares of the drawing's width; `hint` is shown under the pointer.
+
+    It is drawn faint where nothing was done but waiting (`waits`).
+    """
 
     start: float
     length: float
     tone: int
     hint: str
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +85,7 @@ class Key:
 
     name: str
     tone: int
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,31 +99,28 @@ class Timeline:
     left_out: int
 
 
-def timeline(trace: Trace, step_times: Sequence[Seconds], mean: Seconds) -> Timeline | None:
+def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
     """A few simulated steps that take as long as the mean one; None where nothing was traced.
 
     Parameters
     ----------
     trace : Trace
         Of the simulated epoch.
-    step_times : sequence of float
-        Lengths of the simulated steps of that epoch, from its start [s].
     mean : float
         The mean steady step [s].
     """
-    step_times = _traced(trace, step_times)
-    first, shown = _window(step_times, mean)
-    start, length = sum(step_times[:first]), sum(step_times[first : first + shown])
-    if length <= 0.0:
+    first, shown = _window(trace.step_times, mean)
+    if not shown:
         return None
-    end = start + length
+    starts = (trace.start, *trace.ends)
+    start, end = starts[first], starts[first + shown]
+    length = end - start
     within = [s for s in trace.slices if s.start < end and s.start + s.length > start]
-    within = within[:MOST_SLICES]
     tracks = _chosen(within)
+    chosen = [s for s in within if s.track in tracks and s.name != UNASKED][:MOST_SLICES]
     drawn: dict[str, list[Piece]] = {track: [] for track in tracks}
-    for part in within:
-        if part.track in drawn:
-            drawn[part.track].append(_piece(part, start, length))
+    for part in chosen:
+        drawn[part.track].append(_piece(part, start, length))
     every = {s.track for s in within}
     return Timeline(
         lanes=tuple(Lane(name=track, pieces=tuple(pieces)) for track, pieces in drawn.items()),
@@ -112,21 +129,13 @@ def timeline(trace: Trace, step_times: Sequence[Seconds], mean: Seconds) -> Time
             for i in range(TICKS + 1)
         ),
         keys=tuple(
-            Key(name=name, tone=_TONE.get(name, _OTHER))
-            for name in dict.fromkeys(part.name for part in within)
+            Key(name=name, tone=_TONE.get(name, _OTHER), waits=name.startswith(WAITS))
+            for name in dict.fromkeys(part.name for part in chosen)
         ),
         title=f"Steps {first + 1} to {first + shown} of the simulated ones, "
         f"{show(length, SECOND, DIGITS)} in all",
         left_out=len(every) - len(tracks),
     )
-
-
-def _traced(trace: Trace, step_times: Sequence[Seconds]) -> Sequence[Seconds]:
-    """The steps that end before the trace does: a trace holds the first events of a long run."""
-    last = max((part.start + part.length for part in trace.slices), default=0.0)
-    return [
-        time for time, end in zip(step_times, accumulate(step_times), strict=True) if end <= last
-    ]
 
 
 def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
@@ -144,25 +153,36 @@ def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
 
 
 def _chosen(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """The first rank's lanes, then those of the others, compute first, as many as fit."""
-    return tuple(dict.fromkeys(s.track for s in sorted(slices, key=_place)))[:MOST_LANES]
+    """The first rank's lanes and what the others compute, as many as fit."""
+    places = {s.track: _place(s.track) for s in slices}
+    wanted = [track for track, place in places.items() if place is not None]
+    return tuple(sorted(wanted, key=lambda track: places[track] or ()))[:MOST_LANES]
 
 
-def _place(part: Slice) -> tuple[bool, bool, str, int, int]:
-    """Streams of the first rank, its workers by number, then streams of the other ranks."""
-    numbers = [int(word) for word in part.track.split() if word.isdigit()]
-    kind = " ".join(word for word in part.track.split() if not word.isdigit())
-    rank, worker = (*numbers, 0, 0)[:2]
-    return (rank > 0, "worker" in kind, kind, rank, worker)
+def _place(track: str) -> tuple[int, int, int] | None:
+    """Streams of the first rank, compute of others, stages, workers by number; None: not shown."""
+    words = track.split()
+    numbers = [int(word) for word in words if word.isdigit()]
+    lane = " ".join(word for word in words[2:] if not word.isdigit())
+    first, number = (*numbers, 0)[0], (*numbers, 0, 0)[1]
+    if words[0] == "pipeline":
+        return (2, first, 0)
+    if first > 0:
+        return (1, first, 0) if lane == STREAMS[0] else None
+    if lane in STREAMS:
+        return (0, STREAMS.index(lane), 0)
+    return (3 + lane.count("sender"), number, len(lane))
 
 
 def _piece(part: Slice, start: Seconds, length: Seconds) -> Piece:
     begin = max(0.0, (part.start - start) / length)
     end = min(1.0, (part.start + part.length - start) / length)
-    step = "" if part.step is None else f", batch {part.step}"
+    step = "" if part.step is None else f", step {part.step}"
+    step += "" if part.batch is None else f", batch {part.batch}"
     return Piece(
         start=begin,
         length=max(0.0, end - begin),
         tone=_TONE.get(part.name, _OTHER),
+        waits=part.name.startswith(WAITS),
         hint=f"{part.name}{step}: {show(part.length, SECOND)}",
     )
