@@ -21,7 +21,7 @@ from simulator.stages.exchange import EXCHANGING, GATHERING
 from simulator.stages.offload import OFFLOADED
 from simulator.stages.program import PROGRAM
 from simulator.stages.read import drives_of
-from simulator.stages.slowest import WAITING
+from simulator.stages.slowest import WAITING, WAITING_FOR_DEVICES
 from simulator.units import Real, Seconds, at_least, at_most
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import Preparation
@@ -101,7 +101,7 @@ def worker_start(scenario: Scenario) -> Seconds:
 
 
 TRAINING_ONLY = frozenset(
-    {"backward", "all-reduce", WAITING, "optimizer", PROGRAM}
+    {"backward", "all-reduce", WAITING, WAITING_FOR_DEVICES, "optimizer", PROGRAM}
     | {EXCHANGING, GATHERING, WAITING_FOR_STAGES, OFFLOADED}
 )
 """Stages that a forward-only pass leaves out."""

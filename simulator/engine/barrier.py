@@ -23,6 +23,11 @@ class Barrier:
         How many the parties stand for, drawn like them: it opens when the latest of so many is
         expected, going by how far apart the parties came.
 
+    Attributes
+    ----------
+    lag : float
+        How much later than the mean party came it opened last [s].
+
     Examples
     --------
     >>> env = Environment()
@@ -37,6 +42,8 @@ class Barrier:
         self._parties = int(checked("parties", parties))
         self._later = _later(self._parties, max(standing_for, self._parties))
         self._came: list[float] = []
+        self._weights: list[float] = []
+        self.lag = 0.0
         self._open = Event(env)
 
     @property
@@ -49,13 +56,20 @@ class Barrier:
         """How many wait now."""
         return len(self._came)
 
-    def wait(self) -> Event:
-        """Return an event that fires when the last of the parties has come."""
+    def wait(self, stands_for: float = 1.0) -> Event:
+        """Return an event that fires when the last of the parties has come.
+
+        It counts for `stands_for` in the mean that `lag` is taken from.
+        """
         opens = self._open
         self._came.append(self._env.now)
+        self._weights.append(stands_for)
         if len(self._came) == self._parties:
-            others = self._later * (self._env.now - fmean(self._came))
+            own = self._env.now - fmean(self._came, self._weights)
+            others = self._later * own
+            self.lag = own + others
             self._came.clear()
+            self._weights.clear()
             self._open = Event(self._env)
             if others > 0.0:
                 Alarm(self._env, partial(_open, opens), others)

@@ -288,7 +288,8 @@ def _parsed(text: str) -> _Option | None:
         return None
     path = max(document.origins, key=len)
     value = document.value(path)
-    plain = isinstance(value, str | int | float) and path != _OVERLAY
+    whole = len(path) == text.partition("=")[0].count(".") + 1
+    plain = whole and isinstance(value, str | int | float) and path != _OVERLAY
     if not plain or path[0] not in SECTIONS or len(path) == 1:
         return None
     return _Option(path, value, document.origin)

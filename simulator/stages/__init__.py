@@ -29,7 +29,7 @@ from simulator.stages.read import Read
 from simulator.stages.receive import Receive
 from simulator.stages.result import Result
 from simulator.stages.send import Send
-from simulator.stages.slowest import Slowest
+from simulator.stages.slowest import Slowest, SlowestDevice
 from simulator.stages.write import Write
 from simulator.workload.train import Mode
 
@@ -50,6 +50,7 @@ USING: tuple[Stage, ...] = (
     Agree(),
     Share(),
     Slowest(),
+    SlowestDevice(),
     Update(),
     HostOptimizer(),
     Program(),

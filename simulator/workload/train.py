@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from simulator.precision import Precision
 from simulator.units import Seconds
+from simulator.workload.spread import CONSTANT, Spread
 
 
 class Mode(StrEnum):
@@ -65,7 +66,9 @@ class Train:
     of each step (it reads the loss), so the next batch is asked for only then.
     `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
     a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is
-    the mean of the random delay of a rank's step as a share of its compute time, `step_overhead`
+    the mean of the random delay of a rank's step as a share of its compute time, `device_spread`
+    how the time of one device's compute differs from another's over the whole run, `step_jitter`
+    how that of a device differs from step to step. `step_overhead` is
     what the program does in a step while the device waits. `gradient_precision` is what gradients
     are exchanged in (None: fp32 where weights are, else 16 bit), `accumulation_precision` what
     those of several batches are added up in (None: as they are exchanged). `exchange_delay` is the
@@ -84,6 +87,8 @@ class Train:
     recompute: Recompute = Recompute.NONE
     sync_every_step: bool = False
     straggling: float = 0.0
+    device_spread: Spread = CONSTANT
+    step_jitter: Spread = CONSTANT
     step_overhead: Seconds = 0.0
     exchange_delay: Seconds = 0.0
     exchange_contention: float = 0.0

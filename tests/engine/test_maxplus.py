@@ -19,7 +19,7 @@ from simulator.stages.base import Phase
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
 from simulator.workload.models.custom import CustomModel
-from simulator.workload.spread import Shape, Spread
+from simulator.workload.spread import CONSTANT, Shape, Spread
 
 ROUND = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.08])
 """Round times: they meet at one instant again and again."""
@@ -66,6 +66,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         receive_per_batch=draw(TIMES),
         worker_start=draw(ROUND),
         epoch_start=draw(ROUND),
+        device_spread=draw(st.sampled_from([CONSTANT, CONSTANT, VARIES])),
     )
 
 

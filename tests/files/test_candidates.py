@@ -50,6 +50,8 @@ VALUES: dict[str, list[Plain]] = {
     "hardware.storage_bandwidth": ["1 GB/s", "3 B"],
     "hardware.ram": ["64 GB"],
     "data.size_spread.shape": ["gamma"],
+    "train.device_spread": ["{shape = 'lognormal', relative_deviation = 0.02}"],
+    "train.device_spread.relative_deviation": [0.05],
     "data.samples": [1000],
     "data.readers": [4],
     "model.name": ["resnet50", "gpt2", "nothing"],

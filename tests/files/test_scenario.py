@@ -135,6 +135,8 @@ def test_every_train_key_arrives() -> None:
         "train.checkpoint_every_steps=100",
         "train.start_up=2 min",
         "train.shut_down=30 s",
+        "train.device_spread={shape='lognormal', relative_deviation=0.02}",
+        "train.step_jitter={shape='gamma', relative_deviation=0.05}",
     )
     train = scenario.job.train
     assert (train.batch_size, train.accumulation, train.epochs) == (64.0, 2, 1.5)
@@ -147,6 +149,8 @@ def test_every_train_key_arrives() -> None:
     assert train.evaluation == Evaluation(samples=50_000.0, every_epochs=2.0)
     assert train.checkpointing == Checkpointing(every_steps=100.0)
     assert (train.start_up, train.shut_down) == (120.0, 30.0)
+    assert train.device_spread == Spread(shape=Shape.LOGNORMAL, relative_deviation=0.02)
+    assert train.step_jitter == Spread(shape=Shape.GAMMA, relative_deviation=0.05)
     assert not any(key.startswith("train.") for key in notes(scenario))
 
 

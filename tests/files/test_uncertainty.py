@@ -163,6 +163,8 @@ def test_distance_from_the_anchors_widens() -> None:
         ("calibration.collective", Rate.COLLECTIVES),
         ("input.worker_start", Rate.START),
         ("calibration.straggling", Rate.WAITING),
+        ("train.device_spread.relative_deviation", Rate.WAITING),
+        ("train.step_jitter.relative_deviation", Rate.WAITING),
         ("train.start_up", Rate.STEP),
     ],
 )
@@ -315,6 +317,7 @@ def test_distance_does_not_undo_what_cancels(tmp_path: Path) -> None:
         ("model.forward_flops_per_sample", -1.0),
         ("data.read_time", -1.0),
         ("train.straggling", -1.0),
+        ("train.device_spread.relative_deviation", -1.0),
     ],
 )
 def test_keys_make_faster_or_slower(key: str, sign: float) -> None:

@@ -17,8 +17,10 @@ from simulator.scenario import Scenario
 from simulator.stages.base import Phase
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
+from simulator.workload.spread import CONSTANT, Shape, Spread
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
+SLOWER = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.1)
 
 
 @st.composite
@@ -65,6 +67,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         persistent_workers=draw(st.booleans()),
         worker_start=draw(st.sampled_from([0.0, 0.05])),
         last_share=draw(st.sampled_from([1.0, 0.5])),
+        device_spread=draw(st.sampled_from([CONSTANT, SLOWER])),
+        step_jitter=draw(st.sampled_from([CONSTANT, SLOWER])),
     )
 
 

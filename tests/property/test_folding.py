@@ -23,9 +23,10 @@ from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Remote, Straggler
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.parallelism import Parallelism
-from simulator.workload.spread import Shape, Spread
+from simulator.workload.spread import CONSTANT, Shape, Spread
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
+UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)
 MODEL = CustomModel(
     name="large",
     parameters=2e7,
@@ -78,6 +79,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
     job = scenario(
         machine=machine,
         batches=draw(st.integers(3, 40)),
+        device_spread=draw(st.sampled_from([CONSTANT, UNEQUAL])),
         batch_cpu=draw(st.sampled_from([0.002, 0.05])),
         compute=draw(st.sampled_from([0.001, 0.02])),
         workers=makers,

@@ -51,7 +51,7 @@ def structure(run: Run) -> Hashable:
         return None
     lists = (line.read, line.make, line.receive, work.copy, work.forward, work.backward)
     more = (work.update, work.reduce, work.wait, work.program, work.result)
-    last = (work.exchange, work.gather, work.bubble)
+    last = (work.exchange, work.slowest, work.gather, work.bubble)
     return (
         (crew.makers, crew.credits, crew.reads_ahead, job.loader.pin_memory),
         (line.copies_beside, job.train.sync_every_step, line.meets, len(work.bucket_shares)),

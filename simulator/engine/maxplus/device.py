@@ -29,6 +29,7 @@ class _Once:
 
     reduce: Sequence[Sequence[Chain]]
     wait: Chain
+    slowest: Chain
     bubble: Chain
     gather: Chain
     update: Chain
@@ -93,6 +94,8 @@ class Device:
         ledger.communication += now - started
         if not closes:
             return now
+        started, now = now, walk(once.slowest, now)
+        ledger.other += now - started
         started, now = now, walk(once.bubble, now)
         ledger.bubble += now - started
         started, now = now, walk(once.gather, now)
@@ -154,6 +157,7 @@ def _once(pipeline: Pipeline, logs: Logs) -> _Once:
     return _Once(
         reduce=[[logs.chain([flow], part) for flow in work.reduce] for part in work.bucket_shares],
         wait=logs.chain(work.wait, 1.0),
+        slowest=logs.chain(work.slowest, 1.0),
         bubble=logs.chain(work.bubble, 1.0),
         gather=logs.chain(work.gather, 1.0),
         update=logs.chain(work.update, 1.0),

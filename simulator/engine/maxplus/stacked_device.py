@@ -33,7 +33,7 @@ class StackedDevice:
         self._exchange, self._result = chain("exchange"), chain("result")
         self._wait, self._bubble = chain("wait", whole=True), chain("bubble", whole=True)
         self._gather, self._update = chain("gather", whole=True), chain("update", whole=True)
-        self._program = chain("program", whole=True)
+        self._program, self._slowest = chain("program", whole=True), chain("slowest", whole=True)
         self._backward = () if self._meets else chain("backward")
         self._buckets: list[tuple[tuple[Leg, ...], list[tuple[Leg, ...]]]] = []
         for number in range(len(works[0].bucket_shares) if self._meets else 0):
@@ -76,6 +76,7 @@ class StackedDevice:
         else:
             now = self._passed(ledger, COMPUTE, self._backward, now, last)
         now = self._passed(ledger, COMMUNICATION, self._exchange, now, last)
+        now = self._passed(ledger, OTHER, self._slowest, now, None)
         now = self._passed(ledger, BUBBLE, self._bubble, now, None)
         now = self._passed(ledger, COMMUNICATION, self._gather, now, None)
         now = self._passed(ledger, COMPUTE, self._update, now, None)

@@ -35,6 +35,7 @@ CHOICES = {
     "train.accumulation": ["1", "2", "4"],
     "train.sync_every_step": ["true", "false"],
     "train.step_overhead": ["5 ms"],
+    "train.device_spread": ["{shape = 'gamma', relative_deviation = 0.1}"],
     "data.samples": ["100", "3000", "20000"],
     "hardware.storage_bandwidth": ["200 MB/s", "2 GB/s"],
 }
