@@ -10,6 +10,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.late import LateGroup, Table
+from simulator.cli.options import format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -56,7 +57,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
     metavar="SHARE",
     help="Share of a step that an accelerator may wait for data.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@format_option
 @calibration_option
 @seed_option
 def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an option
@@ -66,7 +67,7 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     profiles: tuple[Path, ...],
     calibration: Path | None,
     within: float,
-    as_json: bool,
+    form: str,
     seed: int,
 ) -> int:
     """Find the fewest workers and the least prefetch that keep the accelerators of SCENARIO busy.
@@ -81,13 +82,19 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
         found = advise_input(
             lambda settings: reader.read(settings).scenario, within, seed=seed, progress=progress
         )
-    emit(_rendered(found, as_json=as_json))
+    emit(_rendered(found, form))
     return Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT
 
 
-def _rendered(found: Advice, *, as_json: bool) -> str:
-    from simulator.report.advise import as_object, as_text
+def _rendered(found: Advice, form: str) -> str:
+    from simulator.report import advise as report
+    from simulator.report.table import Format, rendered
 
-    if as_json:
-        return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False)
-    return as_text(found)
+    tree = report.as_object
+    return rendered(
+        Format(form),
+        text=lambda: report.as_text(found),
+        tree=lambda: json.dumps(tree(found), indent=2, ensure_ascii=False, allow_nan=False),
+        table=lambda: report.as_table(found),
+        page=lambda: report.as_page(found),
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.options import format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
@@ -32,7 +33,13 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
 
 
 @click.command()
-@click.argument("sets", nargs=-1, required=True, metavar="SET...")
+@click.argument(
+    "sets",
+    nargs=-1,
+    required=True,
+    metavar="SET...",
+    shell_complete=completion.measurement_sets,
+)
 @click.option(
     "--fit",
     "names",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import profiles_option
+from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
@@ -25,8 +26,14 @@ FEWEST: Final = 2
 
 
 @click.command()
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.argument(
+    "scenarios",
+    nargs=-1,
+    required=True,
+    metavar="SCENARIO...",
+    shell_complete=completion.scenarios,
+)
+@format_option
 @click.option(
     "--set",
     "overrides",
@@ -40,7 +47,7 @@ FEWEST: Final = 2
 def compare(  # noqa: PLR0913 - one parameter an option
     *,
     scenarios: tuple[str, ...],
-    as_json: bool,
+    form: str,
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
     calibration: Path | None,
@@ -63,7 +70,7 @@ def compare(  # noqa: PLR0913 - one parameter an option
             sides.append(_side(reader, tuple(own), seed, published=not changed))
             if progress is not None:
                 progress(number / len(scenarios))
-    emit(_rendered(sides, as_json=as_json))
+    emit(_rendered(sides, form))
     return Exit.FINE if all(side.prediction.fits for side in sides) else Exit.DOES_NOT_FIT
 
 
@@ -83,9 +90,15 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
     )
 
 
-def _rendered(sides: list[Side], *, as_json: bool) -> str:
-    from simulator.report.compare import as_object, as_text
+def _rendered(sides: list[Side], form: str) -> str:
+    from simulator.report import compare as report
+    from simulator.report.table import Format, rendered
 
-    if as_json:
-        return json.dumps(as_object(sides), indent=2, ensure_ascii=False, allow_nan=False)
-    return as_text(sides)
+    tree = report.as_object
+    return rendered(
+        Format(form),
+        text=lambda: report.as_text(sides),
+        tree=lambda: json.dumps(tree(sides), indent=2, ensure_ascii=False, allow_nan=False),
+        table=lambda: report.as_table(sides),
+        page=lambda: report.as_page(sides),
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.options import format_option
 from simulator.cli.output import emit
 from simulator.cli.scenarios import (
@@ -18,7 +19,7 @@ from simulator.cli.scenarios import (
 
 @click.command()
 @scenario_arguments
-@click.argument("metric", required=False)
+@click.argument("metric", required=False, shell_complete=completion.metrics)
 @format_option
 @calibration_option
 @seed_option

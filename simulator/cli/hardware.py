@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import emit
 
@@ -20,7 +21,9 @@ def hardware() -> None:
 
 
 @hardware.command("list")
-@click.argument("kind", required=False, default="", metavar="[KIND]")
+@click.argument(
+    "kind", required=False, default="", metavar="[KIND]", shell_complete=completion.profiles()
+)
 @format_option
 @profiles_option
 def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
@@ -47,7 +50,7 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
 
 
 @hardware.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="NAME", shell_complete=completion.profiles())
 @format_option
 @profiles_option
 def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
@@ -69,8 +72,8 @@ def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
 
 
 @hardware.command()
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", shell_complete=completion.profiles())
+@click.argument("second", metavar="B", shell_complete=completion.profiles())
 @format_option
 @profiles_option
 def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
@@ -63,12 +64,21 @@ QUESTIONS: Final = (
 )
 
 
+COMPLETE: Final[Mapping[str, completion.Complete]] = {
+    "hardware.machine": completion.profiles("node", "instance"),
+    "hardware.storage": completion.profiles("storage"),
+    "model.name": completion.models,
+}
+"""What a shell may put in place of a question's value."""
+
+
 def _flags(command: Command) -> Command:
     for question in reversed(QUESTIONS):
         command = click.option(
             question.flag,
             question.name,
             metavar="VALUE",
+            shell_complete=COMPLETE.get(question.key),
             help=question.text,
         )(command)
     return command

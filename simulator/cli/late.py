@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 Table = Mapping[str, tuple[str, str]]
 """Command: (module that holds a click command of its name, one line of help)."""
@@ -40,6 +41,15 @@ class LateGroup(click.Group):
         command: click.Command = getattr(import_module(module), attribute(cmd_name))
         command.short_help = summary
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands without importing them, and options of the group."""
+        names = [
+            CompletionItem(name, help=summary)
+            for name, (_, summary) in self.table.items()
+            if name.startswith(incomplete)
+        ]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

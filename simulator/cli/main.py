@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from simulator.cli.completion import VARIABLE
 from simulator.cli.exits import Exit
 from simulator.cli.late import LateGroup
 from simulator.cli.output import complain
@@ -19,9 +20,6 @@ from simulator.errors import InputError, PlanError
 from simulator.version import __version__
 
 TRACKER: Final = "the project's issue tracker (its address stands in the README)"
-
-COMPLETION: Final = "_PLAN_COMPLETE"
-"""Set by the shell while it completes a command line; click answers it."""
 
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
@@ -46,6 +44,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
     "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
     "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
+    "completion": ("simulator.cli.completion", "Make your shell complete verbs and names."),
 }
 """Verb: (module that holds a click command of the verb's name, one line of help)."""
 
@@ -125,7 +124,7 @@ def _user_mistakes_are_messages() -> Iterator[None]:
 
 def _invoke(arguments: list[str]) -> int:
     """Run the verb; unlike click's own `main`, leave every failure to the caller."""
-    if COMPLETION in os.environ:
+    if VARIABLE in os.environ:
         plan.main(arguments, prog_name="plan")
     try:
         with plan.make_context("plan", arguments) as context:

@@ -49,8 +49,10 @@ def check_writable(path: Path, option: str) -> None:
     Raises
     ------
     InputError
-        If `path` is a folder, or its folder is missing or closed to us.
+        If `path` is a folder or "-", or its folder is missing or closed to us.
     """
+    if str(path) == "-":
+        raise _unwritable(path, option, "is no file; /dev/stdout is standard output")
     if path.is_dir():
         raise _unwritable(path, option, "is a folder")
     folder = path.absolute().parent

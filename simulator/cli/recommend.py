@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import profiles_option
-from simulator.cli.output import emit
+from simulator.cli.options import format_option, profiles_option
+from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
 from simulator.cli.searching import Means, asking, search_options
 from simulator.errors import PlanError
@@ -27,7 +28,13 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 
 
 @click.command()
-@click.argument("scenarios", nargs=-1, required=True, metavar="SCENARIO...")
+@click.argument(
+    "scenarios",
+    nargs=-1,
+    required=True,
+    metavar="SCENARIO...",
+    shell_complete=completion.scenarios,
+)
 @click.option(
     "--goal",
     "goal",
@@ -36,7 +43,14 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
     help="Take the [goal] of this file. What is stored is ranked anew; nothing is predicted again.",
 )
 @click.option("--search", is_flag=True, help="With --goal: also predict what is not stored yet.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.option(
+    "--html",
+    "html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a report with a drawing as one HTML file.",
+)
+@format_option
 @click.option(
     "--set",
     "overrides",
@@ -53,7 +67,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     scenarios: tuple[str, ...],
     goal: Path | None,
     search: bool,
-    as_json: bool,
+    html: Path | None,
+    form: str,
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
     calibration: Path | None,
@@ -70,6 +85,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     all. Exit code 1 says that no candidate keeps all limits; it names those that exclude each
     other.
     """
+    if html is not None:
+        check_writable(html, "--html")
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
     readers = [candidate_reader(name, overrides, profiles, calibration) for name in scenarios]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
@@ -79,8 +96,25 @@ def recommend(  # noqa: PLR0913 - one parameter an option
             for reader, wanted in zip(readers, goals, strict=True)
         ]
     launches = [_launch(reader, answer) for reader, answer in zip(readers, answers, strict=True)]
-    emit(_rendered(answers, launches, as_json=as_json))
+    if html is not None:
+        from simulator.report.page.recommend import as_page
+
+        write_file(html, as_page(answers, launches), "--html")
+    emit(_rendered(answers, launches, form))
+    if form in {"csv", "markdown"}:
+        _say_what_is_missing(answers)
     return Exit.FINE if all(answer.winner for answer in answers) else Exit.DOES_NOT_FIT
+
+
+def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
+    """Why a table of choices holds no best one; reports and JSON say so themselves."""
+    from simulator.report.recommend import nothing_lines
+
+    for answer in answers:
+        if answer.winner is None:
+            complain(
+                f"{answer.scenario.name}: no choice will do", *filter(None, nothing_lines(answer))
+            )
 
 
 def _goal(
@@ -132,17 +166,30 @@ def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:
 
 
 def _rendered(
-    answers: Sequence[Recommendation], launches: Sequence[Launch | None], *, as_json: bool
+    answers: Sequence[Recommendation], launches: Sequence[Launch | None], form: str
 ) -> str:
-    from simulator.report import recommend as text
-    from simulator.report import recommend_json
+    from simulator.report import recommend as report
+    from simulator.report import recommend_json, recommend_table
+    from simulator.report.table import Format, rendered
     from simulator.studies.recommend.several import common_machine
 
-    if len(answers) == 1:
-        if as_json:
+    together = len(answers) > 1 and all(answer.winner for answer in answers)
+    common = common_machine(answers) if together else None
+
+    def text() -> str:
+        if len(answers) == 1:
+            return report.as_text(answers[0], launches[0])
+        return report.several_text(answers, common)
+
+    def tree() -> str:
+        if len(answers) == 1:
             return recommend_json.as_json(answers, launches)
-        return text.as_text(answers[0], launches[0])
-    common = common_machine(answers) if all(answer.winner for answer in answers) else None
-    if as_json:
         return recommend_json.several_as_json(answers, launches, common)
-    return text.several_text(answers, common)
+
+    return rendered(
+        Format(form),
+        text=text,
+        tree=tree,
+        table=lambda: recommend_table.as_table(answers),
+        page=lambda: recommend_table.as_page(answers),
+    )

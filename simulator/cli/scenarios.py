@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from simulator.cli.completion import scenarios
 from simulator.cli.options import profiles_option
 from simulator.errors import InputError, Problem
 
@@ -30,7 +31,7 @@ def scenario_arguments(verb: Verb) -> Verb:
             metavar="KEY=VALUE",
             help="Set a key of the scenario, such as input.workers=8; may be given again.",
         ),
-        click.argument("scenario"),
+        click.argument("scenario", shell_complete=scenarios),
     ):
         verb = add(verb)
     return verb

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
@@ -28,7 +29,7 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
 
 
 @click.command()
-@click.argument("sets", nargs=-1)
+@click.argument("sets", nargs=-1, shell_complete=completion.measurement_sets)
 @format_option
 @_file("html", "Write a report with predicted against measured plots.")
 @_file("markdown", "Write the table of errors as Markdown.")
@@ -37,6 +38,7 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
 )
 @click.option(
     "--near",
+    shell_complete=completion.scenarios,
     metavar="SCENARIO",
     help="Instead: the measured rows most like SCENARIO, how far they are, and the error there.",
 )

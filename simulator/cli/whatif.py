@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.exits import Exit
+from simulator.cli.options import format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -33,8 +35,8 @@ ALL: Final = "all"
 
 @click.command()
 @scenario_arguments
-@click.argument("metric", required=False, default="total_time_s")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in SI units.")
+@click.argument("metric", required=False, default="total_time_s", shell_complete=completion.metrics)
+@format_option
 @click.option(
     "--price",
     "prices",
@@ -66,7 +68,7 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
     calibration: Path | None,
-    as_json: bool,
+    form: str,
     prices: tuple[str, ...],
     gpus: str | None,
     tornado: bool,
@@ -95,7 +97,7 @@ def whatif(  # noqa: PLR0913 - one parameter an option
         from simulator.report.plot.tornado import tornado_figure
 
         write_file(plot, as_bytes(tornado_figure(found.tornado), plot), "--plot")
-    emit(_rendered(found, as_json=as_json))
+    emit(_rendered(found, form))
     return Exit.FINE if found.margins.base.fits else Exit.DOES_NOT_FIT
 
 
@@ -204,9 +206,15 @@ def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
     return replace(found, tornado=bars, sobol=shares)
 
 
-def _rendered(found: WhatIf, *, as_json: bool) -> str:
-    from simulator.report.whatif import as_object, as_text
+def _rendered(found: WhatIf, form: str) -> str:
+    from simulator.report import whatif as report
+    from simulator.report.table import Format, rendered
 
-    if as_json:
-        return json.dumps(as_object(found), indent=2, ensure_ascii=False, allow_nan=False)
-    return as_text(found)
+    tree = report.as_object
+    return rendered(
+        Format(form),
+        text=lambda: report.as_text(found),
+        tree=lambda: json.dumps(tree(found), indent=2, ensure_ascii=False, allow_nan=False),
+        table=lambda: report.as_table(found),
+        page=lambda: report.as_page(found),
+    )

@@ -6,12 +6,14 @@ from typing import Any, Final
 
 from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
 from simulator.report.rows import head
+from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import BUSY, device_word
 from simulator.results import Prediction
 from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1
+_HEAD: Final = ("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")
 
 
 def as_text(found: Advice) -> str:
@@ -93,9 +95,7 @@ def _difference(base: Setting, chosen: Setting) -> str:
 
 
 def _table(found: Advice) -> list[str]:
-    rows: list[tuple[str, ...]] = [
-        ("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")
-    ]
+    rows: list[tuple[str, ...]] = [_HEAD]
     rows += [_row(found, setting) for setting in found.table]
     notes = [s.reason for s in found.table if s.reason]
     below = [line for text in dict.fromkeys(notes) for line in wrapped(f"not possible: {text}")]
@@ -103,10 +103,6 @@ def _table(found: Advice) -> list[str]:
 
 
 def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
-    mark = {
-        (found.base.workers, found.base.prefetch): "now",
-        **({(found.chosen.workers, found.chosen.prefetch): "chosen"} if found.chosen else {}),
-    }.get((setting.workers, setting.prefetch), "")
     own = (str(setting.workers), str(setting.prefetch))
     if setting.prediction is None:
         return (*own, "-", "-", "-", "-", "-", "not possible")
@@ -117,8 +113,42 @@ def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
         percent(setting.stall),
         show(setting.ram, BYTE),
         setting.prediction.host_ram.verdict,
-        mark,
+        _mark(found, setting),
     )
+
+
+def _mark(found: Advice, setting: Setting) -> str:
+    return {
+        (found.base.workers, found.base.prefetch): "now",
+        **({(found.chosen.workers, found.chosen.prefetch): "chosen"} if found.chosen else {}),
+    }.get((setting.workers, setting.prefetch), "")
+
+
+def as_table(found: Advice) -> Table:
+    """A row for each setting, in SI units; waiting as a share of the time."""
+    head = (
+        *("input.workers", "input.prefetch", "step_time_s.mean", "throughput_samples_per_s"),
+        *("data_stall_share", "host_ram_bytes.total", "fits.host", "mark", "reason"),
+    )
+    return Table(head=head, rows=tuple(_cells(found, setting) for setting in found.table))
+
+
+def _cells(found: Advice, setting: Setting) -> tuple[Cell, ...]:
+    own, after, mark = (
+        (setting.workers, setting.prefetch),
+        setting.prediction,
+        _mark(found, setting),
+    )
+    if after is None:
+        return (*own, None, None, None, None, None, mark, setting.reason)
+    rates = (after.timing.step_time.mean, after.timing.throughput, setting.stall, setting.ram)
+    return (*own, *rates, str(after.host_ram.verdict), mark, "")
+
+
+def as_page(found: Advice) -> str:
+    """The settings as Markdown, as the report shows them."""
+    rows = tuple(_row(found, setting) for setting in found.table)
+    return as_markdown(Table(head=_HEAD, rows=rows))
 
 
 def as_object(found: Advice) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from simulator.metrics import number_at, select
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.rows import head
+from simulator.report.table import Cell, Table, as_markdown
 from simulator.results import Prediction
 from simulator.studies.compare import (
     Rule,
@@ -68,7 +69,11 @@ def _inputs(sides: Sequence[Side]) -> list[str]:
 
 
 def _figures(sides: Sequence[Side]) -> list[str]:
-    rows = [("", *_heads(sides))]
+    return columns([("", *_heads(sides)), *_figure_rows(sides)], "<" + ">" * len(sides))
+
+
+def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for metric in METRICS:
         values = [number_at(side.prediction, metric) for side in sides]
         if any(value is not None for value in values):
@@ -78,7 +83,7 @@ def _figures(sides: Sequence[Side]) -> list[str]:
         rows.append((f"utilization.{name}", *("-" if s is None else percent(s) for s in shares)))
     rows.append(("bottleneck", *(side.prediction.timing.bottleneck for side in sides)))
     rows.append(("fits", *("yes" if side.prediction.fits else "no" for side in sides)))
-    return columns(rows, "<" + ">" * len(sides))
+    return rows
 
 
 def _cells(metric: str, values: Sequence[float | None]) -> Iterator[str]:
@@ -151,6 +156,37 @@ def _beside(side: Side, metric: str) -> tuple[str, str, str]:
         for value in (known, ours)
     ]
     return shown[0], shown[1], "-" if off is None else f"{100.0 * off:+.1f}%"
+
+
+def as_table(sides: Sequence[Side]) -> Table:
+    """A row for each figure that one of them has, in SI units, and for each key that differs."""
+    rows: list[tuple[Cell, ...]] = [
+        ("key", name, "", *(_told(side, name) for side in sides)) for name in differing(sides)
+    ]
+    for metric in METRICS:
+        unit = select(metric)[0].unit
+        values = [number_at(side.prediction, metric) for side in sides]
+        rows.append(("metric", metric, "" if unit is None else unit.symbol, *values))
+    for name in _resources(sides):
+        shares = [_busy(side.prediction, name) for side in sides]
+        rows.append(("metric", f"utilization.{name}", "", *shares))
+    rows.append(("metric", "bottleneck", "", *(s.prediction.timing.bottleneck for s in sides)))
+    rows.append(("metric", "fits", "", *("yes" if s.prediction.fits else "no" for s in sides)))
+    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    kept = tuple(row for row in rows if any(cell is not None for cell in row[3:]))
+    return Table(head=("what", "name", "unit", *names), rows=kept)
+
+
+def _told(side: Side, name: str) -> str | None:
+    found = side.inputs.get(name)
+    return None if found is None else found.text
+
+
+def as_page(sides: Sequence[Side]) -> str:
+    """What tells them apart and what that does, as one Markdown table."""
+    keys = [(name, *(_told(side, name) or "-" for side in sides)) for name in differing(sides)]
+    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    return as_markdown(Table(head=("", *names), rows=(*keys, *_figure_rows(sides))))
 
 
 def as_object(sides: Sequence[Side]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from simulator.metrics import number_at, select
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.rows import head
+from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import verdict
 from simulator.report.whatif_rates import rates_json, rates_lines
 from simulator.report.whatif_swap import swap_json, swap_lines
@@ -201,6 +202,49 @@ def as_object(found: WhatIf) -> dict[str, Any]:
         "generations": swap_json(found.generations),
         **rates_json(found.tornado, found.sobol),
     }
+
+
+def as_table(found: WhatIf) -> Table:
+    """The job as it is and each change, in SI units; effects as fractions of what is now."""
+    margins = found.margins
+    names = tuple(dict.fromkeys((*_SHOWN, "cost.usd_to_train", margins.metric)))
+    head = ("change", "now", "then", "unit", "possible", "fits", "matters", *names)
+    effects = tuple(f"effect on {name}" for name in names)
+    base = [number_at(margins.base, name) for name in names]
+    fits = "yes" if margins.base.fits else "no"
+    now_: tuple[Cell, ...] = (
+        "as it is",
+        None,
+        None,
+        "",
+        "yes",
+        fits,
+        "",
+        *base,
+        *[0.0] * len(names),
+    )
+    rows = (_cells(margins, worth, names) for worth in margins.worths)
+    own = ("added_usd_per_s", "saved_per_usd", "reason")
+    return Table(head=(*head, *effects, *own), rows=((*now_, None, None, ""), *rows))
+
+
+def _cells(margins: Margins, worth: Worth, names: Sequence[str]) -> tuple[Cell, ...]:
+    told = _worth_object(margins, worth)
+    answers = ("yes" if told[key] else "no" for key in ("possible", "fits", "matters"))
+    return (
+        *(told["change"], told["now"], told["then"], told["unit"] or "", *answers),
+        *(told["figures"].get(name) for name in names),
+        *(told["relative"].get(name) for name in names),
+        *(told["added_usd_per_s"], told["saved_per_usd"], worth.reason),
+    )
+
+
+def as_page(found: WhatIf) -> str:
+    """The changes that matter, as the report shows them."""
+    margins = found.margins
+    useful = [w for w in margins.worths if w.prediction is not None and margins.matters(w)]
+    rows = tuple(tuple(_row(margins, worth)) for worth in useful)
+    return as_markdown(Table(head=tuple(_heading(margins)), rows=rows))
 
 
 def _worth_object(margins: Margins, worth: Worth) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""``--format`` of every verb that prints an answer: the same answer in four forms."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from simulator.cli.exits import Exit
+
+Run = Callable[..., Any]
+"""A fixture that runs ``plan``."""
+
+SCENARIO: Final = "resnet18-imagenet-one-worker"
+GPU, OTHER = "gpu/t4", "gpu/v100-sxm2-16gb"
+SET: Final = """
+schema = 1
+name = "mine"
+title = "A test"
+data = "mine.csv"
+base = "resnet18-imagenet-one-worker"
+source = "measured by hand"
+date = "2026-11"
+metrics = ["step_time_s.mean"]
+split = "given"
+"""
+ROWS: Final = """id,input.workers,measured.step_time_s.mean,split
+a,1,1.6,fit
+b,2,0.9,fit
+c,4,0.5,test
+"""
+SMI: Final = """timestamp, index, utilization.gpu [%], memory.used [MiB]
+2024/01/01 00:00:00.000, 0, 90 %, 1000 MiB
+2024/01/01 00:00:01.000, 0, 95 %, 1000 MiB
+"""
+GOAL: Final = """
+schema = 1
+[goal]
+minimize = "cost.usd_to_train"
+nodes = 1
+gpus = ["v100*"]
+clouds = ["aws"]
+"""
+VERBS: Final[dict[str, tuple[str, ...]]] = {
+    "simulate": ("simulate", SCENARIO),
+    "explain": ("explain", SCENARIO),
+    "explain memory": ("explain", SCENARIO, "host_ram_bytes"),
+    "explain cost": ("explain", SCENARIO, "cost"),
+    "explain utilization": ("explain", SCENARIO, "utilization.cpu"),
+    "compare": ("compare", SCENARIO, f"{SCENARIO}:input.workers=2"),
+    "whatif": ("whatif", SCENARIO),
+    "advise": ("advise", "input", SCENARIO, "--within", "50%"),
+    "sweep": ("sweep", SCENARIO, "--over", "input.workers=1,2"),
+    "recommend": ("recommend", SCENARIO, "--goal", "goal.toml", "--search"),
+    "validate": ("validate", "mine.toml"),
+    "validate near": ("validate", "mine.toml", "--near", SCENARIO),
+    "calibrate": ("calibrate", "mine.toml", "--fit", "calibration.cpu"),
+    "import utilization": ("import", "utilization", "smi.csv"),
+    "import beside": ("import", "utilization", "smi.csv", "--beside", SCENARIO),
+    "hardware list": ("hardware", "list", "gpu"),
+    "hardware mixed": ("hardware", "list"),
+    "hardware show": ("hardware", "show", GPU),
+    "hardware diff": ("hardware", "diff", GPU, OTHER),
+    "models": ("models",),
+    "metrics": ("metrics",),
+    "doctor": ("doctor",),
+    "schema": ("schema",),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with evidence of one's own, in which ``plan`` runs and keeps its results."""
+    for name, text in {
+        "mine.toml": SET,
+        "mine.csv": ROWS,
+        "smi.csv": SMI,
+        "goal.toml": GOAL,
+    }.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PLAN_STORE", str(tmp_path / "store"))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("arguments", VERBS.values(), ids=VERBS)
+def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> None:
+    """Each form is what its name says, on standard output alone, and ends with the same code."""
+    shown = plan(*arguments, "--format", "table")
+    told = {form: plan(*arguments, "--format", form) for form in ("json", "csv", "markdown")}
+    codes = {shown.code, *(outcome.code for outcome in told.values())}
+    assert codes in ({Exit.FINE}, {Exit.DOES_NOT_FIT}), [shown.err, told["csv"].err]
+    assert shown.err + "".join(outcome.err for outcome in told.values()) == ""
+    assert json.loads(told["json"].out)
+    head, *rows = csv.reader(io.StringIO(told["csv"].out))
+    assert rows
+    assert len(set(head)) == len(head)
+    assert {len(row) for row in rows} == {len(head)}
+    tables = [block.splitlines() for block in told["markdown"].out.split("\n\n") if "|" in block]
+    assert all(len(lines) > 2 and set(lines[1]) <= set("|:- ") for lines in tables)
+    assert tables
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", [name for name in VERBS if name != "schema"])
+def test_json_is_the_short_form(plan: Run, name: str) -> None:
+    """``--json`` prints what ``--format json`` prints, and excludes the others."""
+    arguments = VERBS[name]
+    assert plan(*arguments, "--json").out == plan(*arguments, "--format", "json").out
+    outcome = plan(*arguments, "--json", "--format", "csv")
+    assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
+    assert "--json and --format csv exclude each other" in outcome.err
+
+
+def test_numbers_of_a_table_read_back_exactly(plan: Run) -> None:
+    """CSV and JSON hold the same floats; Markdown rounds them, with their unit."""
+    tree = json.loads(plan("simulate", SCENARIO, "--json").out)
+    rows = csv.DictReader(io.StringIO(plan("simulate", SCENARIO, "--format", "csv").out))
+    values = {row["metric"]: (row["value"], row["unit"]) for row in rows}
+    mean = tree["step_time_s"]["mean"]
+    assert (float(values["step_time_s.mean"][0]), values["step_time_s.mean"][1]) == (mean, "s")
+    page = plan("simulate", SCENARIO, "--format", "markdown").out
+    assert "| step_time_s.mean | " in page
+    assert repr(mean) not in page
+
+
+def test_differences_of_profiles_in_si_units(plan: Run) -> None:
+    """The ratio is that of the two values beside it."""
+    rows = csv.DictReader(io.StringIO(plan("hardware", "diff", GPU, OTHER, "--format", "csv").out))
+    row = next(row for row in rows if row["figure"] == "memory_bandwidth")
+    assert float(row["ratio"]) == pytest.approx(float(row[OTHER]) / float(row[GPU]))
+    assert row["unit"] == "B/s"
+
+
+def test_a_table_without_a_winner_says_why(plan: Run, folder: Path) -> None:
+    """Where nothing keeps the limits, the reason stands on standard error beside the table."""
+    goal = 'minimize = "cost.usd_to_train"\nbudget = "$0.01"\nnodes = 1\ngpus = ["v100*"]\n'
+    (folder / "goal.toml").write_text(f"schema = 1\n[goal]\n{goal}", encoding="utf-8")
+    outcome = plan(*VERBS["recommend"], "--format", "csv")
+    assert outcome.code == Exit.DOES_NOT_FIT
+    assert outcome.out.startswith("scenario,place,")
+    assert "budget" in outcome.err
