@@ -38,13 +38,15 @@ def as_text(answer: Recommendation, launch: Launch | None) -> str:
         lines += nothing_lines(answer)
         return "\n".join(lines)
     lines += [
-        *section("Best", _winner(answer)),
+        *section("Best", winner_lines(answer)),
         *section("Time against cost: nothing looked at is better in both", _front(answer)),
-        *section("Why the others lost (the best of each accelerator)", _losers(answer.losers)),
-        *section("What helps the scenario, which its CPUs hold up (best first)", _ideas(answer)),
-        *section("What keeping it so costs", _pins(answer)),
-        *section("Left out", _left_out(answer)),
-        *section("To start it", _launch(launch)),
+        *section("Why the others lost (the best of each accelerator)", loser_lines(answer.losers)),
+        *section(
+            "What helps the scenario, which its CPUs hold up (best first)", idea_lines(answer)
+        ),
+        *section("What keeping it so costs", pin_lines(answer)),
+        *section("Left out", left_out_lines(answer)),
+        *section("To start it", launch_lines(launch)),
     ]
     return "\n".join(lines)
 
@@ -76,10 +78,14 @@ def _margin(share: float) -> str:
 def _head(answer: Recommendation) -> list[str]:
     scenario = answer.scenario
     title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
-    how = "from the store, nothing new" if answer.from_store else "those that could be best"
-    looked = f"{answer.looked_at:,} candidates; {answer.predicted:,} predicted ({how})"
-    texts = [title, f"Goal: {goal_text(answer.goal)}", f"Looked at: {looked}"]
+    texts = [title, f"Goal: {goal_text(answer.goal)}", looked_text(answer)]
     return [line for text in texts for line in wrapped(text, width=WIDTH)]
+
+
+def looked_text(answer: Recommendation) -> str:
+    """How many candidates there were, and of how many something was predicted."""
+    how = "from the store, nothing new" if answer.from_store else "those that could be best"
+    return f"Looked at: {answer.looked_at:,} candidates; {answer.predicted:,} predicted ({how})"
 
 
 def nothing_lines(answer: Recommendation) -> list[str]:
@@ -126,7 +132,8 @@ def _unit(objective: Objective) -> Unit | None:
     return parse_expression(objective.metric).unit
 
 
-def _winner(answer: Recommendation) -> list[str]:
+def winner_lines(answer: Recommendation) -> list[str]:
+    """The best choice with its figures, the runner-up, and how sure it is."""
     winner = answer.ranked[0]
     objective = answer.goal.objective
     lines = wrapped(hardware(winner))
@@ -247,7 +254,8 @@ def _front(answer: Recommendation) -> list[str]:
     return [*lines, f"and {hidden} between them"] if hidden else lines
 
 
-def _losers(losers: Sequence[Loser]) -> list[str]:
+def loser_lines(losers: Sequence[Loser]) -> list[str]:
+    """Why each obvious alternative lost."""
     lines: list[str] = []
     for loser in losers[:SHOWN]:
         where = "" if loser.choice is None else f" ({_short(loser.choice)})"
@@ -260,7 +268,8 @@ def _short(choice: Choice) -> str:
     return f"{choice.count} x {choice.machine.name.rpartition('/')[2]}"
 
 
-def _ideas(answer: Recommendation) -> list[str]:
+def idea_lines(answer: Recommendation) -> list[str]:
+    """What would help the scenario, best first."""
     lines: list[str] = []
     for choice in answer.ideas:
         if not choice.is_predicted:
@@ -276,7 +285,8 @@ def _ideas(answer: Recommendation) -> list[str]:
     return lines
 
 
-def _pins(answer: Recommendation) -> list[str]:
+def pin_lines(answer: Recommendation) -> list[str]:
+    """What each pin costs."""
     return [line for pin in answer.pins for line in wrapped(_pin(pin, answer.goal.objective))]
 
 
@@ -297,7 +307,8 @@ def _pin(pin: PinPrice, objective: Objective) -> str:
     )
 
 
-def _left_out(answer: Recommendation) -> list[str]:
+def left_out_lines(answer: Recommendation) -> list[str]:
+    """What was not looked at, and why."""
     lines = [f"{count} machines by {name}" for name, count in answer.excluded.items()]
     reasons: dict[str, list[str]] = {}
     for refusal in answer.refused:
@@ -314,7 +325,8 @@ def _left_out(answer: Recommendation) -> list[str]:
     return lines
 
 
-def _launch(launch: Launch | None) -> list[str]:
+def launch_lines(launch: Launch | None) -> list[str]:
+    """How to start the best choice."""
     if launch is None:
         return []
     texts = (launch.command, launch.loader, *launch.notes)

@@ -110,3 +110,28 @@ def test_the_timeline_shows_the_first_rank_whole_and_what_others_compute() -> No
     ]
     assert [len(lane.pieces) for lane in drawn.lanes[1:]] == [1] * 6
     assert {key.name: key.waits for key in drawn.keys} == {"forward": False, "waits for data": True}
+
+
+def test_the_timeline_shows_the_step_whose_stages_are_known() -> None:
+    """Stages of a pipeline are placed for one step: that one is shown; helpers say where they are."""
+    compute = tuple(
+        Slice(track="rank 0 compute", name="forward", start=float(i), length=0.5, step=i)
+        for i in range(20)
+    )
+    stage = Slice(
+        track="pipeline stage 1 of 2",
+        name="forward",
+        start=7.0,
+        length=1.0,
+        step=7,
+        process="pipeline",
+    )
+    away = Slice(
+        track="rank 0 worker 3", name="decode", start=7.0, length=1.0, batch=9, process="helpers1"
+    )
+    ends = tuple(float(i + 1) for i in range(20))
+    drawn = timeline(Trace(slices=(*compute, stage, away), end=20.0, ends=ends), mean=1.0)
+    assert drawn is not None
+    assert drawn.title.startswith("Step 8 of the simulated ones, 1 s")
+    lanes = ["rank 0 compute", "pipeline stage 1 of 2", "helpers1: rank 0 worker 3"]
+    assert [lane.name for lane in drawn.lanes] == lanes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.studies.rounds import FIRST, Rounds, beaten_by, on_front, within
+from simulator.studies.rounds import FIRST, Rounds, beaten_by, comparable, on_front, within
 
 NUMBER = st.integers(0, 6).map(float)
 POINTS = st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=120)
@@ -103,3 +103,10 @@ def test_infinite_objectives_are_the_worst(margin: float) -> None:
     points = np.array([[1.0, np.inf], [2.0, 5.0], [3.0, np.inf]])
     assert on_front(points).tolist() == [True, True, False]
     assert within(points, margin).tolist() == [True, True, False]
+
+
+def test_what_has_no_figure_is_compared_with_nothing() -> None:
+    """Rows without a price are left out beside rows with one, and kept where none has."""
+    rows = np.array([[1.0, np.inf], [2.0, 5.0], [3.0, 4.0]])
+    assert comparable(rows).tolist() == [False, True, True]
+    assert comparable(rows[:1]).tolist() == [True]

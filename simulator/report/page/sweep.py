@@ -12,8 +12,8 @@ from simulator.goal import Objective, Sense
 from simulator.metrics import METRICS
 from simulator.report.figures import figure
 from simulator.report.layout import printable
-from simulator.report.page.axes import Axis, axis
 from simulator.report.page.environment import rendered
+from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
 from simulator.studies.findings import Findings
 from simulator.studies.outcome import Outcome, Status
@@ -26,26 +26,6 @@ SHADES: Final = 9
 """Colours of a heat map, from the worst to the best."""
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
 _PAIR: Final = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dot:
-    """A candidate in the scatter, at shares of both axes; `hint` is shown under the pointer."""
-
-    x: float
-    y: float
-    front: bool
-    hint: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter:
-    """Candidates by two objectives, the front joined by a line."""
-
-    across: Axis
-    up: Axis
-    dots: tuple[Dot, ...]
-    front: tuple[Dot, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,31 +101,19 @@ def _scatter(found: Findings) -> Scatter | None:
         return None
     pair = found.objectives[:_PAIR]
     front = {place.outcome.candidate.index for place in found.front}
-    points = [(o, [_value(o, objective) for objective in pair]) for o in found.outcomes]
+    values = [(o, [_value(o, objective) for objective in pair]) for o in found.outcomes]
     known = [
         (o, x, y)
-        for o, (x, y) in points
+        for o, (x, y) in values
         if o.status is Status.PREDICTED and x is not None and y is not None
     ]
-    if not known:
-        return None
     every = 1 + len(known) // MOST_DOTS
-    known = [k for i, k in enumerate(known) if i % every == 0 or k[0].candidate.index in front]
-    sides = ([x for _, x, _ in known], [y for _, _, y in known])
-    across, up = (
-        axis(values, objective.metric, _UNITS.get(objective.metric))
-        for values, objective in zip(sides, pair, strict=True)
-    )
-    dots = tuple(
-        Dot(x=across.at(x), y=up.at(y), front=o.candidate.index in front, hint=_hint(o, pair))
-        for o, x, y in known
-    )
-    return Scatter(
-        across=across,
-        up=up,
-        dots=dots,
-        front=tuple(sorted((dot for dot in dots if dot.front), key=lambda dot: dot.x)),
-    )
+    points = [
+        Point(x=x, y=y, front=o.candidate.index in front, hint=_hint(o, pair))
+        for i, (o, x, y) in enumerate(known)
+        if i % every == 0 or o.candidate.index in front
+    ]
+    return scatter(points, pair[0].metric, pair[1].metric)
 
 
 def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.report.page.bars import TONES
 from simulator.report.timeline import WAITS
-from simulator.results import Slice, Trace
+from simulator.results import PIPELINE, Slice, Trace
 from simulator.units import SECOND, Seconds, show
 
 FEWEST: Final = 6
@@ -109,7 +109,7 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
     mean : float
         The mean steady step [s].
     """
-    first, shown = _window(trace.step_times, mean)
+    first, shown = _step_of_stages(trace) or _window(trace.step_times, mean)
     if not shown:
         return None
     starts = (trace.start, *trace.ends)
@@ -121,9 +121,11 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
     drawn: dict[str, list[Piece]] = {track: [] for track in tracks}
     for part in chosen:
         drawn[part.track].append(_piece(part, start, length))
-    every = {s.track for s in within}
+    names = {s.track: _lane_name(s) for s in within}
     return Timeline(
-        lanes=tuple(Lane(name=track, pieces=tuple(pieces)) for track, pieces in drawn.items()),
+        lanes=tuple(
+            Lane(name=names[track], pieces=tuple(pieces)) for track, pieces in drawn.items()
+        ),
         ticks=tuple(
             Tick(at=i / TICKS, text=show(i / TICKS * length, SECOND, DIGITS))
             for i in range(TICKS + 1)
@@ -132,10 +134,27 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
             Key(name=name, tone=_TONE.get(name, _OTHER), waits=name.startswith(WAITS))
             for name in dict.fromkeys(part.name for part in chosen)
         ),
-        title=f"Steps {first + 1} to {first + shown} of the simulated ones, "
+        title=f"{_steps(first, shown)} of the simulated ones, "
         f"{show(length, SECOND, DIGITS)} in all",
-        left_out=len(every) - len(tracks),
+        left_out=len(names) - len(tracks),
     )
+
+
+def _steps(first: int, shown: int) -> str:
+    return f"Steps {first + 1} to {first + shown}" if shown > 1 else f"Step {first + 1}"
+
+
+def _lane_name(part: Slice) -> str:
+    """A track, led by its machine if that is another one than trains."""
+    away = part.process and not part.track.startswith(part.process)
+    return f"{part.process}: {part.track}" if away else part.track
+
+
+def _step_of_stages(trace: Trace) -> tuple[int, int] | None:
+    """The one step in which the stages of a pipeline are shown; None without any."""
+    steps = (part.step for part in trace.slices if part.process == PIPELINE)
+    step = next(steps, None)
+    return None if step is None else (step, 1)
 
 
 def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:

@@ -1,0 +1,120 @@
+"""The page of a recommendation: the winner, time against cost, why others lost, how to start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulator.report import recommend as text
+from simulator.report.launch import Launch
+from simulator.report.layout import INDENT, printable
+from simulator.report.page.environment import rendered
+from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.studies.recommend.answer import Recommendation
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A titled list of sentences."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One scenario's recommendation, ready to be shown."""
+
+    name: str
+    title: str
+    goal: str
+    looked: str
+    verdict: str
+    found: bool
+    parts: tuple[Part, ...]
+    scatter: Scatter | None
+    launch: str
+
+
+def as_page(answers: Sequence[Recommendation], launches: Sequence[Launch | None]) -> str:
+    """Recommendations as one HTML document that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    answers : sequence of Recommendation
+        One for each workload.
+    launches : sequence of Launch or None
+        How to start each.
+    """
+    shown = [_answer(*pair) for pair in zip(answers, launches, strict=True)]
+    return rendered("recommend.html.j2", answers=shown)
+
+
+def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
+    parts = [
+        ("The best", text.winner_lines(answer) if answer.winner else []),
+        ("Why the others lost (the best of each accelerator)", text.loser_lines(answer.losers)),
+        ("What helps the scenario, which its CPUs hold up", text.idea_lines(answer)),
+        ("What keeping it so costs", text.pin_lines(answer)),
+        ("Left out", text.left_out_lines(answer)),
+    ]
+    return Answer(
+        name=printable(answer.scenario.name),
+        title=printable(answer.scenario.title),
+        goal=printable(text.goal_text(answer.goal)),
+        looked=text.looked_text(answer),
+        verdict=_verdict(answer),
+        found=answer.winner is not None,
+        parts=tuple(
+            Part(title=title, lines=tuple(joined(lines))) for title, lines in parts if lines
+        ),
+        scatter=_scatter(answer),
+        launch="\n".join(text.launch_lines(launch)) if answer.winner else "",
+    )
+
+
+def _verdict(answer: Recommendation) -> str:
+    """What to take, and what that gives."""
+    winner = answer.winner
+    if winner is None:
+        return " ".join(line.strip() for line in text.nothing_lines(answer) if line)
+    settings = text.settings(winner)
+    with_ = f" with {settings}" if settings else ""
+    value = text.worth(winner.value, answer.goal.objective)
+    return printable(
+        f"Take {text.hardware(winner)}{with_}: {answer.goal.objective.metric} {value}."
+    )
+
+
+def _scatter(answer: Recommendation) -> Scatter | None:
+    """Sound choices by time and cost; none where nothing has a price."""
+    front = {choice.index for choice in answer.front}
+    points = [
+        Point(x=time, y=money, front=choice.index in front, hint=_hint(choice))
+        for choice in answer.ranked
+        if (time := number(choice.figures, TIME)) is not None
+        and (money := number(choice.figures, MONEY)) is not None
+    ]
+    return scatter(points, TIME, MONEY)
+
+
+def _hint(choice: Choice) -> str:
+    return printable(f"{text.hardware(choice)}; {text.settings(choice)}")
+
+
+def joined(lines: Sequence[str]) -> list[str]:
+    """Sentences that were broken into lines for a terminal, whole again.
+
+    Examples
+    --------
+    >>> joined(["one sentence", "  that goes on", "another"])
+    ['one sentence that goes on', 'another']
+    """
+    whole: list[str] = []
+    for line in lines:
+        if whole and line.startswith(INDENT):
+            whole[-1] = f"{whole[-1]} {line.strip()}"
+        else:
+            whole.append(line)
+    return whole
