@@ -14,13 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.stragglers import (
-    Curve,
-    Values,
-    expected_largest,
-    expected_largest_product,
-    harmonic,
-)
+from simulator.equations.stragglers import harmonic
+from simulator.order_statistics import Curve, Values, expected_largest, expected_largest_product
 from simulator.workload.spread import Shape, Spread
 
 FAR: Final = 9.0
