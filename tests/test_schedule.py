@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.schedule import Pass, Pipeline, order, simulate
+from simulator.schedule import Pass, Pipeline, order, simulate, timelines
 from simulator.workload.parallelism import Schedule
 
 ONE = Schedule.ONE_FORWARD_ONE_BACKWARD
@@ -99,3 +99,28 @@ def test_an_order_has_every_slot_of_its_device_once(
         if slot.kind is Pass.FORWARD:
             back = type(slot)(Pass.BACKWARD, slot.chunk, slot.micro_batch)
             assert place[slot] < place[back]
+
+
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_timelines_hold_every_slot_and_every_wait(schedule: Schedule) -> None:
+    """Each device's slots and waits follow each other without gaps, and add up to the run."""
+    pipeline = Pipeline(
+        devices=3,
+        forward=[1.0, 1.0, 1.5] * 2,
+        backward=[2.0, 2.5, 3.0] * 2,
+        weights=[0.5, 0.5, 1.0] * 2,
+        send=0.25,
+    )
+    run = simulate(schedule, pipeline, 6)
+    lanes = timelines(schedule, pipeline, 6)
+    assert len(lanes) == 3
+    for device, lane in enumerate(lanes):
+        ends = [stretch.start + stretch.length for stretch in lane]
+        assert [stretch.start for stretch in lane] == pytest.approx([0.0, *ends[:-1]])
+        assert ends[-1] == pytest.approx(run.length)
+        worked = [stretch for stretch in lane if stretch.slot is not None]
+        assert sum(stretch.length for stretch in worked) == pytest.approx(run.busy[device])
+        done = [stretch.slot for stretch in worked if not stretch.put_off]
+        assert done == list(order(schedule, 3, 2, 6, device))
+    put_off = sum(stretch.put_off for lane in lanes for stretch in lane)
+    assert put_off == (36 if schedule is Schedule.ZERO_BUBBLE else 0)

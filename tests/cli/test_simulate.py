@@ -112,14 +112,17 @@ def test_a_timeline_is_written(plan: Run, tmp_path: Path) -> None:
     assert kinds == {"M", "X", "C", "i"}
 
 
+@pytest.mark.parametrize("target", ["none/t.json", ".", "-"])
 def test_an_unwritable_timeline_is_refused_first(
     plan: Run,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    target: str,
 ) -> None:
-    """The path is checked before anything is simulated."""
+    """The path is checked before anything is simulated; a dash is no file of that name."""
     monkeypatch.setattr(door, "predict", pytest.fail)
-    outcome = plan("simulate", SCENARIO, "--trace", str(tmp_path / "none" / "t.json"))
+    monkeypatch.chdir(tmp_path)
+    outcome = plan("simulate", SCENARIO, "--trace", target)
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
     assert "--trace" in outcome.err
 

@@ -113,7 +113,7 @@ def test_the_timeline_shows_the_first_rank_whole_and_what_others_compute() -> No
 
 
 def test_the_timeline_shows_the_step_whose_stages_are_known() -> None:
-    """Stages of a pipeline are placed for one step: that one is shown; helpers say where they are."""
+    """Stages of a pipeline are placed for one step, which is shown; helpers say where they are."""
     compute = tuple(
         Slice(track="rank 0 compute", name="forward", start=float(i), length=0.5, step=i)
         for i in range(20)

@@ -203,6 +203,20 @@ def test_a_long_trace_keeps_its_last_steady_steps() -> None:
     assert len(part_of(trace, 1).trace.ends) == 1
 
 
+def test_a_cut_file_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file names the steps it holds, and its steady window is made of them."""
+    monkeypatch.setattr(part_of, "__defaults__", (6000,))
+    file = ChromeTrace(timeline_text(predicted("data-parallel")))
+    steps = file.window[2]
+    assert file.about["steps"].startswith(
+        f"{steps} of 86 simulated steps, from step {56 - steps} on"
+    )
+    home = next(iter(file.processes.values()))
+    assert [bar.name for bar in file.bars[home, "steps"]] == [
+        f"step {56 - steps + number}" for number in range(steps)
+    ]
+
+
 def test_a_part_of_a_trace_counts_like_the_whole() -> None:
     """Counters of a part begin with the value they had, so they integrate to the same."""
     samples = tuple(
