@@ -82,7 +82,7 @@ FACTORS: Final = (
     FactorKind(
         name="straggling",
         meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
-        home="stages.slowest: the delay that train.straggling states",
+        home="stages.slowest: the delays by train.straggling, device_spread and step_jitter",
         low=0.3,
         high=3.0,
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
