@@ -133,5 +133,5 @@ def test_the_timeline_shows_the_step_whose_stages_are_known() -> None:
     drawn = timeline(Trace(slices=(*compute, stage, away), end=20.0, ends=ends), mean=1.0)
     assert drawn is not None
     assert drawn.title.startswith("Step 8 of the simulated ones, 1 s")
-    lanes = ["rank 0 compute", "pipeline stage 1 of 2", "helpers1: rank 0 worker 3"]
+    lanes = ["rank 0 compute", "pipeline stage 1 of 2", "helpers1: worker 3"]
     assert [lane.name for lane in drawn.lanes] == lanes

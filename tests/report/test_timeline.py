@@ -25,6 +25,7 @@ SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "several machines": ("two-nodes-cpu-starved", ()),
     "random": ("cpu-starved-p4d", VARIED),
     "own links": ("gpus-under-one-switch", ()),
+    "object store": ("imagenet-object-store-g5", ()),
     "no accelerator": ("svm-cpu-only", ()),
 }
 

@@ -116,7 +116,15 @@ class ChromeTrace:
         return found
 
 
-_PARTS = (" up", " down", "network in", "network out", "storage operations", "storage network")
+_PARTS = (
+    " up",
+    " down",
+    "network in",
+    "network out",
+    "storage operations",
+    "storage network",
+    "storage",
+)
 
 
 def _thing(counter: str) -> str:

@@ -145,9 +145,9 @@ def _steps(first: int, shown: int) -> str:
 
 
 def _lane_name(part: Slice) -> str:
-    """A track, led by its machine if that is another one than trains."""
+    """A track, led by its machine instead of the first rank if that is another one than trains."""
     away = part.process and not part.track.startswith(part.process)
-    return f"{part.process}: {part.track}" if away else part.track
+    return f"{part.process}: {part.track.removeprefix('rank 0 ')}" if away else part.track
 
 
 def _step_of_stages(trace: Trace) -> tuple[int, int] | None:
