@@ -55,7 +55,7 @@ QUESTIONS: Final = (
     Question(
         key="input.decode",
         flag="--decode",
-        text="CPU time to decode one sample (plan probe loader measures it)",
+        text="CPU time to decode one sample (plan probe --loader measures it)",
     ),
     Question(key="model.name", flag="--model", text="Model (plan models)"),
     Question(key="train.batch_size", flag="--batch-size", text="Samples a GPU takes"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import keyword
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -16,18 +16,23 @@ Table = Mapping[str, tuple[str, str]]
 
 
 class LateGroup(click.Group):
-    """A group whose commands stand in a table of names; `kind` is what a command is called."""
+    """A group whose commands stand in a table of names.
+
+    `kind` is what a command is called; `sections` are headings of the help with commands below.
+    """
 
     def __init__(
         self,
         *args: Any,  # noqa: ANN401 - click's signature
         table: Table,
         kind: str = "command",
+        sections: Mapping[str, Iterable[str]] | None = None,
         **kwargs: Any,  # noqa: ANN401 - click's signature
     ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
         self.kind = kind
+        self.sections = {"Commands": tuple(table)} if sections is None else sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Names of all commands, in the order of the table."""
@@ -65,8 +70,10 @@ class LateGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the table of commands without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in self.table.items()])
+        width = max(map(len, self.table))
+        for title, names in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{width}}", self.table[name][1]) for name in names])
 
 
 def attribute(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
@@ -19,39 +20,53 @@ from simulator.cli.output import complain
 from simulator.errors import InputError, PlanError
 from simulator.version import __version__
 
+_SHOWN: Final = 40
+"""Characters of a name that is too long for any file."""
 TRACKER: Final = "the project's issue tracker (its address stands in the README)"
 
-VERBS: Final[dict[str, tuple[str, str]]] = {
-    "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
-    "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
-    "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
-    "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
-    "advise": ("simulator.cli.advise", "What to set, such as workers and prefetch."),
-    "compare": ("simulator.cli.compare", "Scenarios side by side."),
-    "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
-    "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; which are best?"),
-    "recommend": ("simulator.cli.recommend", "Which machines to take for a goal, and why."),
-    "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
-    "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
-    "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
-    "import": (
-        "simulator.cli.import_",
-        "Turn what other tools measured into profiles and workloads.",
-    ),
-    "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
-    "init": ("simulator.cli.init", "Write a first scenario of your own."),
-    "models": ("simulator.cli.models", "List the models of the library."),
-    "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
-    "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
-    "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
-    "completion": ("simulator.cli.completion", "Make your shell complete verbs and names."),
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Predict": {
+        "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
+        "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
+        "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
+        "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+    },
+    "Choose": {
+        "advise": ("simulator.cli.advise", "What to set, such as workers and prefetch."),
+        "compare": ("simulator.cli.compare", "Scenarios side by side."),
+        "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
+        "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; which are best?"),
+        "recommend": ("simulator.cli.recommend", "Which machines to take for a goal, and why."),
+    },
+    "Trust": {
+        "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
+        "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
+        "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
+        "import": (
+            "simulator.cli.import_",
+            "Turn what other tools measured into profiles and workloads.",
+        ),
+    },
+    "Facts and files": {
+        "init": ("simulator.cli.init", "Write a first scenario of your own."),
+        "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
+        "models": ("simulator.cli.models", "List the models of the library."),
+        "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
+        "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
+        "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
+        "completion": ("simulator.cli.completion", "Make your shell complete verbs and names."),
+    },
 }
-"""Verb: (module that holds a click command of the verb's name, one line of help)."""
+"""Verbs by what they are for; each: (module with a click command of its name, a line of help)."""
+VERBS: Final[dict[str, tuple[str, str]]] = {
+    name: entry for verbs in SECTIONS.values() for name, entry in verbs.items()
+}
 
 
 @click.group(
     cls=LateGroup,
     table=VERBS,
+    sections=SECTIONS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="plan", message="%(prog)s %(version)s")
@@ -64,7 +79,8 @@ def plan() -> None:
     A scenario is a TOML file, the name of a shipped one (resnet50-imagenet-p4d), or - for
     standard input.
 
-    Exit codes: 0 fine; 1 answered, but it does not fit; 2 bad input or usage; 70 a bug of ours.
+    Exit codes: 0 fine; 1 answered, but it does not fit or misses the goal; 2 bad input or usage;
+    70 a bug of ours; 130 stopped by Ctrl-C; 141 nobody reads the output any more.
     """
 
 
@@ -119,6 +135,11 @@ def _user_mistakes_are_messages() -> Iterator[None]:
         raise _Reported(Exit.BAD_INPUT) from None
     except PlanError as error:
         complain(*str(error).splitlines())
+        raise _Reported(Exit.BAD_INPUT) from None
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        complain(f"{str(error.filename)[:_SHOWN]}...: is longer than a file's name can be")
         raise _Reported(Exit.BAD_INPUT) from None
 
 

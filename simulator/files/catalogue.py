@@ -99,7 +99,7 @@ class Catalogue:
         missing = tuple(
             Problem(origin=origin, message="is not a folder", found=str(path))
             for path, origin in asked
-            if not path.is_dir()
+            if not _is_folder(path)
         )
         if missing:
             raise InputError(missing)
@@ -271,6 +271,14 @@ def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:
     meant = f"did you mean {' or '.join(repr(other) for other in close)}?" if close else ""
     advice = meant or "`plan hardware list` shows them all"
     return UnknownName(f"there is no {called} '{name}'; {advice}")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # A name too long for any file.
+        return False
 
 
 def packaged() -> Path:
