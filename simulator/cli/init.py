@@ -13,7 +13,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import profiles_option
+from simulator.cli.options import examples, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -84,7 +84,12 @@ def _flags(command: Command) -> Command:
     return command
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan init",
+        "plan init --yes --machine instance/aws/p4d.24xlarge --model resnet50 -o mine.toml",
+    )
+)
 @_flags
 @click.option("--name", default="my-job", show_default=True, help="What the scenario is called.")
 @click.option("--title", default="How fast is my job, and what limits it?", help="What it asks.")
