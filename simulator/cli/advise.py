@@ -10,7 +10,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.late import LateGroup, Table
-from simulator.cli.options import format_option
+from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -46,7 +46,12 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
         raise click.BadParameter(msg, ctx=ctx, param=param) from error
 
 
-@click.command("input")
+@click.command(
+    "input",
+    epilog=examples(
+        "plan advise input mine.toml --within 5%",
+    ),
+)
 @scenario_arguments
 @click.option(
     "--within",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.options import format_option, jobs_option, profiles_option
+from simulator.cli.options import examples, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
@@ -32,7 +32,11 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan calibrate measured.toml --fit input.decode -o fitted.toml",
+    )
+)
 @click.argument(
     "sets",
     nargs=-1,

@@ -11,7 +11,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option, profiles_option
+from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
@@ -25,7 +25,12 @@ _OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
 FEWEST: Final = 2
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan compare mine.toml mine.toml:input.workers=16",
+        "plan compare mine.toml other.toml --format csv",
+    )
+)
 @click.argument(
     "scenarios",
     nargs=-1,

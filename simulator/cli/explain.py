@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from simulator.cli import completion
-from simulator.cli.options import format_option
+from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.scenarios import (
     calibration_option,
@@ -17,7 +17,12 @@ from simulator.cli.scenarios import (
 )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan explain mine.toml",
+        "plan explain mine.toml cost.usd_to_train",
+    )
+)
 @scenario_arguments
 @click.argument("metric", required=False, shell_complete=completion.metrics)
 @format_option

@@ -87,7 +87,7 @@ def _flags(command: Command) -> Command:
 @click.command(
     epilog=examples(
         "plan init",
-        "plan init --yes --machine instance/aws/p4d.24xlarge --model resnet50 -o mine.toml",
+        "plan init --yes --workers 16 --batch-size 512 -o mine.toml",
     )
 )
 @_flags

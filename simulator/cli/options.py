@@ -26,6 +26,12 @@ FORMATS: Final = ("table", "json", "csv", "markdown")
 _FORMAT: Final = "simulator.format"
 
 
+def examples(*lines: str) -> str:
+    """The end of a verb's help: command lines to start from."""
+    # The mark keeps click from joining the lines.
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
 def format_option(verb: Verb) -> Verb:
     """Add ``--format``, and ``--json`` as the short form of its most used value.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.options import examples
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -17,7 +18,11 @@ from simulator.cli.scenarios import (
 )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan plot mine.toml memory -o memory.svg",
+    )
+)
 @scenario_arguments
 @click.argument("what", required=False, default="step", metavar="[FIGURE]")
 @click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli.import_output import quantity
-from simulator.cli.options import format_option, profiles_option
+from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 DEVICES: Final = "disk,memory,cpu,gpu"
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan probe -o profiles",
+        "plan probe --loader train:make_loader -o loader.toml",
+    )
+)
 @click.option(
     "-o",
     "--output",

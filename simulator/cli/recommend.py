@@ -10,7 +10,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option, profiles_option
+from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
 from simulator.cli.searching import Means, asking, search_options
@@ -27,7 +27,12 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 """Clouds by the names that both our profiles and SkyPilot give them."""
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan recommend mine.toml",
+        "plan recommend mine.toml --goal goal.toml --search",
+    )
+)
 @click.argument(
     "scenarios",
     nargs=-1,

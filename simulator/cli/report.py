@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import jobs_option
+from simulator.cli.options import examples, jobs_option
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from simulator.studies.nearest import Neighbourhood
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan report mine.toml -o report.html",
+    )
+)
 @scenario_arguments
 @click.option(
     "-o",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option
+from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from simulator.results import Prediction
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan simulate mine.toml",
+        "plan simulate mine.toml --set input.workers=8 --format markdown",
+        "plan simulate mine.toml --trace steps.json",
+    )
+)
 @scenario_arguments
 @format_option
 @calibration_option

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option
+from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.scenarios import (
     calibration_option,
@@ -108,7 +108,13 @@ def _file_options(verb: Command) -> Command:
     return verb
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan sweep mine.toml --over input.workers=1..16 --plot workers.png",
+        "plan sweep mine.toml --over 'hardware.machine=node/*' --where \"total_time_s < '3 h'\"",
+        "plan sweep mine.toml --over train.batch_size=64,128,256 --html sweep.html",
+    )
+)
 @scenario_arguments
 @_axes_options
 @_choice_options

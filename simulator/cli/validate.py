@@ -10,7 +10,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option, jobs_option, profiles_option
+from simulator.cli.options import examples, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 
@@ -28,7 +28,13 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
     )
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan validate",
+        "plan validate measured.toml --worst 5 --html accuracy.html",
+        "plan validate --near mine.toml",
+    )
+)
 @click.argument("sets", nargs=-1, shell_complete=completion.measurement_sets)
 @format_option
 @_file("html", "Write a report with predicted against measured plots.")

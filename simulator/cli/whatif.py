@@ -12,7 +12,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import format_option
+from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 ALL: Final = "all"
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan whatif mine.toml",
+        "plan whatif mine.toml cost.usd_to_train --price 'vCPUs x2=$0.50/h' --gpus all",
+    )
+)
 @scenario_arguments
 @click.argument("metric", required=False, default="total_time_s", shell_complete=completion.metrics)
 @format_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,11 +11,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from simulator import predict as door
 from simulator.cli.exits import Exit
-from simulator.cli.main import VERBS, main
+from simulator.cli.main import SECTIONS, VERBS, main
+from simulator.cli.main import plan as console
 from simulator.errors import InputError, NotModelled, Problem, UnknownName
 from simulator.version import __version__
 
@@ -37,6 +40,26 @@ def test_every_verb_is_in_the_help(plan: Run) -> None:
     """The table of verbs is the list under Commands."""
     text = plan("--help").out
     assert all(f"  {verb} " in text and summary in text for verb, (_, summary) in VERBS.items())
+
+
+def test_the_sections_of_the_help_hold_every_verb_once() -> None:
+    """A verb stands under one heading."""
+    named = [verb for verbs in SECTIONS.values() for verb in verbs]
+    assert sorted(named) == sorted(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_of_the_help_are_sound(verb: str) -> None:
+    """Every example is a command line that the verb takes."""
+    command: click.Command | None = console.get_command(click.Context(console), verb)
+    assert command is not None
+    parts = getattr(command, "table", {}) if verb == "advise" else {}
+    owners = [command, *(command.get_command(click.Context(command), part) for part in parts)]  # type: ignore[attr-defined] # a group
+    for owner in owners:
+        for line in (owner.epilog or "").splitlines()[2:]:
+            words = shlex.split(line)
+            assert words[:2] == ["plan", verb]
+            owner.make_context(verb, words[3 if owner is not command else 2 :])
 
 
 def test_help_imports_nothing_heavy(root: Path) -> None:
