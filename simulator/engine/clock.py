@@ -32,7 +32,8 @@ class Clock(Environment):
                 msg = "nothing is left to happen, and somebody still waits"
                 raise RuntimeError(msg)
             self._now, _, _, event = heappop(queue)
-            callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+            callbacks = event.callbacks
+            event.callbacks = None  # type: ignore[assignment] # simpy's mark of what has happened
             for callback in callbacks:
                 callback(event)
             if not event._ok:  # noqa: SLF001 - a process that raised is such an event
