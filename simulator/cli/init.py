@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,6 +15,7 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import examples, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -124,7 +125,8 @@ def init(  # noqa: PLR0913 - one parameter an option
         if target.exists() and not force:
             msg = f"{target} exists; choose another --output, or --force to replace it"
             raise click.UsageError(msg)
-    answers = _answers(flags, ask=sys.stdin is not None and sys.stdin.isatty() and not yes)
+    ask = sys.stdin is not None and sys.stdin.isatty() and not yes
+    answers = _answers(flags, profiles, ask=ask)
     text = _checked(name, title, answers, profiles)
     if not to_file:
         emit(text.rstrip("\n"))
@@ -134,7 +136,9 @@ def init(  # noqa: PLR0913 - one parameter an option
     return Exit.FINE
 
 
-def _answers(flags: Mapping[str, str | None], *, ask: bool) -> dict[str, str]:
+def _answers(
+    flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, ask: bool
+) -> dict[str, str]:
     """The answer to each question, a flag or what is typed, over the defaults."""
     from simulator.files.starter import defaults
 
@@ -142,16 +146,49 @@ def _answers(flags: Mapping[str, str | None], *, ask: bool) -> dict[str, str]:
     for question in QUESTIONS:
         default, given = answers.get(question.key, ""), flags[question.name]
         if given is None and ask:
-            given = click.prompt(question.text, default=default, err=True)
-        answers[question.key] = default if given is None else given.strip()
+            _ask(question, default, answers, profiles)
+        else:
+            answers[question.key] = default if given is None else given.strip()
     return {key: answer for key, answer in answers.items() if answer}
 
 
+def _ask(
+    question: Question, default: str, answers: dict[str, str], profiles: tuple[Path, ...]
+) -> None:
+    """Ask until the answer is one that the key may have."""
+    while True:
+        given: str = click.prompt(question.text, default=default, err=True)
+        answers[question.key] = given.strip()
+        try:
+            _checked("", "", {key: answer for key, answer in answers.items() if answer}, profiles)
+        except InputError as error:
+            wrong = [one for one in error.problems if one.key == question.key]
+            if wrong:
+                complain(str(wrong[0]))
+                continue
+        return
+
+
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """The scenario's text, once it has been read back without a mistake."""
+    """The scenario's text, once it has been read back without a mistake.
+
+    Raises
+    ------
+    InputError
+        With the flags whose answers are wrong.
+    """
     from simulator.files.scenario import load_scenario
     from simulator.files.starter import starter_text
 
     text = starter_text(name, title, answers)
-    load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
+    try:
+        load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
+    except InputError as error:
+        flag = {question.key: question.flag for question in QUESTIONS}
+        raise InputError(
+            tuple(
+                replace(one, origin=flag.get(one.key or "", "plan init"), line=None)
+                for one in error.problems
+            )
+        ) from None
     return text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import tomllib
 from pathlib import Path
 
@@ -59,3 +61,35 @@ def test_texts_with_quotes_stay_texts() -> None:
     title = 'a "quoted" title\n[hardware]\nx = 1'
     assert main(["init", "--title", title]) == Exit.FINE
     assert tomllib.loads(Path("my-job.toml").read_text())["title"] == title
+
+
+def test_a_wrong_answer_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal a mistake is told at once, and nothing typed before it is lost."""
+    typed = iter(["g5.2xlarge", "instance/aws/g5.2xlarge", "2", "storage/ebs-gp3", "many", "500"])
+    asked: list[str] = []
+
+    def prompt(text: str, default: str, *, err: bool) -> str:
+        assert err
+        asked.append(text)
+        return next(typed, default)
+
+    monkeypatch.setattr("click.prompt", prompt)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["init"]) == Exit.FINE
+    told = capsys.readouterr().err
+    assert "did you mean 'instance/aws/g5.2xlarge'" in told
+    assert "data.samples: is not a whole number" in told
+    assert len(asked) == 11 + 2
+    written = tomllib.loads(Path("my-job.toml").read_text())
+    assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
+    assert (written["hardware"]["count"], written["data"]["samples"]) == (2, 500)
+
+
+class Terminal(io.StringIO):
+    """Standard input that somebody types on."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
