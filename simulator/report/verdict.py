@@ -60,10 +60,10 @@ def _speed(prediction: Prediction) -> str:
     timing = prediction.timing
     possible = unstarved_rate(prediction)
     if possible is None or timing.accelerator_utilization is None:
-        return _without_device(timing)
+        return _without_device(prediction)
     device = device_word(prediction)
     if timing.split.data_stall < STARVED * timing.step_time.mean:
-        return _fed(timing, device)
+        return _fed(prediction, device)
     makes = _said(_MAKES, timing.bottleneck)
     starved = (
         f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
@@ -72,18 +72,20 @@ def _speed(prediction: Prediction) -> str:
     )
     together = waiting_for_ranks(prediction) / timing.step_time.mean
     starved += f" and for one another {percent(together)}." if together > STARVED else "."
-    return f"{starved}{_slack(timing)}"
+    return f"{starved}{_slack(prediction)}"
 
 
-def _without_device(timing: Timing) -> str:
+def _without_device(prediction: Prediction) -> str:
+    timing = prediction.timing
     said = (
         f"{_limited(timing.bottleneck)}: {count(timing.throughput)} samples/s, "
         f"with {_said(_NOUN, timing.bottleneck)} {_busy(timing, timing.bottleneck)} busy."
     )
-    return f"{said}{_slack(timing)}"
+    return f"{said}{_slack(prediction)}"
 
 
-def _fed(timing: Timing, device: str) -> str:
+def _fed(prediction: Prediction, device: str) -> str:
+    timing = prediction.timing
     share = timing.accelerator_utilization or 0.0
     rate = f"{count(timing.throughput)} samples/s"
     if timing.bottleneck == Resource.GPU:
@@ -99,7 +101,7 @@ def _fed(timing: Timing, device: str) -> str:
     noun = _said(_NOUN, timing.bottleneck)
     return (
         f"{_limited(timing.bottleneck)}: {rate}, with {noun} {busy} busy; "
-        f"the {device}s compute {percent(share)} of the time.{_slack(timing)}"
+        f"the {device}s compute {percent(share)} of the time.{_slack(prediction)}"
     )
 
 
@@ -137,15 +139,30 @@ def _idle(timing: Timing, resource: str) -> bool:
     return usage is None or max(usage.mean, usage.busiest) < IDLE
 
 
-def _slack(timing: Timing) -> str:
+def _slack(prediction: Prediction) -> str:
     """Say so where nothing is full: more hardware of the busiest kind would not help."""
-    fullest = max((max(u.mean, u.busiest) for u in timing.usage.values()), default=0.0)
-    if fullest >= BUSY:
+    usage = prediction.timing.usage
+    fullest = max((max(u.mean, u.busiest) for u in usage.values()), default=0.0)
+    if max(fullest, _cores_full(prediction)) >= BUSY:
         return ""
     return (
         f" No resource is full (the fullest is {percent(fullest)} busy): the time goes into doing "
         "things one after another, so look at workers, prefetch, latency and overlap."
     )
+
+
+def _cores_full(prediction: Prediction) -> float:
+    """Share of what the processors can do that is done: half of the threads may be nearly all."""
+    shares = [0.0]
+    groups = prediction.scenario.cluster.groups
+    for group in groups:
+        own = group is prediction.scenario.cluster.trainers
+        used = prediction.timing.usage.get(Resource.CPU if own else f"{group.name}.{Resource.CPU}")
+        pool = group.host.cpu
+        if used is not None:
+            busy = max(used.mean, used.busiest) * pool.threads
+            shares.append(float(pool.capacity_for(busy) / pool.capacity) if busy >= 1.0 else 0.0)
+    return max(shares)
 
 
 def _fit(prediction: Prediction) -> str:
