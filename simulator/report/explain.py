@@ -6,6 +6,7 @@ step as the sum of its exposed parts, and what bounds the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -230,7 +231,7 @@ def _limits(demand: Demand) -> list[str]:
         parts.append(f"{count(float(demand.operations))} operations")
     if float(demand.latency) > 0.0:
         parts.append(f"{show(float(demand.latency), SECOND)} of latency")
-    if demand.ceiling is not None:
+    if demand.ceiling is not None and math.isfinite(demand.ceiling):
         parts.append(f"at most {show(float(demand.ceiling), BYTE_PER_SECOND)}")
     if demand.threads > 1.0:
         parts.append(f"{demand.threads:.3g} threads")
