@@ -14,6 +14,7 @@ Metrics have the names they have everywhere (``plan simulate --json``), figures 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -179,9 +180,9 @@ class Configuration:
         over: Over | None = None,
         *,
         where: str = "",
-        sample: str = Sampling.GRID,
+        sample: str | None = None,
         points: int | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         screen: bool = False,
         jobs: int | None = None,
     ) -> pd.DataFrame:
@@ -190,28 +191,33 @@ class Configuration:
         Parameters
         ----------
         over : mapping, optional
-            Keys and their values: ``{"input.workers": "1..8", "train.batch_size": [32, 64]}``;
-            those of the file's [sweep] section by default.
+            Keys and their values: ``{"input.workers": "1..8", "train.batch_size": [32, 64]}``,
+            in place of the file's [sweep] section; all of that section by default.
         where : str
             Only candidates that meet this, such as ``fits.gpu != 'no'``.
-        sample, points : str, int
-            ``grid``, or so many points of ``latin-hypercube`` or ``sobol``.
-        seed : int
-            Of all random draws.
+        sample, points : str, int, optional
+            ``grid`` (the usual way), or so many points of ``latin-hypercube`` or ``sobol``.
+        seed : int, optional
+            Of all random draws; 0 by default.
         screen : bool
             Predict only what could be best in time or cost; others keep their bounds.
         jobs : int, optional
             Processes; all cores by default.
         """
-        given = self._reader.axes
-        axes = given.axes if over is None and given is not None else _axes(over or {})
-        where = where or ("" if given is None or over is not None else given.where)
-        wanted = Axes(axes=axes, sampling=Sampling(sample), points=points, seed=seed, where=where)
+        file = self._reader.axes if over is None else None
+        given = file or Axes(axes=_axes(over or {}))
+        wanted = replace(
+            given,
+            sampling=given.sampling if sample is None else Sampling(sample),
+            points=given.points if points is None else points,
+            seed=given.seed if seed is None else seed,
+            where=" and ".join(f"({part})" for part in (given.where, where) if part),
+        )
         request = Request(
             reader=self._reader,
             candidates=expand(wanted, self._reader),
-            where=where,
-            seed=seed,
+            where=wanted.where,
+            seed=wanted.seed,
             exhaustive=not screen,
         )
         with local_workers(jobs or cores()) as workers:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from simulator.assumptions import assumptions, warnings
 from simulator.bill import bill, cpu_need
@@ -16,10 +17,10 @@ from simulator.bounds import bounds
 from simulator.engine.run import Options, Question, solve
 from simulator.ensemble import intervals
 from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
-from simulator.footprint import HostRam, Verdict, host_ram, memory_fit, page_cache_bytes
+from simulator.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.limits import check_modelled
 from simulator.plant import build
-from simulator.results import Prediction, Timing
+from simulator.results import Bounds, Prediction, Timing
 from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
 from simulator.stages import demand_table
@@ -75,7 +76,9 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     )
     timing = solve(question, options)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
-    ram, memory = _worst(host_ram(scenario), scenario), memory_fit(scenario)
+    ram, memory = _worst(_plain(host_ram(scenario)), scenario), memory_fit(scenario)
+    memory = None if memory is None else _plain_stages(_plain(memory))
+    least = bounds(scenario, plant, demands, length, beside)
     rests_on = assumptions(scenario)
     prediction = Prediction(
         scenario=scenario,
@@ -87,7 +90,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         host_ram=ram,
         cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
         cost=bill(scenario, timing),
-        bounds=bounds(scenario, plant, demands, length, beside),
+        bounds=Bounds(lower=float(least.lower), upper=float(least.upper)),
         demands=demands[last],
         one_off=beside.parts,
         break_even_epochs=_break_even(question, options, timing),
@@ -118,6 +121,18 @@ def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
         lengths=lengths(scenario),
         extras=extras(scenario, plant, demands[Phase.WARM]),
     )
+
+
+Fit = TypeVar("Fit", HostRam, MemoryFit)
+
+
+def _plain(fit: Fit) -> Fit:
+    """With numbers of Python's own, whatever closed forms counted with."""
+    return replace(fit, items={name: float(size) for name, size in fit.items.items()})
+
+
+def _plain_stages(fit: MemoryFit) -> MemoryFit:
+    return replace(fit, stages={name: float(size) for name, size in fit.stages.items()})
 
 
 def _worst(ram: HostRam, scenario: Scenario) -> HostRam:

@@ -84,6 +84,19 @@ def test_sweep(job: Configuration) -> None:
     assert row["step_time_s.mean"] == alone["step_time_s.mean"]
 
 
+def test_a_files_own_sweep_is_done_as_it_says(tmp_path: Path) -> None:
+    """Its sampling, number of points and condition hold; axes of one's own stand in its place."""
+    own = tmp_path / "mine.toml"
+    own.write_text(
+        f'schema = 1\nextends = "{SCENARIO}"\n[sweep]\nsample = "sobol"\npoints = 4\n'
+        'where = "input.workers > 2"\n[sweep.over]\n"input.workers" = "1..8"\n'
+    )
+    mine = load(own)
+    assert len(mine.sweep(jobs=1)) == 4
+    assert set(mine.sweep(jobs=1)["status"]) <= {"predicted", "infeasible"}
+    assert len(mine.sweep({"input.workers": [1, 2]}, jobs=1)) == 2
+
+
 def test_keys_vary_together(job: Configuration) -> None:
     """Several keys in one axis give one row for each of their pairs."""
     frame = job.sweep({"input.workers,train.batch_size": [[1, 16], [4, 32]]}, jobs=1)

@@ -96,7 +96,7 @@ def remaining(elapsed: float, fraction: float) -> str:
     Examples
     --------
     >>> remaining(30.0, 0.25), remaining(3600.0, 0.1), remaining(1.0, 0.0)
-    ('1.5 min', '9 h', '')
+    ('90 s', '9 h', '')
     """
     if not 0.0 < fraction <= 1.0:
         return ""

@@ -286,6 +286,8 @@ def _code(found: Findings) -> Exit:
     if found.front:
         return Exit.FINE
     from simulator.report.sweep import nothing_found
+    from simulator.studies.outcome import Status
 
     complain(nothing_found(found))
-    return Exit.DOES_NOT_FIT
+    refused = all(outcome.status is Status.REFUSED for outcome in found.outcomes)
+    return Exit.BAD_INPUT if refused else Exit.DOES_NOT_FIT

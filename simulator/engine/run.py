@@ -123,7 +123,7 @@ def _timing(
         + extras.per_step * lengths.steps,
         first_epoch_time=first_epoch + extras.per_step * lengths.steps,
         total_time=compose.total_time(first_epoch, epoch, lengths, extras),
-        throughput=samples / step.mean if step.mean else math.inf,
+        throughput=float(samples / step.mean) if step.mean else math.inf,
         split=parts,
         communication=communication,
         usage=used,

@@ -93,7 +93,11 @@ def nothing_lines(answer: Recommendation) -> list[str]:
     conflict = answer.conflict
     if conflict is None or not conflict.limits:
         reasons = () if conflict is None else conflict.ways_out
-        return ["", *wrapped("No candidate can be predicted.", width=WIDTH), *_bullets(reasons)]
+        return [
+            "",
+            *wrapped("No candidate that was predicted will do.", width=WIDTH),
+            *_bullets(reasons),
+        ]
     if len(conflict.limits) == 1:
         said = f"No candidate keeps this limit: {conflict.limits[0]}."
     else:

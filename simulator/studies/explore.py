@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from simulator.errors import PlanError
 from simulator.goal import Objective, Sense
 from simulator.metrics import Value
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
@@ -208,7 +209,7 @@ class _Search:
         new = {one.index: key for key, one in first.items() if key not in self._by_key}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
         for part in self._answers(evaluate, candidates, PREDICTED_AT_ONCE, 1.0, _died):
-            told = [replace(outcome, key=new[outcome.candidate.index]) for outcome in part]
+            told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status is not Status.FAILED])
             self._by_key |= {outcome.key: outcome for outcome in told}
@@ -286,6 +287,23 @@ class _Search:
                 yield (lost(parts[number][0], answer.deaths),)
         if alone:
             yield from self._answers(function, alone, 1, weight, lost)
+
+
+def _as_bounded(outcome: Outcome, key: str) -> Outcome:
+    """The outcome under the key its candidate was bounded with; the same contents were read.
+
+    Raises
+    ------
+    PlanError
+        If a file has changed since: a store must not hold figures under another file's key.
+    """
+    if outcome.key not in ("", key):
+        msg = (
+            "a scenario, a profile or plan itself was changed during the search; run the same "
+            "command again, what was finished before is stored"
+        )
+        raise PlanError(msg)
+    return replace(outcome, key=key)
 
 
 def _died(candidate: Candidate, deaths: int) -> Outcome:

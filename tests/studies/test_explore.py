@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.search import BASE, SHORT, Buggy, Deadly, grid, reader
+from support.search import BASE, SHORT, Buggy, Changing, Deadly, grid, reader
 
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
@@ -220,3 +220,15 @@ def test_bad_requests_are_refused_before_any_work(changes: dict[str, object], to
     """A metric that does not exist is named."""
     with pytest.raises(PlanError, match=told):
         run(request(**changes))
+
+
+def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """Figures of a changed profile are stored under no key: not the old one's, and it is told."""
+    path = tmp_path / "s.sqlite"
+    with (
+        Store(path) as store,
+        pytest.raises(PlanError, match="was changed during the search"),
+    ):
+        run(request(reader=Changing(), exhaustive=True), store=store)
+    with sqlite3.connect(path) as rows:
+        assert rows.execute("select count(*) from outcomes").fetchone() == (0,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simulator.errors import NotModelled
@@ -78,3 +78,16 @@ class Buggy:
     def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
         """One after another."""
         return tuple(self.read(settings) for settings in candidates)
+
+
+@dataclass(frozen=True)
+class Changing:
+    """Reads the short scenario, but a profile changes between bounding and predicting."""
+
+    def read(self, settings: Mapping[str, Plain]) -> Loaded:
+        """As after the change."""
+        return replace(reader().read(settings), key="after")
+
+    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+        """As before it."""
+        return tuple(reader().read(settings) for settings in candidates)

@@ -86,7 +86,8 @@ def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
         axes.minorticks_off()
     axes.set_xlabel(side.label)
     axes.grid(visible=True, linewidth=0.3)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8.0)
+    if known:
+        figure.legend(loc="outside lower center", ncols=2, fontsize=8.0)
     return f"along {printable(key)}"
 
 

@@ -9,8 +9,8 @@ from typing import Final
 from simulator.goal import Sense
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
-from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
-from simulator.studies.recommend.asking import Ask, Search
+from simulator.studies.recommend.answer import Conflict, Loser, PinPrice, Recommendation
+from simulator.studies.recommend.asking import NOT_STORED, Ask, Search
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.confidence import sureness
 from simulator.studies.recommend.conflicts import conflict_of
@@ -76,8 +76,16 @@ def recommend(
         from_store=ask.remembered(),
     )
     if not ranked:
-        return replace(answer, conflict=conflict_of(inquiry, seeds, ask, seed))
+        unknown = sum(one.reason == NOT_STORED for one in search.known.values())
+        found = _unknown(unknown) if unknown else conflict_of(inquiry, seeds, ask, seed)
+        return replace(answer, conflict=found)
     return _explained(inquiry, answer, choices, seed, starved=starved)
+
+
+def _unknown(count: int) -> Conflict:
+    """What is stored tells of no conflict: those that were never predicted may keep all limits."""
+    way = f"{count:,} candidates were never predicted and may do; --search predicts them"
+    return Conflict(limits=(), ways_out=(way,))
 
 
 def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) -> None:
