@@ -37,13 +37,13 @@ answer.metrics.dropna(subset=["p10"])[["value", "p10", "p90", "unit"]]
 # Where ipywidgets is installed, the same with sliders; without it this cell shows one setting.
 
 # %%
-from IPython.display import display
+import IPython.display as notebook
 
 
 def show(workers: int = 8, decode_ms: float = 5.0) -> None:
     """Predict one setting and show it."""
     settings = {"input.workers": workers, "input.decode": f"{decode_ms} ms"}
-    display(job.with_(settings).simulate(intervals=False))
+    notebook.display(job.with_(settings).simulate(intervals=False))
 
 
 try:
