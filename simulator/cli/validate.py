@@ -39,6 +39,7 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
 @format_option
 @_file("html", "Write a report with predicted against measured plots.")
 @_file("markdown", "Write the table of errors as Markdown.")
+@_file("plot", "Draw predicted against measured values of test rows, as .png, .svg or .pdf.")
 @click.option(
     "--worst", type=click.IntRange(min=1), metavar="N", help="Also list the N rows furthest off."
 )
@@ -56,6 +57,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
     form: str,
     html: Path | None,
     markdown: Path | None,
+    plot: Path | None,
     worst: int | None,
     near: str | None,
     jobs: int | None,
@@ -67,9 +69,13 @@ def validate(  # noqa: PLR0913 - one parameter an option
     by family and split: what constants were fitted to, and what they were not. Exit code 1 says
     that a family is over its declared tolerance.
     """
-    for path, option in ((html, "--html"), (markdown, "--markdown")):
+    for path, option in ((html, "--html"), (markdown, "--markdown"), (plot, "--plot")):
         if path is not None:
             check_writable(path, option)
+    if plot is not None:
+        from simulator.report.plot.style import check_format
+
+        check_format(plot)
     chosen = _sets(sets)
     if near is not None:
         return _near(near, chosen, jobs, profiles, form)
@@ -78,6 +84,11 @@ def validate(  # noqa: PLR0913 - one parameter an option
     with progress_line("predicting") as progress:
         found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
     _write(found, html, markdown)
+    if plot is not None:
+        from simulator.report.evidence_figure import validation_figure
+        from simulator.report.plot.style import as_bytes
+
+        write_file(plot, as_bytes(validation_figure(found), plot), "--plot")
     emit(_rendered(found, form, worst or 0))
     return Exit.DOES_NOT_FIT if found.over else Exit.FINE
 

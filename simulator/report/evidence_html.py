@@ -94,14 +94,15 @@ def _plot(judged: Sequence[Judged], metric: str) -> str:
     if rest:
         groups[OTHERS] = rest
     return predicted_against_measured(
-        {name: _dots(rows) for name, rows in groups.items()},
+        {name: dots_of(rows) for name, rows in groups.items()},
         metric,
         unit,
         logarithmic=not any(one.absolute for one in judged),
     )
 
 
-def _dots(judged: Sequence[Judged]) -> Dots:
+def dots_of(judged: Sequence[Judged]) -> Dots:
+    """Measured and predicted values of rows, with the intervals of the latter."""
     points = [one.point for one in judged]
     return Dots(
         measured=[p.measured for p in points],

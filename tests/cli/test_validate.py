@@ -92,6 +92,16 @@ def test_files_are_written(plan: Run, write: Run, tmp_path: Path) -> None:
     assert markdown.read_text(encoding="utf-8").startswith("# Accuracy\n")
 
 
+def test_a_figure_is_drawn(plan: Run, write: Run, tmp_path: Path) -> None:
+    """Test rows only, in the format of the name; another format is refused before any work."""
+    drawn = tmp_path / "seen.svg"
+    assert plan("validate", write("a,1,1\n"), "--plot", str(drawn)).code != Exit.BAD_INPUT
+    assert "measured " in drawn.read_text(encoding="utf-8")
+    outcome = plan("validate", write("a,1,1\n"), "--plot", str(tmp_path / "seen.bmp"))
+    assert outcome.code == Exit.BAD_INPUT
+    assert "allowed: png, svg, pdf" in outcome.err
+
+
 def test_near(plan: Run, write: Run) -> None:
     """The rows most like a scenario, how far they are, and the error there."""
     name = write(f"one,1,{1.25 * step(1)!r}\ntwo,2,{step(2)!r}\n")

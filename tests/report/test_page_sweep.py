@@ -46,6 +46,7 @@ def test_the_front_is_marked(found: Findings) -> None:
     assert verdict is not None
     assert "20 s" in verdict[1]
     assert "input.workers = 2, train.batch_size = 8" in verdict[1]
+    assert "plan report mine --set input.workers=2 --set train.batch_size=8" in page
 
 
 def test_the_map_has_every_candidate(found: Findings) -> None:

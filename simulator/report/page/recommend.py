@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ class Answer:
     parts: tuple[Part, ...]
     scatter: Scatter | None
     launch: str
+    command: str
 
 
 def as_page(answers: Sequence[Recommendation], launches: Sequence[Launch | None]) -> str:
@@ -71,7 +73,18 @@ def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
         ),
         scatter=_scatter(answer),
         launch="\n".join(text.launch_lines(launch)) if answer.winner else "",
+        command=_command(answer),
     )
+
+
+def _command(answer: Recommendation) -> str:
+    """What shows all of the winner: its step, memory, cost, sources; empty without one."""
+    if answer.winner is None:
+        return ""
+    given = (
+        f"--set {shlex.quote(f'{key}={value}')}" for key, value in answer.winner.settings.items()
+    )
+    return printable(f"plan report {shlex.quote(answer.scenario.name)} {' '.join(given)}")
 
 
 def _verdict(answer: Recommendation) -> str:

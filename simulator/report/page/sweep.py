@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -58,6 +59,7 @@ def as_page(found: Findings, name: str) -> str:
         name=printable(name),
         verdict=_verdict(found),
         counts=counts_text(found),
+        command=_command(found, name),
         scatter=_scatter(found),
         heat=_heat_map(found),
         head=[printable(str(cell)) for cell in table.head],
@@ -83,6 +85,15 @@ def _verdict(found: Findings) -> str:
     others = len(found.front) - 1
     rest = f" {others:,} others are better in something else." if others else ""
     return f"{told(objective).capitalize()}{shown}: {_settings(best)}.{rest}"
+
+
+def _command(found: Findings, name: str) -> str:
+    """What shows all of the best candidate: its step, memory, cost, sources; empty without one."""
+    if not found.front:
+        return ""
+    settings = found.front[0].outcome.candidate.settings
+    given = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
+    return printable(f"plan report {shlex.quote(name)} {' '.join(given)}")
 
 
 def _settings(outcome: Outcome) -> str:

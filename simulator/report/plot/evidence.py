@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from simulator.report.plot.style import COLOURS, MARKERS, as_svg, style
+from simulator.report.plot.style import COLOURS, MARKERS, Figure, as_svg, style
 
 BAND: Final = 0.1
 """Half-width of the shaded band around a perfect prediction, as a share."""
 _MARGIN: Final = 1.3
+SIZE: Final = (6.0, 5.2)
+"""Of one pair of axes [inch]."""
+NARROW: Final = 100.0
+"""Ratio of the ends of a logarithmic axis below which more than powers of ten are named."""
+SUBDIVIDED: Final = (1.0, 2.0, 5.0)
+PANELS: Final = 2
+"""Panels beside one another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,16 @@ class Dots:
     predicted: Sequence[float]
     low: Sequence[float] = ()
     high: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What one pair of axes shows: groups of dots, the quantity and its unit."""
+
+    groups: Mapping[str, Dots]
+    quantity: str
+    unit: str
+    logarithmic: bool = True
 
 
 def predicted_against_measured(
@@ -49,15 +65,30 @@ def predicted_against_measured(
     """
     count = sum(len(dots.measured) for dots in groups.values())
     with style():
-        figure = Figure(figsize=(6.0, 5.2), layout="constrained")
-        axes = figure.add_subplot()
-        for number, (name, dots) in enumerate(groups.items()):
-            _draw(axes, name, dots, number)
-        _frame(axes, groups, logarithmic=logarithmic)
-        label = f"{quantity} [{unit}]" if unit else quantity
-        axes.set_xlabel(f"measured {label}")
-        axes.set_ylabel(f"predicted {label}")
+        figure = Figure(figsize=SIZE, layout="constrained")
+        panel = Panel(groups=groups, quantity=quantity, unit=unit, logarithmic=logarithmic)
+        _panel(figure.add_subplot(), panel)
         return as_svg(figure, f"predicted against measured {quantity}, {count} rows")
+
+
+def evidence_figure(panels: Sequence[Panel]) -> Figure:
+    """One panel beside the other, two in a row."""
+    rows, across = math.ceil(len(panels) / PANELS), min(PANELS, len(panels))
+    with style():
+        size = (SIZE[0] * max(1, across), SIZE[1] * max(1, rows))
+        figure = Figure(figsize=size, layout="constrained")
+        for number, panel in enumerate(panels, start=1):
+            _panel(figure.add_subplot(rows, across, number), panel)
+        return figure
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for number, (name, dots) in enumerate(panel.groups.items()):
+        _draw(axes, name, dots, number)
+    _frame(axes, panel.groups, logarithmic=panel.logarithmic)
+    label = f"{panel.quantity} [{panel.unit}]" if panel.unit else panel.quantity
+    axes.set_xlabel(f"measured {label}")
+    axes.set_ylabel(f"predicted {label}")
 
 
 def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:
@@ -91,6 +122,7 @@ def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None
         axes.set_xscale("log")
         axes.set_yscale("log")
         for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=SUBDIVIDED if high < NARROW * low else (1.0,)))
             # matplotlib's own labels of a log axis are formulas, which stay unread here
             axis.set_major_formatter(StrMethodFormatter("{x:g}"))
             axis.set_minor_formatter(NullFormatter())
