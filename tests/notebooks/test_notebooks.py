@@ -19,6 +19,8 @@ nbclient: Any = pytest.importorskip(
     "nbclient", reason="nbclient is not installed (extra: notebooks)"
 )
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "notebooks"
 SOURCES = sorted(FOLDER.glob("*.py"))
 LIMIT = 120
@@ -39,7 +41,6 @@ def test_outputs_belong_to_the_source(source: Path) -> None:
     assert ran == list(range(1, len(ran) + 1))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_it_runs(source: Path, request: pytest.FixtureRequest) -> None:
     """Every cell does, in a fresh kernel."""
