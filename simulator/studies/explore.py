@@ -21,7 +21,8 @@ from simulator.goal import Objective, Sense
 from simulator.metrics import Value
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.rounds import Rounds, beaten_by, comparable
+from simulator.studies.pareto import comparable
+from simulator.studies.rounds import Rounds, beaten_by
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers

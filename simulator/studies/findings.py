@@ -12,7 +12,7 @@ import numpy as np
 
 from simulator.goal import Objective
 from simulator.studies.outcome import Outcome, Status
-from simulator.studies.rounds import comparable, on_front, within
+from simulator.studies.pareto import comparable, front, within
 from simulator.studies.scoring import Criteria
 
 _NUMBERS: Final = re.compile(r"\d[\d,.]*")
@@ -101,7 +101,7 @@ def findings(
     kept = np.flatnonzero(comparable(whole))
     sound, scores, table = [predicted[i] for i in kept], [every[i] for i in kept], whole[kept]
     order = sorted(range(len(sound)), key=lambda i: (scores[i], sound[i].candidate.index))
-    mask = on_front(table)
+    mask = front(table)
     places: dict[tuple[float, ...], list[Outcome]] = {}
     for i in order:
         if mask[i]:

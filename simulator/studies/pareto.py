@@ -96,15 +96,34 @@ def may_beat(
     """
     best_cases = np.asarray(best_cases, dtype=float)
     found = np.asarray(found, dtype=float).reshape(-1, best_cases.shape[1])
-    reach = found[front(found)]
-    if margin:
+    reach = np.unique(found[front(found)], axis=0)
+    if margin:  # without one an infinite figure would be multiplied by zero
         reach = reach + margin * np.abs(reach)
     wanted = np.ones(len(best_cases), dtype=bool)
     for point in reach:
-        beaten = (point <= best_cases).all(axis=1) & (point < best_cases).any(axis=1)
-        wanted &= ~beaten
+        wanted &= ~beats(point, best_cases)
     if top:
         firsts = np.sort(found[:, 0])
         enough = len(firsts) >= top
         wanted |= best_cases[:, 0] <= firsts[top - 1] if enough else np.ones_like(wanted)
     return wanted
+
+
+def within(points: Points, margin: float) -> Mask:
+    """Which points are on the front, or worse than it by no more than a share."""
+    return may_beat(points, points, margin=margin)
+
+
+def beats(point: Points, rows: Points) -> Mask:
+    """Which rows a point beats: strictly better in one objective and no worse in the others."""
+    return np.asarray((point <= rows).all(axis=1) & (point < rows).any(axis=1))
+
+
+def comparable(points: Points) -> Mask:
+    """Which rows have a figure for every objective, if any has; otherwise all of them.
+
+    A machine without a price is on no front of time and cost; where nothing has a price, cost
+    tells nothing apart.
+    """
+    known = np.asarray(~np.isposinf(points).any(axis=1))
+    return known if known.any() else np.ones(len(points), dtype=bool)

@@ -13,13 +13,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.studies.pareto import Mask, beats, front, may_beat
+
 FIRST: Final = 16
 """Candidates of the first round; each later one takes twice as many, up to `LARGEST`."""
 LARGEST: Final = 128
 """Candidates of a round: the more, the longer all workers are busy; the fewer, the less is
 predicted that a result of the same round would have ruled out."""
-
-Mask = NDArray[np.bool_]
 
 
 class Rounds:
@@ -43,8 +43,7 @@ class Rounds:
         self._least = least
         self._top = top
         self._margin = margin
-        self._firsts: list[float] = []
-        self._front = np.empty((0, least.shape[1]))
+        self._found = np.empty((0, least.shape[1]))
         self.taken = 0
         self._size = FIRST
         # Where nothing can be ruled out, rounds would only make workers wait for one another.
@@ -66,15 +65,14 @@ class Rounds:
     def tell(self, scores: Sequence[Sequence[float]]) -> None:
         """What predicted candidates that count turned out to be, a row each."""
         found = np.array(scores, dtype=float).reshape(-1, self._least.shape[1])
-        self._firsts = sorted([*self._firsts, *found[:, 0].tolist()])[: self._top or 0]
-        self._front = _front(np.vstack([self._front, found]))
-        self.possible &= ~self._beaten() | self._may_be_top()
+        self._found = np.vstack([self._found, found])
+        self.possible &= may_beat(self._least, self._found, top=self._top, margin=self._margin)
 
     def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
         """The best by what they can be: the bounds' own front first, then the front behind it."""
         chosen: list[int] = []
         while len(left) and len(chosen) < size:
-            on_front = _on_front(self._least[left])
+            on_front = front(self._least[left])
             layer, room = left[on_front], size - len(chosen)
             if len(layer) > room:
                 layer = self._spread(layer, room)
@@ -88,20 +86,6 @@ class Rounds:
         places = np.linspace(0, len(layer) - 1, room).round().astype(int)
         return np.asarray(layer[order[places]])
 
-    def _beaten(self) -> Mask:
-        """Candidates whose best case another was predicted to beat, by more than the margin."""
-        beaten = np.zeros(len(self._least), dtype=bool)
-        for point in _moved(self._front, self._margin):
-            beaten |= (point <= self._least).all(axis=1) & (point < self._least).any(axis=1)
-        return beaten
-
-    def _may_be_top(self) -> Mask:
-        if not self._top:
-            return np.zeros(len(self._least), dtype=bool)
-        if len(self._firsts) < self._top:
-            return np.ones(len(self._least), dtype=bool)
-        return np.asarray(self._least[:, 0] <= self._firsts[-1])
-
 
 def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]]) -> tuple[int, ...]:
     """For every row of `least` the first name in `scores` whose row beats it; -1 if none does."""
@@ -109,60 +93,7 @@ def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]])
     points = np.array([scores[name] for name in names], dtype=float)
     first = np.full(len(least), -1)
     if len(names):
-        kept = on_front(points)
+        kept = front(points)
         for name, point in zip(names[kept][::-1], points[kept][::-1], strict=True):
-            first[_beats(point, least)] = name
+            first[beats(point, least)] = name
     return tuple(first.tolist())
-
-
-def comparable(points: NDArray[np.float64]) -> Mask:
-    """Which rows have a figure for every objective, if any has; otherwise all of them.
-
-    A machine without a price is on no front of time and cost; where nothing has a price, cost
-    tells nothing apart.
-    """
-    known = np.asarray(~np.isposinf(points).any(axis=1))
-    return known if known.any() else np.ones(len(points), dtype=bool)
-
-
-def within(points: NDArray[np.float64], margin: float) -> Mask:
-    """Which rows are on the front, or worse than it by no more than a share."""
-    return _unbeaten(points, _moved(_front(points), margin))
-
-
-def _moved(front: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
-    """The front made worse by a share of itself."""
-    return np.asarray(front + margin * np.abs(front)) if margin else front
-
-
-def _unbeaten(rows: NDArray[np.float64], points: NDArray[np.float64]) -> Mask:
-    beaten = np.zeros(len(rows), dtype=bool)
-    for point in points:
-        beaten |= _beats(point, rows)
-    return ~beaten
-
-
-def _beats(point: NDArray[np.float64], rows: NDArray[np.float64]) -> Mask:
-    return np.asarray((point <= rows).all(axis=1) & (point < rows).any(axis=1))
-
-
-def on_front(scores: NDArray[np.float64]) -> Mask:
-    """Which rows no other row beats: strictly better in one column and no worse in the others."""
-    return _on_front(scores)
-
-
-def _front(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rows that none beats, equal ones once."""
-    unique = np.unique(points, axis=0)
-    return np.asarray(unique[_on_front(unique)])
-
-
-def _on_front(points: NDArray[np.float64]) -> Mask:
-    """Which rows no other row beats."""
-    kept = np.ones(len(points), dtype=bool)
-    for row in np.lexsort(points.T[::-1]):
-        # In this order a row is beaten only by earlier ones, and those are settled.
-        if kept[row]:
-            point = points[row]
-            kept &= ~((point <= points).all(axis=1) & (point < points).any(axis=1))
-    return kept

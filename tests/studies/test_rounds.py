@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.studies.rounds import FIRST, Rounds, beaten_by, comparable, on_front, within
+from simulator.studies.pareto import comparable, within
+from simulator.studies.pareto import front as on_front
+from simulator.studies.rounds import FIRST, Rounds, beaten_by
 
 NUMBER = st.integers(0, 6).map(float)
 POINTS = st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=120)
