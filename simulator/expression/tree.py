@@ -190,13 +190,10 @@ class Operation:
         return f"{_inside(self.left, own)} {self.sign} {_inside(self.right, own + 1)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two values compared; false where one of them is unknown."""
+class _Condition:
+    """What is true or false."""
 
-    sign: str
-    left: Node
-    right: Node
+    __slots__ = ()
 
     @property
     def kind(self) -> Kind:
@@ -207,6 +204,15 @@ class Comparison:
     def unit(self) -> Unit | None:
         """None: it is true or false."""
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Condition):
+    """Two values compared; false where one of them is unknown."""
+
+    sign: str
+    left: Node
+    right: Node
 
     def parts(self) -> tuple[Node, ...]:
         """Both sides."""
@@ -231,20 +237,10 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Negated:
+class Negated(_Condition):
     """A condition that must not hold."""
 
     part: Node
-
-    @property
-    def kind(self) -> Kind:
-        """A condition."""
-        return Kind.TRUTH
-
-    @property
-    def unit(self) -> Unit | None:
-        """None: it is true or false."""
-        return None
 
     def parts(self) -> tuple[Node, ...]:
         """The condition."""
@@ -259,21 +255,11 @@ class Negated:
 
 
 @dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(_Condition):
     """Several conditions joined by ``and`` or by ``or``."""
 
     word: str
     conditions: tuple[Node, ...]
-
-    @property
-    def kind(self) -> Kind:
-        """A condition."""
-        return Kind.TRUTH
-
-    @property
-    def unit(self) -> Unit | None:
-        """None: it is true or false."""
-        return None
 
     def parts(self) -> tuple[Node, ...]:
         """All conditions."""

@@ -176,6 +176,14 @@ class Criteria:
         return self._early and bool(best) and not self.meets(candidate, best)
 
 
+def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
+    """An objective's value as it is read, not turned round; None where it has none."""
+    score = Criteria((objective,)).score(figures)[0]
+    if not math.isfinite(score):
+        return None
+    return -score if objective.sense is Sense.MAXIMIZE else score
+
+
 def exact(best: Mapping[str, float]) -> dict[str, float]:
     """Those of a best case's figures that a prediction would repeat."""
     return {name: value for name, value in best.items() if name in _EXACT}

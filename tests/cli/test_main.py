@@ -51,15 +51,17 @@ def test_the_sections_of_the_help_hold_every_verb_once() -> None:
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_of_the_help_are_sound(verb: str) -> None:
     """Every example is a command line that the verb takes."""
-    command: click.Command | None = console.get_command(click.Context(console), verb)
+    # click keeps a command's help option as its first context had it: this one is as in use
+    whole = click.Context(console, **console.context_settings)
+    command: click.Command | None = console.get_command(whole, verb)
     assert command is not None
     parts = getattr(command, "table", {}) if verb == "advise" else {}
-    owners = [command, *(command.get_command(click.Context(command), part) for part in parts)]  # type: ignore[attr-defined] # a group
+    owners = [command, *(command.get_command(whole, part) for part in parts)]  # type: ignore[attr-defined] # a group
     for owner in owners:
         for line in (owner.epilog or "").splitlines()[2:]:
             words = shlex.split(line)
             assert words[:2] == ["plan", verb]
-            owner.make_context(verb, words[3 if owner is not command else 2 :])
+            owner.make_context(verb, words[3 if owner is not command else 2 :], parent=whole)
 
 
 def test_help_imports_nothing_heavy(root: Path) -> None:

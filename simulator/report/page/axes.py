@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.report.layout import printable
-from simulator.units import PER_SECOND, Unit, scale
+from simulator.report.scales import is_wide, scaled
+from simulator.units import Unit
 
-WIDE: Final = 30.0
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 ROOM: Final = 0.04
 """Part of the axis that is left free at both ends."""
 STEPS: Final = (1.0, 2.0, 5.0, 10.0)
@@ -54,17 +52,16 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
     unit : Unit, optional
         What they are measured in.
     """
-    factor, symbol = _unit(max(abs(value) for value in values), unit)
+    factor, label = scaled(values, name, unit)
     known = [value / factor for value in values]
     low, high = min(known), max(known)
-    logarithmic = low > 0.0 and high > WIDE * low
+    logarithmic = is_wide(known)
     if logarithmic:
         room = (high / low) ** ROOM
         low, high = low / room, high * room
     else:
         room = ROOM * (high - low) or 0.5 * abs(high) or 1.0
         low, high = low - room, high + room
-    label = f"{printable(name)} [{symbol}]" if symbol else printable(name)
     ticks = tuple(
         Tick(at=_share(value, low, high, logarithmic=logarithmic), text=f"{value:g}")
         for value in _named(low, high, logarithmic=logarithmic)
@@ -72,12 +69,6 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
     return Axis(
         label=label, low=low, high=high, factor=factor, logarithmic=logarithmic, ticks=ticks
     )
-
-
-def _unit(largest: float, unit: Unit | None) -> tuple[float, str]:
-    if unit is None:
-        return 1.0, ""
-    return (1.0, "/s") if unit is PER_SECOND else scale(largest, unit)
 
 
 def _share(value: float, low: float, high: float, *, logarithmic: bool) -> float:

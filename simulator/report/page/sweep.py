@@ -18,7 +18,7 @@ from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
 from simulator.studies.findings import Findings
 from simulator.studies.outcome import Outcome, Status
-from simulator.studies.scoring import Criteria
+from simulator.studies.scoring import value_of
 from simulator.units import parse
 
 MOST_DOTS: Final = 4000
@@ -80,7 +80,7 @@ def _verdict(found: Findings) -> str:
     if not found.front:
         return "No candidate can run."
     best, objective = found.front[0].outcome, found.objectives[0]
-    value = _value(best, objective)
+    value = value_of(best.figures, objective)
     shown = "" if value is None else f" ({figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
     rest = f" {others:,} others are better in something else." if others else ""
@@ -112,7 +112,7 @@ def _scatter(found: Findings) -> Scatter | None:
         return None
     pair = found.objectives[:_PAIR]
     front = {place.outcome.candidate.index for place in found.front}
-    values = [(o, [_value(o, objective) for objective in pair]) for o in found.outcomes]
+    values = [(o, [value_of(o.figures, objective) for objective in pair]) for o in found.outcomes]
     known = [
         (o, x, y)
         for o, (x, y) in values
@@ -128,7 +128,7 @@ def _scatter(found: Findings) -> Scatter | None:
 
 
 def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
-    values = ((o.metric, _value(outcome, o)) for o in objectives)
+    values = ((o.metric, value_of(outcome.figures, o)) for o in objectives)
     texts = [f"{name} {figure(value, _UNITS.get(name))}" for name, value in values]
     return f"{_settings(outcome)}: {', '.join(texts)}"
 
@@ -143,7 +143,7 @@ def _heat_map(found: Findings) -> HeatMap | None:
     values = {
         o.candidate.index: value
         for o in found.outcomes
-        if o.status is Status.PREDICTED and (value := _value(o, objective)) is not None
+        if o.status is Status.PREDICTED and (value := value_of(o.figures, objective)) is not None
     }
     cells = tuple(
         Cell(
@@ -190,10 +190,3 @@ def _shade(value: float | None, values: Collection[float], objective: Objective)
     part = (math.log(value) - low) / (high - low) if high > low else 1.0
     good = part if objective.sense is Sense.MAXIMIZE else 1.0 - part
     return min(SHADES - 1, int(good * SHADES))
-
-
-def _value(outcome: Outcome, objective: Objective) -> float | None:
-    score = Criteria((objective,)).score(outcome.figures)[0]
-    if not math.isfinite(score):
-        return None
-    return -score if objective.sense is Sense.MAXIMIZE else score

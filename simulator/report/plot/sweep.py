@@ -17,14 +17,13 @@ from simulator.goal import Objective, Sense
 from simulator.metrics import METRICS
 from simulator.report.layout import printable
 from simulator.report.plot.style import COLOURS, MARKERS, ORDERED, style
+from simulator.report.scales import is_wide, scaled
 from simulator.studies.findings import Findings
 from simulator.studies.outcome import Outcome, Status
-from simulator.studies.scoring import Criteria
-from simulator.units import PER_SECOND, Unit, parse, scale
+from simulator.studies.scoring import value_of
+from simulator.units import Unit, parse
 
 SIZE: Final = (7.0, 5.0)
-WIDE: Final = 30.0
-"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 MOST_LABELS: Final = 24
 """Ticks of a heat map's side that are all named; of more, every second, third, ..."""
 MOST_GROUPS: Final = 8
@@ -75,11 +74,11 @@ def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
         rows = sorted(
             (side.of(along[o.candidate.index]), value, o.status is Status.PREDICTED)
             for o in known
-            if (value := _value(o, objective)) is not None
+            if (value := value_of(o.figures, objective)) is not None
         )
         height = _scale([value for _, value, _ in rows], objective.metric, _unit(objective))
         _line(panel, [(x, height.of(y), sound) for x, y, sound in rows], height.label, number)
-    if _is_wide(list(along.values())):
+    if is_wide(list(along.values())):
         axes.set_xscale("log")
         axes.set_xticks([side.of(value) for value in sorted(set(along.values()))[:MOST_LABELS]])
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -119,7 +118,7 @@ def _heat_map(figure: Figure, axes: Axes, found: Findings, keys: Sequence[str]) 
     for outcome in found.outcomes:
         index = outcome.candidate.index
         place = columns.index(across[index]), lines.index(up[index])
-        value = _value(outcome, objective)
+        value = value_of(outcome.figures, objective)
         if outcome.status is Status.PREDICTED and value is not None:
             table[place[1], place[0]] = value
         elif outcome.status is not Status.SCREENED:
@@ -172,7 +171,7 @@ def _scatter(axes: Axes, found: Findings) -> str:
     axes.set_xlabel(sides[0].label)
     axes.set_ylabel(sides[1].label)
     for n, axis in enumerate((axes.xaxis, axes.yaxis)):
-        if _is_wide([point[n] for _, point in known]):
+        if is_wide([point[n] for _, point in known]):
             (axes.set_xscale, axes.set_yscale)[n]("log")
             axis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(visible=True, linewidth=0.3)
@@ -204,7 +203,7 @@ def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float
 
 def _point(outcome: Outcome, pair: Sequence[Objective]) -> tuple[float, float] | None:
     """Both objectives of a candidate; None if one has no figure."""
-    x, y = (_value(outcome, objective) for objective in pair)
+    x, y = (value_of(outcome.figures, objective) for objective in pair)
     return None if x is None or y is None else (x, y)
 
 
@@ -222,29 +221,11 @@ def _numbers(key: str, outcomes: Sequence[Outcome]) -> dict[int, float] | None:
     return found
 
 
-def _value(outcome: Outcome, objective: Objective) -> float | None:
-    """An objective's value of a candidate, as it is read; None where it has none."""
-    score = Criteria((objective,)).score(outcome.figures)[0]
-    if not math.isfinite(score):
-        return None
-    return -score if objective.sense is Sense.MAXIMIZE else score
-
-
 def _unit(objective: Objective) -> Unit | None:
     return _UNITS.get(objective.metric)
 
 
 def _scale(values: Sequence[float], name: str, unit: Unit | None) -> _Scale:
     """The prefix that suits the largest value, and the axis label."""
-    if unit is None:
-        return _Scale(factor=1.0, label=printable(name))
-    if unit is PER_SECOND:
-        return _Scale(factor=1.0, label=f"{printable(name)} [/s]")
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    factor, symbol = scale(largest, unit)
-    return _Scale(factor=factor, label=f"{printable(name)} [{symbol}]")
-
-
-def _is_wide(values: Sequence[float]) -> bool:
-    known = [value for value in values if math.isfinite(value)]
-    return bool(known) and min(known) > 0.0 and max(known) > WIDE * min(known)
+    factor, label = scaled(values, name, unit)
+    return _Scale(factor=factor, label=label)
