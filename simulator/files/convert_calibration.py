@@ -62,9 +62,7 @@ def _source(document: Document, overlay: Overlay | None, name: str) -> Source:
     path = ("calibration", name)
     if overlay is not None and _from_overlay(document, path):
         return overlay.source
-    origin, line = document.where(path)
-    place = origin if line is None else f"{origin}:{line}"
-    return Source(reference=f"given: {place}", date="undated")
+    return Source(reference=f"given: {document.place(path)}", date="undated")
 
 
 def _from_overlay(document: Document, path: tuple[str, ...]) -> bool:

@@ -56,8 +56,7 @@ def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
     sources = {}
     for name, key in keys.items():
         if key in given:
-            origin, line = document.where((section, key))
-            place = origin if line is None else f"{origin}:{line}"
+            place = document.place((section, key))
             sources[name] = Source(reference=f"given: {place}", date="undated")
     return sources
 

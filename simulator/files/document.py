@@ -22,6 +22,7 @@ from simulator.errors import InputError, Problem
 from simulator.files.lines import KeyPath, LazyLines
 from simulator.files.quantity import MISTAKE, nearest_hint, slip_of
 from simulator.files.reading import decode, dotted, parse_toml, read_bytes
+from simulator.files.shipped import without_folder
 
 SCHEMA: Final = 1
 """The file format this version reads; every file says ``schema = 1``."""
@@ -64,6 +65,12 @@ class Document:
             if part in self.lines or part in self.origins:
                 return self.origins.get(part, self.origin), self.lines.get(part)
         return self.origin, None
+
+    def place(self, path: KeyPath) -> str:
+        """`where` in words that are the same wherever plan is installed."""
+        origin, line = self.where(path)
+        name = without_folder(origin)
+        return name if line is None else f"{name}:{line}"
 
     def value(self, path: KeyPath) -> object:
         """What stands at `path`; None where nothing does."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -31,6 +32,22 @@ def scenario_path(name: str) -> Path | None:
     path = scenario_folder() / f"{plain}.toml"
     listed = path.relative_to(scenario_folder()).with_suffix("").as_posix() == plain
     return path if listed and _tried(path.is_file) else None
+
+
+@lru_cache(maxsize=256)  # asked for each figure of each candidate of a sweep
+def without_folder(origin: str) -> str:
+    """A shipped scenario's file as it is called everywhere, wherever plan is installed.
+
+    Other names stay as they are.
+
+    Examples
+    --------
+    >>> without_folder(str(scenario_folder() / "mine.toml")), without_folder("mine.toml")
+    ('scenarios/mine.toml', 'mine.toml')
+    """
+    folder = scenario_folder()
+    inside = Path(origin).is_relative_to(folder)
+    return f"scenarios/{Path(origin).relative_to(folder).as_posix()}" if inside else origin
 
 
 def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:

@@ -18,6 +18,8 @@ Row = tuple[str, str]
 
 DIGITS: Final = 3
 """Significant digits of the ends of an interval."""
+NEGLIGIBLE: Final = 1e-5
+"""Share of the whole below which a part of it is not shown."""
 
 
 def band(prediction: Prediction, name: str) -> str:

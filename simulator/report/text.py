@@ -17,7 +17,7 @@ from simulator.report.layout import (
     section,
     wrapped,
 )
-from simulator.report.rows import band, cost_rows, head, parts, run_rows
+from simulator.report.rows import NEGLIGIBLE, band, cost_rows, head, parts, run_rows
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction, Timing
 from simulator.units import BYTE, SECOND, show
@@ -27,9 +27,6 @@ _FITS: Final = {
     Verdict.NO: "does not fit",
     Verdict.UNCERTAIN: "uncertain: within 5% of the capacity",
 }
-
-NEGLIGIBLE: Final = 1e-5
-"""Share of a step below which a part of it is not shown."""
 
 
 def as_text(prediction: Prediction) -> str:

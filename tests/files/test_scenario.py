@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import simulator
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import CHECKS, find_problems
@@ -206,6 +207,15 @@ def test_changed_figures_name_the_file_as_their_source() -> None:
     assert host.sources["ram"].reference == "given: --set hardware.ram=64 GiB"
     data = load().job.dataset
     assert data.sources["samples"].reference == f"given: {SOUND}:8"
+
+
+@pytest.mark.parametrize("name", ["resnet18-imagenet-one-worker", "resnet50-imagenet-p4d"])
+def test_shipped_scenarios_are_called_alike_everywhere(name: str) -> None:
+    """No source names the folder in which plan happens to be installed."""
+    scenario = load_scenario(name)
+    data = scenario.job.dataset
+    assert data.sources
+    assert str(Path(simulator.__file__).parents[1]) not in repr(scenario)
 
 
 def test_more_threads_keep_their_speed() -> None:

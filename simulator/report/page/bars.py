@@ -8,12 +8,10 @@ from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit
 from simulator.report.layout import percent
-from simulator.report.rows import parts
+from simulator.report.rows import NEGLIGIBLE, parts
 from simulator.results import Prediction
 from simulator.units import BYTE, SECOND, show
 
-NEGLIGIBLE: Final = 1e-5
-"""Share of the whole below which a part is not drawn."""
 TONES: Final[Mapping[str, int]] = {
     "data_stall": 1,
     "h2d": 5,

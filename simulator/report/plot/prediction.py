@@ -10,13 +10,11 @@ from matplotlib.axes import Axes
 from simulator.errors import UnknownName
 from simulator.footprint import HostRam, MemoryFit
 from simulator.report.plot.style import COLOURS, Figure, style
-from simulator.report.rows import parts
+from simulator.report.rows import NEGLIGIBLE, parts
 from simulator.report.verdict import device_word
 from simulator.results import Prediction
 from simulator.units import BYTE, SECOND, scale
 
-NEGLIGIBLE: Final = 1e-5
-"""Share of a step below which a part of it is not drawn."""
 WIDTH: Final = 7.0
 ROW: Final = 0.34
 """Height of a bar with its gap [inch]."""
