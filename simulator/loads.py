@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -107,8 +107,8 @@ def pressures(
     loads, cycles = _imposed(scenario, plant, stages)
     for unit, load in loads:
         raise_to(resource_name(plant, unit), load)
-    for group, cycle in cycles:
-        _charge(cycle, group, raise_to)
+    for cycle in cycles:
+        _charge(cycle, raise_to)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     per_step = scenario.job.train.accumulation
     return {resource: seconds * per_step for resource, seconds in ordered}
@@ -120,13 +120,33 @@ def limiting_time(scenario: Scenario, plant: Plant, stages: Sequence[StageDemand
     Names nothing, and so works on batches of candidates.
     """
     loads, cycles = _imposed(scenario, plant, stages)
-    serial = (sum(cycle.values(), 0.0) for _, cycle in cycles)
+    serial = (cycle.whole for cycle in cycles)
     slowest = longest((*(load for _, load in loads), *serial))
     return slowest * scenario.job.train.accumulation
 
 
-Cycle: TypeAlias = tuple[str, dict[Resource, Real]]
-"""A group's name and what one of its serial actors spends on a batch, by resource [s]."""
+class Cycle(NamedTuple):
+    """What a serial actor of a group spends on a batch, by resource [s].
+
+    Makers work side by side, so together they spend a part of one maker's time on a batch.
+    """
+
+    group: str
+    actor: Actor
+    times: Mapping[Resource, Real]
+
+    @property
+    def whole(self) -> Real:
+        """From one batch to the next [s]."""
+        return sum(self.times.values(), 0.0)
+
+
+def slowest_actor(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Cycle | None:
+    """The serial actor that a batch takes longest; None if a unit needs longer for it."""
+    loads, cycles = _imposed(scenario, plant, stages)
+    slowest = max(cycles, key=lambda cycle: float(cycle.whole), default=None)
+    longer = float(longest(load for _, load in loads))
+    return None if slowest is None or float(slowest.whole) <= longer else slowest
 
 
 def _imposed(
@@ -147,8 +167,11 @@ def _imposed(
             loads[unit] = loads.get(unit, 0.0) + share * load
         busy += loads.items()
         made = _making_cycles(scenario, plant, own, group)
-        cycles += [(group, {r: share * time for r, time in cycle.items()}) for cycle in made]
-    cycles += [("", cycle) for cycle in _using_cycles(scenario, plant, stages)]
+        cycles += [
+            Cycle(group, Actor.WORKER, {r: share * time for r, time in cycle.items()})
+            for cycle in made
+        ]
+    cycles += _using_cycles(scenario, plant, stages)
     return busy, cycles
 
 
@@ -160,12 +183,12 @@ def longest(times: Iterable[Real]) -> Real:
     return found
 
 
-def _charge(cycle: dict[Resource, Real], group: str, raise_to: Callable[[str, Real], None]) -> None:
+def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
     """Blame an actor's whole time on what it spends most of it on."""
-    whole = sum(float(part) for part in cycle.values())
-    most = max(cycle, key=lambda resource: float(cycle[resource]), default=None)
-    for resource, part in cycle.items():
-        name = f"{group}.{resource}" if group else str(resource)
+    times, whole = cycle.times, float(cycle.whole)
+    most = max(times, key=lambda resource: float(times[resource]), default=None)
+    for resource, part in times.items():
+        name = f"{cycle.group}.{resource}" if cycle.group else str(resource)
         raise_to(name, whole if resource is most else part)
 
 
@@ -214,9 +237,7 @@ def _making_cycles(
     return [{r: time * slow / makers for r, time in times.items()} for times in working]
 
 
-def _using_cycles(
-    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
-) -> list[dict[Resource, Real]]:
+def _using_cycles(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> list[Cycle]:
     """Times between two batches of a rank that its receiver and its device need.
 
     Copies that don't run beside compute delay it. Without workers the thread that receives also
@@ -228,10 +249,10 @@ def _using_cycles(
     if not (loader.pin_memory and loader.overlap_copies):
         copying = {**actor_times(plant, stages, Actor.COMPUTE_STREAM), **copying}
     if np.any(maker_count(scenario, plant, "")) or scenario.job.remote is not None:
-        return [receiving, copying]
+        return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(plant, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
-    return [inline, copying]
+    return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]
 
 
 def maker_count(scenario: Scenario, plant: Plant, group: str) -> int:

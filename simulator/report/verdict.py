@@ -7,8 +7,11 @@ from typing import Final
 
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.gpu import Stack
+from simulator.loads import Cycle
 from simulator.metrics import unstarved_rate, waiting_for_ranks
 from simulator.report.layout import count, percent
+from simulator.report.serial import makes as makes_of
+from simulator.report.serial import serial_limit, serial_text
 from simulator.results import STARVED, Prediction, Timing
 from simulator.scenario import Scenario
 from simulator.stages.base import Resource
@@ -64,7 +67,8 @@ def _speed(prediction: Prediction) -> str:
     device = device_word(prediction)
     if timing.split.data_stall < STARVED * timing.step_time.mean:
         return _fed(prediction, device)
-    makes = _said(_MAKES, timing.bottleneck)
+    limit = _serial(prediction)
+    makes = _said(_MAKES, timing.bottleneck) if limit is None else makes_of(limit, prediction)
     starved = (
         f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
         f"the {device}s could take; they wait for data "
@@ -77,10 +81,11 @@ def _speed(prediction: Prediction) -> str:
 
 def _without_device(prediction: Prediction) -> str:
     timing = prediction.timing
-    said = (
-        f"{_limited(timing.bottleneck)}: {count(timing.throughput)} samples/s, "
-        f"with {_said(_NOUN, timing.bottleneck)} {_busy(timing, timing.bottleneck)} busy."
-    )
+    limit, rate = _serial(prediction), f"{count(timing.throughput)} samples/s"
+    if limit is not None:
+        return f"Worker-bound: {makes_of(limit, prediction)} {rate}.{_slack(prediction)}"
+    name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
+    said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy."
     return f"{said}{_slack(prediction)}"
 
 
@@ -141,14 +146,32 @@ def _idle(timing: Timing, resource: str) -> bool:
 
 def _slack(prediction: Prediction) -> str:
     """Say so where nothing is full: more hardware of the busiest kind would not help."""
+    fullest = _fullest(prediction)
+    if fullest is None:
+        return ""
+    said = f" No resource is full (the fullest is {percent(fullest)} busy): "
+    limit = _serial(prediction)
+    if limit is None:
+        return (
+            f"{said}the time goes into doing things one after another, so look at workers, "
+            "prefetch, latency and overlap."
+        )
+    name = prediction.timing.bottleneck
+    noun = _said(_NOUN, name)
+    busy = f"{noun} {'are' if noun.endswith('s') else 'is'} {_busy(prediction.timing, name)} busy"
+    return f"{said}{serial_text(limit, prediction, busy)}"
+
+
+def _fullest(prediction: Prediction) -> float | None:
+    """How busy the busiest resource is; None where it is full."""
     usage = prediction.timing.usage
     fullest = max((max(u.mean, u.busiest) for u in usage.values()), default=0.0)
-    if max(fullest, _cores_full(prediction)) >= BUSY:
-        return ""
-    return (
-        f" No resource is full (the fullest is {percent(fullest)} busy): the time goes into doing "
-        "things one after another, so look at workers, prefetch, latency and overlap."
-    )
+    return None if max(fullest, _cores_full(prediction)) >= BUSY else fullest
+
+
+def _serial(prediction: Prediction) -> Cycle | None:
+    """Who holds the job up by doing one thing after another, where no resource is full."""
+    return None if _fullest(prediction) is None else serial_limit(prediction)
 
 
 def _cores_full(prediction: Prediction) -> float:

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict
+from simulator.predict import predict
 from simulator.report.verdict import verdict
 from simulator.results import Prediction, StepSplit, Usage
 from simulator.stages.base import Resource
@@ -62,11 +64,47 @@ def test_communication_is_the_limit(prediction: Prediction) -> None:
     assert verdict(bound).startswith("Communication-bound: 25,600 samples/s")
 
 
+IDLE = {Resource.CPU: Usage(mean=0.3, total=14.0, units=48, busiest=0.4)}
+
+
+def crewed(prediction: Prediction, workers: int) -> Prediction:
+    """The prediction with idle CPUs and so many workers."""
+    scenario = prediction.scenario
+    job = replace(scenario.job, loader=replace(scenario.job.loader, workers=workers))
+    scenario = replace(scenario, jobs=(job,))
+    return with_timing(replace(prediction, scenario=scenario), usage=IDLE)
+
+
 def test_nothing_is_full(prediction: Prediction) -> None:
     """Where time goes into waiting in turn, more of the busiest resource is not the advice."""
-    usage = {Resource.CPU: Usage(mean=0.3, total=14.0, units=48, busiest=0.4)}
-    text = verdict(with_timing(prediction, usage=usage))
-    assert "No resource is full (the fullest is 40.0% busy)" in text
+    text = verdict(with_timing(prediction, usage=IDLE, bottleneck=Resource.PCIE))
+    assert "No resource is full (the fullest is 40.0% busy): the time goes into doing" in text
+
+
+@pytest.mark.parametrize(
+    ("workers", "made", "why"),
+    [
+        (2, "2 workers in each process make 25,600", "takes a worker 419.3 ms, 97.7% of it on"),
+        (1, "one worker in each process makes 25,600", "more workers would do that side by side"),
+        (0, "the main process itself makes 25,600", "workers would do that meanwhile"),
+    ],
+)
+def test_who_does_one_thing_after_another(
+    prediction: Prediction, workers: int, made: str, why: str
+) -> None:
+    """Workers that keep nothing full are blamed themselves, not the idle CPUs they work on."""
+    text = verdict(crewed(prediction, workers))
+    assert f"GPU-starved: {made} of the 42,667 samples/s" in text
+    assert why in text
+    assert "(the CPUs are 40.0% busy)" in text
+
+
+def test_a_slow_reader_of_an_idle_store() -> None:
+    """The store is not what limits: its one reader is, whose time goes into reading."""
+    text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), doubts=False))
+    assert "the storage delivers" not in text
+    assert "one worker makes 84.2 of" in text
+    assert "90.0% of it reading (the storage is 0.0% busy)" in text
 
 
 def test_without_a_device(prediction: Prediction) -> None:

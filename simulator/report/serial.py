@@ -1,0 +1,85 @@
+"""Who holds a job up where no resource is full: an actor that works one thing after another."""
+
+from __future__ import annotations
+
+from simulator.loads import Cycle, slowest_actor
+from simulator.plant import build
+from simulator.report.layout import percent
+from simulator.results import Prediction
+from simulator.stages.base import Actor, Resource
+from simulator.units import SECOND, show
+
+_DOES = {
+    Resource.CPU: "on the CPUs",
+    Resource.STORAGE: "reading",
+    Resource.NETWORK: "on the network",
+    Resource.PCIE: "copying over PCIe",
+    Resource.NVLINK: "copying between accelerators",
+    Resource.HOST_MEMORY: "moving memory",
+}
+
+
+def serial_limit(prediction: Prediction) -> Cycle | None:
+    """The actor whose work on one batch after another limits the job, if the bottleneck is its.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a job that keeps no resource full: the bottleneck is then what the actor spends most of
+        its time on, though that resource itself may idle. None is named where machines of another
+        group make batches too.
+    """
+    scenario = prediction.scenario
+    if scenario.job.remote is not None:
+        return None
+    found = slowest_actor(scenario, build(scenario), prediction.demands)
+    if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
+        return None
+    return found if str(_most(found)) == prediction.timing.bottleneck else None
+
+
+def makes(cycle: Cycle, prediction: Prediction) -> str:
+    """The actor and its verb, such as ``4 workers make``."""
+    if cycle.actor is Actor.RECEIVER:
+        return "the thread that receives batches passes on"
+    crew = prediction.scenario.job.loader.crew
+    if not crew.makers:
+        return "the main process itself makes"
+    if crew.threads > 1.0:
+        return "the input pipeline makes"
+    each = " in each process" if prediction.scenario.ranks > 1 else ""
+    one = crew.makers == 1
+    return f"{'one worker' if one else f'{crew.makers} workers'}{each} {'makes' if one else 'make'}"
+
+
+def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
+    """How long the actor takes for a batch, on what, and what would help.
+
+    Parameters
+    ----------
+    cycle, prediction :
+        As from `serial_limit`.
+    busy : str
+        How busy the resource is, such as ``the storage is 0.0% busy``.
+    """
+    makers = prediction.scenario.job.loader.crew.makers
+    most = _most(cycle)
+    share = float(cycle.times[most]) / float(cycle.whole)
+    batch = float(cycle.whole) * max(1, makers if cycle.actor is Actor.WORKER else 1)
+    who, advice = _who(cycle, makers)
+    return (
+        f"a batch takes {who} {show(batch, SECOND)}, {percent(share)} of it {_DOES[most]} "
+        f"({busy}); {advice}."
+    )
+
+
+def _most(cycle: Cycle) -> Resource:
+    return max(cycle.times, key=lambda resource: float(cycle.times[resource]))
+
+
+def _who(cycle: Cycle, makers: int) -> tuple[str, str]:
+    if cycle.actor is Actor.RECEIVER:
+        return "that thread", "each process that trains has one, so more workers don't help"
+    if not makers:
+        return "the main process", "workers would do that meanwhile"
+    return "a worker", "more workers would do that side by side"
