@@ -210,6 +210,19 @@ def test_schedules_differ_in_their_bubbles() -> None:
     assert 0.2 * plain < filled < 0.7 * plain
 
 
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_machines_with_a_fault_wait_longer_in_every_schedule(schedule: Schedule) -> None:
+    """What slows all of a step slows its bubble too, whether it is simulated or a closed form."""
+    own = f"parallelism.schedule={schedule}"
+    figures = load_scenario("gpt3-175b-megatron").job.software.kernels
+    slow = load_scenario("gpt3-175b-megatron", overrides=("software.degraded=true",))
+    assert figures is not None
+    assert slow.job.software.kernels is not None
+    factor = slow.job.software.kernels.slowness
+    assert factor > figures.slowness
+    assert bubble(own, "software.degraded=true") == pytest.approx(factor * bubble(own), rel=1e-9)
+
+
 def test_all_forward_passes_first_keep_everything() -> None:
     """With all forward passes first, all of 64 micro-batches are kept, not eight at most."""
     kept = [
