@@ -21,6 +21,7 @@ from simulator.errors import NotModelled
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
+from simulator.spread.memory import RankMemory
 from simulator.spread.rank import is_spread, memory_of, offloaded
 from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
@@ -250,16 +251,15 @@ def paging_warning(ram: HostRam) -> str | None:
 def memory_fit(scenario: Scenario) -> MemoryFit | None:
     """Memory that the job needs on one device; None without a device or a model to put there."""
     gpu = scenario.cluster.trainers.host.gpu
-    items = _device_items(scenario)
+    rank = _rank(scenario)
+    items = _device_items(scenario, rank)
     if gpu is None or not items:
         return None
-    total, spread = sum(items.values(), 0.0), is_spread(scenario)
-    stages = memory_of(scenario, weight_width(scenario.job.train)).stages if spread else {}
     return MemoryFit(
         items=_for_result(items),
         capacity=gpu.memory,
-        verdict=verdict(total, gpu.memory),
-        stages=_for_result(stages),
+        verdict=verdict(sum(items.values(), 0.0), gpu.memory),
+        stages=_for_result({} if rank is None else rank.stages),
     )
 
 
@@ -311,15 +311,20 @@ def _batch_items(scenario: Scenario) -> dict[str, Real]:
     return items
 
 
-def _device_items(scenario: Scenario) -> dict[str, Real]:
+def _rank(scenario: Scenario) -> RankMemory | None:
+    """Memory of a rank that holds a part of its model; None where each holds all of it."""
+    return memory_of(scenario, weight_width(scenario.job.train)) if is_spread(scenario) else None
+
+
+def _device_items(scenario: Scenario, rank: RankMemory | None = None) -> dict[str, Real]:
     job = scenario.job
     if job.model is None or job.mode is Mode.PREPARE:
         return {}
-    training = job.mode is Mode.TRAIN
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
-    if is_spread(scenario):
-        of_rank = memory_of(scenario, weight_width(job.train)).items
-        return {**of_rank, "input_batches": copies * batch_bytes(scenario)}
+    rank = rank or _rank(scenario)
+    if rank is not None:
+        return {**rank.items, "input_batches": copies * batch_bytes(scenario)}
+    training = job.mode is Mode.TRAIN
     items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
     train = job.train
     activations = (

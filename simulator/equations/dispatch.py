@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from simulator.units import Real
+from simulator.units import Real, at_least
 
 
 def distinct_places(places: Real, draws: Real) -> Real:
@@ -37,5 +35,5 @@ def distinct_places(places: Real, draws: Real) -> Real:
     >>> float(distinct_places(2.0, 2.0))
     1.5
     """
-    missed: Real = np.maximum(0.0, 1.0 - 1.0 / places) ** draws
+    missed: Real = at_least(0.0, 1.0 - 1.0 / places) ** draws
     return places * (1.0 - missed)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from simulator.units import Real
+from simulator.units import Real, at_least
 
 _FULL: Final = 4.0
 """Bytes of a weight or gradient in fp32 [B]."""
@@ -82,4 +80,4 @@ def late_copies(copies: Real, behind: Real, parts: Real) -> Real:
     >>> float(late_copies(0.4, 1.0, 32.0)), float(late_copies(1.5, 1.0, 32.0))
     (0.0125, 0.5)
     """
-    return np.maximum(copies / parts, copies - behind)
+    return at_least(copies / parts, copies - behind)

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import Real, at_least, at_most, plain, rounded_up, where
 
 _ENDS: Final = 2.0
 """Stages that hold the embedding or the head."""
@@ -42,7 +42,7 @@ def middle_layers(layers: Real, stages: Real) -> Real:
     >>> float(middle_layers(126.0, 16.0))
     8.0
     """
-    whole: Real = np.ceil(layers / stages - _NEARLY)
+    whole: Real = rounded_up(layers / stages - _NEARLY)
     return whole
 
 
@@ -77,7 +77,7 @@ def end_layers(layers: Real, stages: Real) -> Real:
     (7.0, 126.0)
     """
     left = (layers - (stages - _ENDS) * middle_layers(layers, stages)) / _ENDS
-    several = np.where(np.asarray(stages) > 1.0, 1.0, 0.0)
+    several = where(stages > 1.0, 1.0, 0.0)
     return several * left + (1.0 - several) * layers
 
 
@@ -114,8 +114,8 @@ def slowest_stage(first: Real, middle: Real, last: Real, stages: Real) -> Real:
     >>> float(slowest_stage(1.0, 9.0, 2.0, 2.0)), float(slowest_stage(1.0, 9.0, 2.0, 3.0))
     (2.0, 9.0)
     """
-    between = np.where(np.asarray(stages) > _ENDS, middle, 0.0)
-    slow: Real = np.maximum(np.maximum(first, last), between)
+    between = where(stages > _ENDS, middle, 0.0)
+    slow: Real = at_least(at_least(first, last), between)
     return slow
 
 
@@ -160,7 +160,7 @@ def pipeline_bubble(first: Real, middle: Real, last: Real, stages: Real, chunks:
     1.0
     """
     total = first + last + (stages - _ENDS) * middle
-    several = np.where(np.asarray(stages) > 1.0, 1.0, 0.0)
+    several = where(stages > 1.0, 1.0, 0.0)
     return several * (total - slowest_stage(first, middle, last, stages)) / chunks
 
 
@@ -196,8 +196,8 @@ def overlapped(one: Real, other: Real, sharpness: Real) -> Real:
     >>> float(overlapped(3.0, 4.0, 2.0))
     5.0
     """
-    most = np.maximum(np.maximum(one, other), 1e-12)
-    least = np.minimum(one, other) / most
+    most = at_least(at_least(one, other), 1e-12)
+    least = at_most(one, other) / most
     length: Real = most * (1.0 + least**sharpness) ** (1.0 / sharpness)
     return length
 
@@ -229,5 +229,5 @@ def expected_slowest(ranks: Real) -> Real:
     >>> float(expected_slowest(1.0)), round(float(expected_slowest(8.0)), 2)
     (0.0, 1.43)
     """
-    deviations: Real = 0.70 * np.sqrt(np.maximum(0.0, 2.0 * np.log(ranks)))
+    deviations: Real = 0.70 * plain(np.sqrt(at_least(0.0, 2.0 * np.log(ranks))))
     return deviations

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
-from simulator.units import Real
+from simulator.units import Real, at_least, at_most, where
 
 HALF_PRECISION: Final = 2.0
 """Bytes of a 16-bit element [B]."""
@@ -62,9 +60,9 @@ def micro_batches_held(
     """
     left = stages - stage
     interleaved = ((chunks - 1.0) * stages + 2.0 * left - 1.0) / chunks
-    started = np.where(np.asarray(chunks) > 1.0, interleaved, left)
-    held: Real = np.where(np.asarray(all_forward) > 0.0, micro_batches, started)
-    return np.minimum(micro_batches, held)
+    started = where(chunks > 1.0, interleaved, left)
+    held: Real = where(all_forward > 0.0, micro_batches, started)
+    return at_most(micro_batches, held)
 
 
 def never_together(gradients: Real, activations: Real, chunks: Real) -> Real:
@@ -100,7 +98,7 @@ def never_together(gradients: Real, activations: Real, chunks: Real) -> Real:
     >>> float(never_together(24e9, 16e9, 2.0)), float(never_together(24e9, 16e9, 1.0))
     (8000000000.0, 0.0)
     """
-    return np.minimum(gradients, activations) * (1.0 - 1.0 / chunks)
+    return at_most(gradients, activations) * (1.0 - 1.0 / chunks)
 
 
 def offloaded_bytes(parameters: Real, machine: Real, devices: Real, partitioned: Real) -> Real:
@@ -141,8 +139,8 @@ def offloaded_bytes(parameters: Real, machine: Real, devices: Real, partitioned:
     (240000000000.0, 192000000000.0)
     """
     part = _OFFLOADED_STATE * machine / devices
-    whole = np.maximum(_OFFLOADED_GRADIENTS * machine, part)
-    return _HOST_BUFFERS * parameters * np.where(np.asarray(partitioned) > 0.0, part, whole)
+    whole = at_least(_OFFLOADED_GRADIENTS * machine, part)
+    return _HOST_BUFFERS * parameters * where(partitioned > 0.0, part, whole)
 
 
 def recomputed_layer_bytes(whole: Real, kept: Real) -> Real:
@@ -174,4 +172,4 @@ def recomputed_layer_bytes(whole: Real, kept: Real) -> Real:
     >>> float(recomputed_layer_bytes(34e6, 2e6))
     32000000.0
     """
-    return np.maximum(whole - kept, 0.0)
+    return at_least(whole - kept, 0.0)

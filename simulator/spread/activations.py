@@ -13,13 +13,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.spread_memory import HALF_PRECISION, recomputed_layer_bytes
 from simulator.spread.description import Description
 from simulator.spread.shapes import padded_vocabulary, scored_tokens, tokens
-from simulator.units import Bytes, Real
+from simulator.units import Bytes, Real, at_least, where
 from simulator.workload.kernels import MemoryFigures
 
 _MASKS: Final = 2.0
@@ -38,7 +36,7 @@ _TOKEN_GRADIENTS: Final = 3.0
 
 def along(d: Description) -> Real:
     """Ranks that share what tensor parallelism leaves whole."""
-    return np.where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+    return where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
 
 
 def _sides(d: Description) -> Real:
@@ -55,7 +53,7 @@ def _attention(d: Description) -> Bytes | Real:
 def _output(d: Description) -> Bytes | Real:
     """Attention's output, and the sums of a fused kernel's rows of scores, of a token [B]."""
     s = d.shape
-    sums = np.where(d.work.fused_attention > 0, FULL_PRECISION * s.heads, 0.0)
+    sums = where(d.work.fused_attention > 0, FULL_PRECISION * s.heads, 0.0)
     return HALF_PRECISION * s.heads * s.value_width + sums
 
 
@@ -75,12 +73,12 @@ def _sent(d: Description) -> Bytes | Real:
 def _scores(d: Description) -> Bytes | Real:
     """Scores of attention that is not fused, of a token [B]."""
     s = d.shape
-    return np.where(d.work.fused_attention > 0, 0.0, _PROBABILITIES * s.heads * s.sequence)
+    return where(d.work.fused_attention > 0, 0.0, _PROBABILITIES * s.heads * s.sequence)
 
 
 def _narrow(d: Description, f: MemoryFigures) -> Real:
     """1 where products below 16 bit keep their inputs as they read them [3]_."""
-    return np.where((d.work.low > 0) & (f.narrow > 0), 1.0, 0.0)
+    return where((d.work.low > 0) & (f.narrow > 0), 1.0, 0.0)
 
 
 def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
@@ -90,7 +88,7 @@ def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
     below 16 bit keep that of attention's output beside it, which attention needs in 16 bit.
     """
     s, narrow = d.shape, _narrow(d, f)
-    width = np.where(narrow > 0, d.work.width, HALF_PRECISION)
+    width = where(narrow > 0, d.work.width, HALF_PRECISION)
     wide = HALF_PRECISION * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
     inner = (HALF_PRECISION * (1.0 + s.gated) + width) * _inside(d)
     copied = narrow * width * s.heads * s.value_width
@@ -102,7 +100,7 @@ def _without_modules(d: Description) -> Bytes | Real:
     """The same without what norms and activations make, and without projections up [B]."""
     s = d.shape
     inner = HALF_PRECISION * (1.0 + s.gated) * _inside(d)
-    up = np.where(s.latent > 0, s.kv_rank + s.rope_width + s.query_rank, _sides(d))
+    up = where(s.latent > 0, s.kv_rank + s.rope_width + s.query_rank, _sides(d))
     split = (HALF_PRECISION * up + _output(d) + inner + _sent(d)) / d.layout.tensor
     return HALF_PRECISION * _RESIDUALS * s.hidden / along(d) + split
 
@@ -116,8 +114,8 @@ def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
     s = d.shape
     products = s.heads * s.head_width + s.kv_heads * s.value_width + _inside(d)
     # one product makes queries, keys and values where there are biases to add to them
-    products = np.where(s.gated > 0, products, _sides(d) + _inside(d))
-    output = np.where(s.gated > 0, f.unread, 0.0)
+    products = where(s.gated > 0, products, _sides(d) + _inside(d))
+    output = where(s.gated > 0, f.unread, 0.0)
     split = (_output(d) + HALF_PRECISION * products) / d.layout.tensor
     return HALF_PRECISION * s.hidden * (1.0 + output) / along(d) + split
 
@@ -133,12 +131,12 @@ def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
         Whether outputs that are not read are kept.
     """
     work = d.work
-    scores = np.where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
+    scores = where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
     modules = (work.redo_passes > 0) & (work.redo_passes < 1)
-    plain = np.where(modules, _without_modules(d), _whole(d, f)) + scores
-    some = np.where(work.redo_products > 0, _every_second(d, f), plain)
+    plain = where(modules, _without_modules(d), _whole(d, f)) + scores
+    some = where(work.redo_products > 0, _every_second(d, f), plain)
     full = HALF_PRECISION * d.shape.hidden / along(d)
-    return tokens(d) * np.where(work.redo_products >= 1, full, some)
+    return tokens(d) * where(work.redo_products >= 1, full, some)
 
 
 def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
@@ -150,13 +148,13 @@ def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     s, layout, rows = d.shape, d.layout, tokens(d)
     whole = _whole(d, f) + _scores(d) / layout.tensor
     again = recomputed_layer_bytes(rows * whole, kept_bytes(d, f))
-    widest = np.maximum((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
-    split = HALF_PRECISION * widest + np.where(
+    widest = at_least((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
+    split = HALF_PRECISION * widest + where(
         d.work.fused_attention > 0, 0.0, 2.0 * HALF_PRECISION * s.heads * s.sequence
     )
-    gathered = np.where(layout.sequence_parallel > 0, 2.0 * HALF_PRECISION * s.hidden, 0.0)
+    gathered = where(layout.sequence_parallel > 0, 2.0 * HALF_PRECISION * s.hidden, 0.0)
     keys = s.kv_heads * (s.head_width + s.value_width)
-    passed = np.where(layout.context > 1, 2.0 * HALF_PRECISION * keys, 0.0)
+    passed = where(layout.context > 1, 2.0 * HALF_PRECISION * keys, 0.0)
     gradients = HALF_PRECISION * _TOKEN_GRADIENTS * s.hidden / along(d)
     return again + rows * (gradients + gathered + (split + passed) / layout.tensor)
 

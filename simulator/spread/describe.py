@@ -10,10 +10,11 @@ from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Host
+from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.scenario import Job, Scenario
 from simulator.spread.description import Description, Device, Layout, Shape, Work
-from simulator.units import BytesPerSecond, Real, in_common
+from simulator.units import BytesPerSecond, Real, in_common, where
 from simulator.workload.kernels import Kernels
 from simulator.workload.models import Model
 from simulator.workload.models.transformer import Transformer
@@ -81,14 +82,24 @@ def describe(scenario: Scenario) -> Description:
     NotModelled
         If the model is no transformer or there is no accelerator.
     """
+    return _described.of((scenario,), lambda: _description(scenario))
+
+
+_described: Final[Kept[Description]] = Kept(16)
+"""Of the scenarios asked about last: time, memory and each stage ask in turn."""
+_shapes: Final[Kept[Shape]] = Kept(64)
+
+
+def _description(scenario: Scenario) -> Description:
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
-    if not isinstance(job.model, Transformer) or gpu is None:
+    model = job.model
+    if not isinstance(model, Transformer) or gpu is None:
         msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
         raise NotModelled(msg)
     return Description(
-        shape=_shape(job.model),
+        shape=_shapes.of((model,), lambda: _shape(model)),
         layout=_layout(scenario),
-        work=_work(job, job.model),
+        work=_work(job, model),
         device=_device(scenario, gpu),
     )
 
@@ -135,7 +146,7 @@ def _layout(scenario: Scenario) -> Layout:
     if again is None:
         again = degrees.sharding is Sharding.PARAMETERS and in_common(degrees.pipeline) == 1
     group = np.inf if degrees.shard_group is None else 1.0 * degrees.shard_group
-    shares = np.where(group > 1.0, 1.0, 0.0)
+    shares = where(group > 1.0, 1.0, 0.0)
     return Layout(
         devices=float(scenario.devices),
         domain=float(machine),
@@ -160,7 +171,7 @@ def _layout(scenario: Scenario) -> Layout:
         sharded=gathered * shares,
         again=float(again),
         sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
-        shard_group=np.where(shares > 0, group, np.inf),
+        shard_group=where(shares > 0, group, np.inf),
         offloaded=float(degrees.offload_optimizer),
         all_forward=float(degrees.schedule is Schedule.ALL_FORWARD),
     )
@@ -202,7 +213,7 @@ def _work(job: Job, model: Transformer) -> Work:
         redo_exchange=float(full or operators),
         redo_launches=float(full or operators),
         fused_attention=float(software.fused_attention),
-        fused_softmax=np.where(fits, 1.0, 0.0),
+        fused_softmax=where(fits, 1.0, 0.0),
         padded_vocabulary=float(software.padded_vocabulary),
         waits=float(experts is not None and waits),
         eager_activation=float(

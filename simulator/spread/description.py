@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Shape:
     @property
     def routed(self) -> Real:
         """Share of layers with experts."""
-        return np.where(self.experts > 0, 1.0 - self.dense_share, 0.0)
+        return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

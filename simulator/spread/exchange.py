@@ -8,7 +8,19 @@ import numpy as np
 
 from simulator.equations.dispatch import distinct_places
 from simulator.spread.description import Description
-from simulator.units import SECOND, Bytes, BytesPerSecond, Real, Seconds, parse
+from simulator.units import (
+    SECOND,
+    Bytes,
+    BytesPerSecond,
+    Real,
+    Seconds,
+    at_least,
+    at_most,
+    parse,
+    plain,
+    rounded_up,
+    where,
+)
 from simulator.workload.kernels import Kernels
 
 _HOP_SMALL: Final = parse("1 us", SECOND)
@@ -25,17 +37,17 @@ def inside(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Secon
     moved = hops / ranks * size
     small = k.exchange.latency + hops * _HOP_SMALL + moved / (_SMALL * rate)
     large = 2.0 * k.exchange.latency + hops * _HOP + moved / rate
-    return np.where(ranks > 1, np.minimum(small, large), 0.0)
+    return where(ranks > 1, at_most(small, large), 0.0)
 
 
 def tensor_all_reduce(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
     """All-reduce of a tensor-parallel group; over machines all their cards take part [s]."""
-    machines = np.ceil(d.layout.tensor / d.layout.domain)
-    local = inside(size, np.minimum(d.layout.tensor, d.layout.domain), d, k)
+    machines = rounded_up(d.layout.tensor / d.layout.domain)
+    local = inside(size, at_most(d.layout.tensor, d.layout.domain), d, k)
     moved = 2.0 * (machines - 1.0) / machines * size
     latency = 2.0 * (machines - 1.0) * k.exchange.network_latency
     between = moved / (d.device.network * k.exchange.network) + latency
-    return local + np.where(machines > 1, between, 0.0)
+    return local + where(machines > 1, between, 0.0)
 
 
 def ring(
@@ -46,30 +58,30 @@ def ring(
     The groups of a machine share its network; one that holds a part of its devices does not reach
     all of its cards.
     """
-    inner = np.minimum(d.layout.tensor * d.layout.context * apart, d.layout.domain)
-    local = np.clip(d.layout.domain / inner, 1.0, ranks)
+    inner = at_most(d.layout.tensor * d.layout.context * apart, d.layout.domain)
+    local = at_most(at_least(d.layout.domain / inner, 1.0), ranks)
     groups, machines = d.layout.domain / local, ranks / local
     link = (ranks - 1.0) / ranks * size / (d.device.link * k.exchange.link_gradients)
     partly = (local > 1) & (local < d.layout.domain)
-    reached = k.exchange.network_gradients * np.where(partly, k.exchange.part, 1.0)
-    crossing = np.maximum(machines - 1.0, 0.0) / np.maximum(machines, 1.0) * size * groups
+    reached = k.exchange.network_gradients * where(partly, k.exchange.part, 1.0)
+    crossing = at_least(machines - 1.0, 0.0) / at_least(machines, 1.0) * size * groups
     network = crossing / (d.device.network * reached)
-    latency = k.exchange.network_latency * np.log2(np.maximum(ranks, 1.0))
-    return np.where(ranks > 1, np.maximum(link, network) + latency, 0.0)
+    latency = k.exchange.network_latency * plain(np.log2(at_least(ranks, 1.0)))
+    return where(ranks > 1, at_least(link, network) + latency, 0.0)
 
 
 def send(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
     """Send to the next stage; between machines all devices of one send at once [s]."""
     layout, link = d.layout, d.device.link * k.exchange.link
     scattered = layout.scattered_sends > 0
-    part = size / np.where(scattered, layout.tensor, 1.0)
+    part = size / where(scattered, layout.tensor, 1.0)
     stage = layout.tensor * layout.context * layout.replicas
     crosses = (stage >= layout.domain) & (layout.devices > layout.domain)
-    together = part * np.minimum(layout.domain, layout.devices)
+    together = part * at_most(layout.domain, layout.devices)
     network = together / (d.device.network * k.exchange.network_sends)
-    gathered = np.where(scattered, size / link, 0.0)
-    time = np.where(crosses, network + gathered, part / link) + k.exchange.network_latency
-    return np.where(layout.pipeline > 1, time, 0.0)
+    gathered = where(scattered, size / link, 0.0)
+    time = where(crosses, network + gathered, part / link) + k.exchange.network_latency
+    return where(layout.pipeline > 1, time, 0.0)
 
 
 def all_to_all(rows: Real, width: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
@@ -84,14 +96,14 @@ def all_to_all(rows: Real, width: Bytes | Real, d: Description, k: Kernels) -> S
         Bytes of a token [B].
     """
     ranks, choices, once = d.layout.expert, d.shape.top_k, d.layout.deduplicated > 0
-    local = np.minimum(ranks, d.layout.domain)
+    local = at_most(ranks, d.layout.domain)
     machines = ranks / local
-    near = np.where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
-    far = np.where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
-    here = np.where(machines > 1, near / machines, near)
+    near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
+    far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
+    here = where(machines > 1, near / machines, near)
     link = rows * width * here / (d.device.link * k.exchange.link_experts)
     network = rows * width * far / (_own_network(d) * k.exchange.network_experts)
-    return np.where(ranks > 1, link + network + k.exchange.network_latency, 0.0)
+    return where(ranks > 1, link + network + k.exchange.network_latency, 0.0)
 
 
 def _own_network(d: Description) -> BytesPerSecond | Real:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.spread.description import Description
 from simulator.spread.exchange import all_to_all
 from simulator.spread.kernels import Both, bandwidth, cast_bytes
 from simulator.spread.shapes import tokens
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, where
 from simulator.workload.kernels import Kernels
 
 _HALF = 2.0
@@ -19,15 +17,15 @@ def passes(d: Description, k: Kernels) -> Both:
     """Permutation there and back, activation functions and casts, on average over the layers."""
     s, sent = d.shape, tokens(d) / d.layout.tensor
     rows = sent * s.top_k
-    fused = np.where(d.work.fused_experts > 0, k.expert.fused, 1.0)
-    eager = np.where(d.work.eager_activation > 0, k.expert.eager, 1.0) * fused
+    fused = where(d.work.fused_experts > 0, k.expert.fused, 1.0)
+    eager = where(d.work.eager_activation > 0, k.expert.eager, 1.0) * fused
     cast = cast_bytes(d, k) * fused
     inside, shared = rows * s.expert_ffn * eager, sent * s.shared_ffn
     moved = rows * s.hidden * _HALF * 8.0 + (inside + shared) * 6.0
     moved = moved + cast * rows * (s.hidden + s.expert_ffn)
     back = rows * s.hidden * _HALF * 10.0 + (inside + shared) * 10.0
     back = back + cast * rows * (s.hidden + 2.0 * s.expert_ffn)
-    factor = np.where(s.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
+    factor = where(s.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
     return Both(moved, back).times(factor * s.routed)
 
 

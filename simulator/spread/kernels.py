@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from simulator.spread.description import Description
 from simulator.spread.shapes import (
     padded_vocabulary,
@@ -15,7 +13,7 @@ from simulator.spread.shapes import (
     table_parameters,
     tokens,
 )
-from simulator.units import Bytes, BytesPerSecond, Real, Seconds
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
 from simulator.workload.kernels import Kernels
 
 _HALF: Final = 2.0
@@ -62,7 +60,7 @@ def score_traffic(d: Description, k: Kernels) -> Both:
     scores = d.layout.micro_batch * s.heads / d.layout.tensor * s.sequence**2
     seconds = scores / bandwidth(d, k)
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
-    moved = [np.where(d.work.fused_softmax > 0, one, many) + _DROPPED for one, many in pairs]
+    moved = [where(d.work.fused_softmax > 0, one, many) + _DROPPED for one, many in pairs]
     return Both(seconds * moved[0], seconds * moved[1])
 
 
@@ -71,7 +69,7 @@ def fused_attention(d: Description, k: Kernels) -> Both:
     s, layout = d.shape, d.layout
     width = s.heads * (s.head_width + s.value_width) / layout.tensor
     work = 2.0 * layout.micro_batch * s.sequence**2 / layout.context * width * s.attention_share
-    work = work * np.where(s.causal > 0, 0.5 * (1.0 + _TILE / s.sequence), 1.0)
+    work = work * where(s.causal > 0, 0.5 * (1.0 + _TILE / s.sequence), 1.0)
     late = layout.unbalanced_context * k.kernel.unbalanced_context
     work = work * (1.0 + late * (1.0 - 1.0 / layout.context))
     seconds = work / (d.device.peak16 * k.kernel.attention)
@@ -81,8 +79,8 @@ def fused_attention(d: Description, k: Kernels) -> Both:
 def passes(d: Description, k: Kernels) -> Both:
     """Norms, biases, dropout, activation, rotary positions and casts of a layer."""
     whole, split = _whole_bytes(d, k), _split_bytes(d, k)
-    along = np.where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
-    factor = np.where(d.shape.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
+    along = where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+    factor = where(d.shape.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
     return whole.times(factor / along) + split.times(factor / d.layout.tensor)
 
 
@@ -99,8 +97,8 @@ def _split_bytes(d: Description, k: Kernels) -> Both:
     """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
     s, rows, cast = d.shape, tokens(d), cast_bytes(d, k)
     inside = s.ffn * (1.0 - s.routed)
-    function = inside * _HALF * np.where(s.gated > 0, 3.0, 2.0)
-    derived = inside * _HALF * np.where(s.gated > 0, 5.0, 3.0 + s.bias)
+    function = inside * _HALF * where(s.gated > 0, 3.0, 2.0)
+    derived = inside * _HALF * where(s.gated > 0, 5.0, 3.0 + s.bias)
     sides, width = (s.heads + 2.0 * s.kv_heads) * s.head_width, s.heads * s.head_width
     apart = 1.0 - d.work.fused_attention
     moved = (sides + width) * 2.0 * _HALF * apart + sides * 2.0 * _HALF * s.rotary
@@ -112,7 +110,7 @@ def _split_bytes(d: Description, k: Kernels) -> Both:
 
 def cast_bytes(d: Description, k: Kernels) -> Bytes | Real:
     """Bytes moved for each value brought to 8 bit or less [B]."""
-    return np.where(d.work.low > 0, k.kernel.cast, 0.0)
+    return where(d.work.low > 0, k.kernel.cast, 0.0)
 
 
 def starts(k: Kernels) -> Both:
@@ -143,8 +141,8 @@ def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds 
     of_layer : float or array
         Parameters of one of them on this device.
     """
-    split = np.maximum(d.layout.sharded_optimizer, d.layout.sharded) > 0
-    parts = np.where(split, sharers(d), 1.0)
+    split = at_least(d.layout.sharded_optimizer, d.layout.sharded) > 0
+    parts = where(split, sharers(d), 1.0)
     own = (of_layer * layers + table_parameters(d)) / parts
     time = own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer
     return (1.0 - d.layout.offloaded) * time

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.equations.pipeline import expected_slowest, overlapped
 from simulator.spread.description import Description
 from simulator.spread.kernels import Both
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, anywhere, at_most, where
 from simulator.workload.kernels import Kernels
 
 
 def layer(d: Description, k: Kernels) -> Both:
     """Launches of one layer; ranks that reduce together wait for the slowest."""
-    together = np.minimum(d.layout.tensor, d.layout.domain)
+    together = at_most(d.layout.tensor, d.layout.domain)
     factor = (1.0 + k.launch.jitter * expected_slowest(together)) * k.launch.factor
     one_kernel = (d.work.fused_attention > 0) | (d.work.fused_softmax > 0)
-    scores = np.where(one_kernel, 0.0, k.launch.unfused)
-    collective = np.where(d.layout.tensor > 1, k.launch.collective, 0.0)
+    scores = where(one_kernel, 0.0, k.launch.unfused)
+    collective = where(d.layout.tensor > 1, k.launch.collective, 0.0)
     return Both(
         (k.launch.forward + scores + collective) * factor,
         (k.launch.backward + 0.5 * scores + collective) * factor,
@@ -26,14 +24,14 @@ def layer(d: Description, k: Kernels) -> Both:
 
 def experts(d: Description, k: Kernels) -> Seconds | Real:
     """Routing and dispatch of a pass of a layer, on average over the layers [s]."""
-    longer = np.where(d.layout.overlapped_experts > 0, k.launch.overlapped_experts, 1.0)
+    longer = where(d.layout.overlapped_experts > 0, k.launch.overlapped_experts, 1.0)
     return k.launch.experts * d.shape.routed * longer
 
 
 def beside(d: Description, k: Kernels, device: Real, host: Real) -> Seconds | Real:
     """Time of a piece of work on both timelines; one after the other where launches block [s]."""
     apart = overlapped(device, host, k.launch.blend)
-    return np.where(d.work.blocking > 0, device + host, apart)
+    return where(d.work.blocking > 0, device + host, apart)
 
 
 def layer_beside(
@@ -41,6 +39,6 @@ def layer_beside(
 ) -> Seconds | Real:
     """As `beside` for a layer; the host takes turns where it waits for counts of tokens [s]."""
     ahead = beside(d, k, device, host + routing)
-    if not np.any(d.work.waits > 0):
+    if not anywhere(d.work.waits > 0):
         return ahead
-    return np.where(d.work.waits > 0, beside(d, k, device, host) + routing, ahead)
+    return where(d.work.waits > 0, beside(d, k, device, host) + routing, ahead)

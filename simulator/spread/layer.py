@@ -22,7 +22,7 @@ from simulator.spread.shapes import (
     score_products,
     tokens,
 )
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
 _VALUE: Final = 2.0
@@ -74,7 +74,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
     """
     products, scores, head = _products(d, k)
     attention = _attention(d, k, scores)
-    routed = bool(np.any(d.shape.experts > 0))
+    routed = bool(anywhere(d.shape.experts > 0))
     if routed:
         products = products + experts.passes(d, k)
     small, passed, host = kernels.starts(k), kernels.passes(d, k), launch.layer(d, k)
@@ -102,9 +102,9 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
 def _products(d: Description, k: Kernels) -> tuple[Both, Both, Both]:
     """Products of the layer, of unfused attention, and of the head."""
     linear = attention_products(d) + mlp_products(d)
-    if np.any(d.shape.experts > 0):
+    if anywhere(d.shape.experts > 0):
         linear += expert_products(d, k)
-    scores: list[Product] = score_products(d) if np.any(d.work.fused_attention < 1) else []
+    scores: list[Product] = score_products(d) if anywhere(d.work.fused_attention < 1) else []
     forward, backward = product_times([*linear, *scores, head_product(d, k)], d, k)
     first, last = len(linear), len(linear) + len(scores)
 
@@ -117,23 +117,24 @@ def _products(d: Description, k: Kernels) -> tuple[Both, Both, Both]:
 def _sum(times: Array, d: Description) -> Real:
     """Sum over products; a plain number where the description has no arrays."""
     total = times.sum(axis=0)
-    return total if np.ndim(d.layout.micro_batch) or total.size > 1 else float(total[0])
+    plainly = total.size == 1 and not isinstance(d.layout.micro_batch, np.ndarray)
+    return float(total[0]) if plainly else total
 
 
 def _attention(d: Description, k: Kernels, scores: Both) -> Both:
     fused = kernels.fused_attention(d, k)
-    if not np.any(d.work.fused_attention < 1):
+    if not anywhere(d.work.fused_attention < 1):
         return fused
     plain, one = scores + kernels.score_traffic(d, k), d.work.fused_attention > 0
     return Both(
-        np.where(one, fused.forward, plain.forward), np.where(one, fused.backward, plain.backward)
+        where(one, fused.forward, plain.forward), where(one, fused.backward, plain.backward)
     )
 
 
 def _clock(k: Kernels, products: Both, rest: Both, host: Both) -> Real:
     """How much longer products take: the clock sinks with the time matrix units are busy."""
     busy = products.forward + products.backward
-    whole = np.maximum(busy + rest.forward + rest.backward, host.forward + host.backward)
+    whole = at_least(busy + rest.forward + rest.backward, host.forward + host.backward)
     return 1.0 / (1.0 - k.product.throttle * busy / whole)
 
 
@@ -143,8 +144,8 @@ def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
     reduce = tensor_all_reduce(tokens(d) * s.hidden * _VALUE, d, k)
     shown = 1.0 - layout.async_tensor * k.exchange.hidden_tensor
     # a layer of experts reduces once, after attention
-    count = np.where(s.experts > 0, 1.0 + s.dense_share, 2.0)
-    gathered = np.where(layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
+    count = where(s.experts > 0, 1.0 + s.dense_share, 2.0)
+    gathered = where(layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
     forward = count * reduce
     tensor = Both(forward, forward * (1.0 + gathered + d.work.redo_exchange))
     if not routed:
@@ -157,16 +158,16 @@ def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
 def gathering(d: Description, k: Kernels) -> Gathering:
     """Collectives of a layer whose parameters are sharded."""
     layout = d.layout
-    if not np.any(layout.sharded > 0):
+    if not anywhere(layout.sharded > 0):
         return Gathering()
-    on = np.where(layout.sharded > 0, 1.0, 0.0)
-    ranks = np.minimum(layout.replicas, layout.shard_group)
+    on = where(layout.sharded > 0, 1.0, 0.0)
+    ranks = at_most(layout.replicas, layout.shard_group)
     held, _ = layer_parameters(d)
     gather = on * ring(held * d.work.gather_bytes, ranks, d, k)
     return Gathering(
         gather=gather,
         again=gather * layout.again,
         scatter=on * ring(held * d.work.gradient_bytes, ranks, d, k),
-        ring=on * k.exchange.ring * np.where(ranks > layout.domain, ranks, 0.0),
+        ring=on * k.exchange.ring * where(ranks > layout.domain, ranks, 0.0),
         tax=on * k.exchange.tax,
     )

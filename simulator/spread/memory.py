@@ -22,8 +22,6 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-import numpy as np
-
 from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
 from simulator.equations.spread_memory import (
     HALF_PRECISION,
@@ -40,7 +38,7 @@ from simulator.spread.shapes import (
     table_parameters,
     updated_parameters,
 )
-from simulator.units import Bytes, Real
+from simulator.units import Bytes, Real, anywhere, at_least, where
 from simulator.workload.kernels import MemoryFigures
 
 _ENDS: Final = 2.0
@@ -90,85 +88,95 @@ def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
     RankMemory
         Floats, or arrays of one entry a candidate.
     """
-    found = {name: items for name, items in _stages(d, f, state).items() if np.any(items["there"])}
-    full = {name: _in_all(items, d, f) for name, items in found.items()}
+    common = _Common(
+        d=d,
+        f=f,
+        state=state,
+        kept=kept_bytes(d, f),
+        working=working_bytes(d, f),
+        logits=logits_bytes(d, f),
+        outside=_outside(d, f),
+    )
+    stages = {name: stage for name, stage in _stages(d).items() if anywhere(stage.there)}
+    full = {name: _in_all(common, stage) for name, stage in stages.items()}
     totals = {name: sum(items.values(), 0.0) for name, items in full.items()}
-    most = reduce(np.maximum, totals.values())
+    most = reduce(at_least, totals.values())
     items: dict[str, Real] = {}
-    for name, stage in full.items():
+    for name, needed in full.items():
         fullest = totals[name] == most
-        items = {key: np.where(fullest, size, items.get(key, 0.0)) for key, size in stage.items()}
+        items = {key: where(fullest, size, items.get(key, 0.0)) for key, size in needed.items()}
     return RankMemory(items=items, stages=totals if len(totals) > 1 else {})
 
 
-def _stages(d: Description, f: MemoryFigures, state: State) -> dict[str, dict[str, Real]]:
-    """Items of each stage, and where there is one, for candidates of several numbers of stages."""
-    stages = np.asarray(d.layout.pipeline)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What all stages have in common: what a layer keeps and works with, the loss, the outside."""
+
+    d: Description
+    f: MemoryFigures
+    state: State
+    kept: Bytes | Real
+    working: Bytes | Real
+    logits: Bytes | Real
+    outside: Items
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """A stage: its `place`, the `tables` of tokens and heads it holds, and where there is one."""
+
+    place: Real
+    layers: Real
+    tables: Real
+    head: Real
+    there: Real
+
+
+def _stages(d: Description) -> dict[str, _Stage]:
+    """The first stage, with the head too where it is the only one; the second of three; the last.
+
+    Candidates may have different numbers of stages.
+    """
+    stages = d.layout.pipeline
+    ends, between = stage_layers(d.shape.layers, stages)
+    alone, several = where(stages > 1, 0.0, 1.0), where(stages > 1, 1.0, 0.0)
+    tables = 1.0 + alone * (1.0 - d.shape.tied)
+    middle = where(stages > _ENDS, 1.0, 0.0)
     return {
-        "first": {**_first(d, f, state), "there": np.ones_like(stages)},
-        "middle": {**_middle(d, f, state), "there": np.where(stages > _ENDS, 1.0, 0.0)},
-        "last": {**_last(d, f, state), "there": np.where(stages > 1, 1.0, 0.0)},
+        "first": _Stage(place=0.0, layers=ends, tables=tables, head=alone, there=1.0),
+        "middle": _Stage(place=1.0, layers=between, tables=0.0, head=0.0, there=middle),
+        "last": _Stage(place=stages - 1.0, layers=ends, tables=1.0, head=1.0, there=several),
     }
 
 
-def _in_all(items: Mapping[str, Real], d: Description, f: MemoryFigures) -> Items:
+def _in_all(common: _Common, stage: _Stage) -> Items:
     """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
-    held = {name: size for name, size in items.items() if name != "there"}
-    waste = fragmentation_bytes(sum(held.values(), 0.0), f.waste - 1.0)
-    every = {**held, "fragmentation": waste, **_outside(d, f)}
-    return {name: size * items["there"] for name, size in every.items()}
+    held = _held(common, stage)
+    waste = fragmentation_bytes(sum(held.values(), 0.0), common.f.waste - 1.0)
+    every = {**held, "fragmentation": waste, **common.outside}
+    return {name: size * stage.there for name, size in every.items()}
 
 
-def _first(d: Description, f: MemoryFigures, state: State) -> Items:
-    """The stage with the embedding; with the head as well where there is no other."""
-    ends, _ = stage_layers(d.shape.layers, d.layout.pipeline)
-    alone = np.where(d.layout.pipeline > 1, 0.0, 1.0)
-    tables = 1.0 + alone * (1.0 - d.shape.tied)
-    return _stage(d, f, state, place=0.0, layers=ends, tables=tables, head=alone)
-
-
-def _middle(d: Description, f: MemoryFigures, state: State) -> Items:
-    """The second of three stages or more."""
-    _, between = stage_layers(d.shape.layers, d.layout.pipeline)
-    return _stage(d, f, state, place=1.0, layers=between, tables=0.0, head=0.0)
-
-
-def _last(d: Description, f: MemoryFigures, state: State) -> Items:
-    """The stage with the head."""
-    ends, _ = stage_layers(d.shape.layers, d.layout.pipeline)
-    place = d.layout.pipeline - 1.0
-    return _stage(d, f, state, place=place, layers=ends, tables=1.0, head=1.0)
-
-
-def _stage(  # noqa: PLR0913 - what a stage holds
-    d: Description,
-    f: MemoryFigures,
-    state: State,
-    *,
-    place: Real,
-    layers: Real,
-    tables: Real,
-    head: Real,
-) -> Items:
+def _held(common: _Common, stage: _Stage) -> dict[str, Real]:
+    """What a stage holds at its fullest."""
+    d, f, state = common.d, common.f, common.state
     layout = d.layout
-    held = micro_batches_held(
-        layout.micro_batches, place, layout.pipeline, layout.chunks, layout.all_forward
+    batches = micro_batches_held(
+        layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
     )
-    own = _Own.of(d, layers, tables * table_parameters(d))
-    activations = held * layers * kept_bytes(d, f)
-    working, logits = working_bytes(d, f), head * logits_bytes(d, f)
+    own = _Own.of(d, stage.layers, stage.tables * table_parameters(d))
+    activations = batches * stage.layers * common.kept
+    working, logits = common.working, stage.head * common.logits
     waiting = _waiting_gradients(d, own)
     one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
-    apart = np.where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
+    apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
     return {
         **_states(d, f, state, own),
         "gathered_parameters": _gathered(d, own) + waiting,
         "activations": activations - apart,
-        "working_set": np.maximum(working - logits, 0.0),
+        "working_set": at_least(working - logits, 0.0),
         "logits": logits,
-        "update": np.maximum(
-            _update(d, state, own) - activations - np.maximum(working, logits), 0.0
-        ),
+        "update": at_least(_update(d, state, own) - activations - at_least(working, logits), 0.0),
     }
 
 
@@ -206,27 +214,27 @@ def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[s
     part, split = shared_part(d, own.shared, own.experts), layout.sharded > 0
     of_state = updated_parameters(d, own.shared, own.experts)
     here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
-    summed = np.where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
-    stored = np.where(state.master > 0.0, state.master * here, HALF_PRECISION)
-    copied = np.where(state.master > 0.0, HALF_PRECISION * f.copies, 0.0)
+    summed = where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
+    stored = where(state.master > 0.0, state.master * here, HALF_PRECISION)
+    copied = where(state.master > 0.0, HALF_PRECISION * f.copies, 0.0)
     moments = here * state.moments * of_state
     return {
-        "parameters": np.where(split, (stored + copied) * part, HALF_PRECISION * own.total),
-        "gradients": np.where(split, stored * here * part, summed * own.total),
-        "optimizer": np.where(split, moments, moments + here * state.master * of_state),
+        "parameters": where(split, (stored + copied) * part, HALF_PRECISION * own.total),
+        "gradients": where(split, stored * here * part, summed * own.total),
+        "optimizer": where(split, moments, moments + here * state.master * of_state),
     }
 
 
 def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
     """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
     there = (d.work.wide_gradients > 0) | (d.layout.sharded > 0) | (d.layout.offloaded > 0)
-    width = np.where(there | (np.asarray(state.master) == 0.0), 0.0, FULL_PRECISION)
+    width = where(there | (state.master == 0.0), 0.0, FULL_PRECISION)
     return width * updated_parameters(d, own.shared, own.experts)
 
 
 def _spread(d: Description) -> Real:
     """1 where parameters are sharded over several ranks."""
-    return np.where((d.layout.sharded > 0) & (sharers(d) > 1), 1.0, 0.0)
+    return where((d.layout.sharded > 0) & (sharers(d) > 1), 1.0, 0.0)
 
 
 def _gathered(d: Description, own: _Own) -> Bytes | Real:
@@ -236,7 +244,7 @@ def _gathered(d: Description, own: _Own) -> Bytes | Real:
     """
     width, exchanged = d.work.gather_bytes, HALF_PRECISION + d.work.gradient_bytes
     matrices = own.total - own.table
-    together = np.where(d.layout.again > 0, _UNITS * own.unit, matrices) * width
+    together = where(d.layout.again > 0, _UNITS * own.unit, matrices) * width
     tables = _UNITS * HALF_PRECISION * own.table
     return _spread(d) * (together + tables + exchanged * own.unit)
 
@@ -244,7 +252,7 @@ def _gathered(d: Description, own: _Own) -> Bytes | Real:
 def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
     """Whole gradients that are added up over the micro-batches of a pipeline first [B]."""
     several = (d.layout.pipeline > 1) & (d.layout.micro_batches > 1)
-    return _spread(d) * np.where(several, d.work.gradient_bytes * own.total, 0.0)
+    return _spread(d) * where(several, d.work.gradient_bytes * own.total, 0.0)
 
 
 def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
@@ -252,10 +260,10 @@ def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
     layout = d.layout
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
-    groups = sum((np.where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
+    groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     reduced = ((layout.sharded_optimizer > 0) | (layout.sharded > 0)) & (sharers(d) > 1)
     return {
-        "gradient_buckets": np.where(reduced, f.buckets, 0.0),
+        "gradient_buckets": where(reduced, f.buckets, 0.0),
         "collective_buffers": groups * f.group,
         "context": f.context + 0.0 * layout.micro_batch,
     }

@@ -21,7 +21,7 @@ import numpy as np
 from simulator.equations.offload import host_update_bytes, late_copies
 from simulator.spread.description import Description
 from simulator.spread.shapes import layer_parameters, table_parameters, updated_parameters
-from simulator.units import Bytes, BytesPerSecond, Real, Seconds
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, where
 from simulator.workload.kernels import Kernels
 
 _HALF: Final = 2.0
@@ -67,9 +67,9 @@ def host_update(d: Description, k: Kernels, layers: Real, behind: Seconds | Real
     behind : float or array
         Backward pass of a micro-batch [s].
     """
-    if not np.any(d.layout.offloaded > 0):
+    if not anywhere(d.layout.offloaded > 0):
         return ON_DEVICE
-    on = np.where(d.layout.offloaded > 0, 1.0, 0.0)
+    on = where(d.layout.offloaded > 0, 1.0, 0.0)
     held, shared = layer_parameters(d)
     whole = shared * layers + table_parameters(d)
     own = on * updated_parameters(d, whole, (held - shared) * layers)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-import numpy as np
-
 from simulator.spread import kernels, launch
 from simulator.spread.description import Description
 from simulator.spread.kernels import Both
 from simulator.spread.layer import Gathering, LayerTimes
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, at_least, where
 from simulator.workload.kernels import Kernels
 
 _NOTHING: Final = Both(0.0, 0.0)
@@ -47,7 +45,7 @@ class Outside:
 
 def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Outside]:
     """Embedding and head on the first stage (both where there is one stage), and on the last."""
-    one = np.where(d.layout.pipeline == 1, 1.0, 0.0)
+    one = where(d.layout.pipeline == 1, 1.0, 0.0)
     lost = kernels.loss(d, k)
     head = (times.head + Both(lost, lost)).times(d.shape.scored)
     looked_up, factor = kernels.embedding(d, k), k.launch.factor
@@ -80,7 +78,7 @@ def stage_pass(  # noqa: PLR0913 - a stage and what it is made of
         forward=alone.forward,
         backward=alone.backward,
         exposed=exposed,
-        hidden=np.where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
+        hidden=where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
     )
 
 
@@ -109,9 +107,9 @@ def _both(  # noqa: PLR0913 - the parts of both passes
 def _gathered(z: Gathering, layers: Real, alone: Both) -> Both:
     """Passes with parameters gathered beside them: the first gather, or the last scatter, shows."""
     there, back = layers * z.gather, layers * (z.again + z.scatter)
-    again = np.where(z.again > 0, 1.0, 0.0)
-    forward = np.maximum(alone.forward + z.tax * there, there) + z.gather
-    backward = np.maximum(alone.backward + z.tax * back, back) + z.scatter
+    again = where(z.again > 0, 1.0, 0.0)
+    forward = at_least(alone.forward + z.tax * there, there) + z.gather
+    backward = at_least(alone.backward + z.tax * back, back) + z.scatter
     return Both(forward + layers * z.ring, backward + layers * z.ring * (1.0 + again))
 
 
@@ -119,10 +117,10 @@ def chosen(which: tuple[Real, Real], first: Pass, middle: Pass, last: Pass) -> P
     """The pass of one of three stages: `which` holds where it is the first, and the middle."""
     return Pass(
         **{
-            item.name: np.where(
+            item.name: where(
                 which[0],
                 getattr(first, item.name),
-                np.where(which[1], getattr(middle, item.name), getattr(last, item.name)),
+                where(which[1], getattr(middle, item.name), getattr(last, item.name)),
             )
             for item in fields(Pass)
         }

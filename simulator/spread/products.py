@@ -35,7 +35,10 @@ _MACS: Final = 2.0
 
 
 class _Sides(NamedTuple):
-    """Products as arrays: rows are products, columns candidates."""
+    """Products as arrays: rows are products, columns candidates.
+
+    Sides stand in three layers: forward, gradient of the input, gradient of the weights.
+    """
 
     m: Array
     n: Array
@@ -61,25 +64,34 @@ def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tu
     tuple of array
         Two arrays of as many rows as products; columns are candidates.
     """
-    ones = np.ones_like(np.atleast_1d(d.layout.micro_batch * d.shape.hidden * d.layout.tensor))
-    rows = [[value * ones for value in product] for product in products]
-    m, n, inner, batch, share, low, aligned = np.array(rows).transpose(1, 0, 2)
-    reached = np.where(low > 0, k.product.share, k.product.share16) * aligned
-    peak = np.where(low > 0, d.device.peak, d.device.peak16)
-    width = np.where(low > 0, d.work.width, _RESULT)
-    # forward, gradient of the input, gradient of the weights
+    m, n, inner, batch, share, low, aligned = _columns(products, d)
     sides = _Sides(
-        *(np.concatenate(three) for three in ((m, m, n), (n, inner, inner), (inner, n, m))),
-        *(np.tile(each, (3, 1)) for each in (batch, reached, peak, width)),
+        m=np.array((m, m, n)),
+        n=np.array((n, inner, inner)),
+        inner=np.array((inner, n, m)),
+        batch=batch,
+        reached=np.where(low > 0, k.product.share, k.product.share16) * aligned,
+        peak=np.where(low > 0, d.device.peak, d.device.peak16),
+        width=np.where(low > 0, d.work.width, _RESULT),
     )
-    times, count = _times(sides, d, k), len(products)
-    return share * times[:count], share * (times[count : 2 * count] + times[2 * count :])
+    forward, inputs, weights = _times(sides, d, k)
+    return share * forward, share * (inputs + weights)
+
+
+def _columns(products: Sequence[Product], d: Description) -> Array:
+    """Each figure of the products as an array of products and candidates."""
+    size = d.layout.micro_batch * d.shape.hidden * d.layout.tensor
+    if not isinstance(size, np.ndarray):
+        return np.array(products, dtype=float).T[:, :, None]
+    ones = np.ones_like(size)
+    rows = [[value * ones for value in product] for product in products]
+    return np.array(rows).transpose(1, 0, 2)
 
 
 def _times(sides: _Sides, d: Description, k: Kernels) -> Array:
     """The best tile and split, or the memory's time where that is longer."""
     m, n, inner, batch, reached, peak, width = sides
-    high, wide = _HEIGHTS[:, None, None], _WIDTHS[:, None, None]
+    high, wide = _HEIGHTS[:, None, None, None], _WIDTHS[:, None, None, None]
     tiles = np.ceil(m / high) * np.ceil(n / wide) * batch
     units = np.asarray(d.device.units, dtype=float)
     step = _MACS * high * wide * units / tile_rate(high, wide, k.product.tile_half, _BEST)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from simulator.equations.pipeline import end_layers, middle_layers
 from simulator.spread.description import Description
-from simulator.units import Real
+from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
 from simulator.workload.kernels import Kernels
 
 _TILE: Final = 128.0
 """Columns that a padded vocabulary is a multiple of, on each tensor-parallel rank."""
 _ALIGNED: Final = 8.0
 """Columns whose multiples let matrix units read whole words."""
+_WHOLE: Final = 1e-8
+"""Columns beyond a multiple that are rounding."""
 
 
 class Product(NamedTuple):
@@ -50,8 +50,8 @@ def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
 def padded_vocabulary(d: Description) -> Real:
     """Rows of the table of tokens as stored."""
     group = _TILE * d.layout.tensor
-    whole = np.ceil(d.shape.vocabulary / group) * group
-    return np.where(d.work.padded_vocabulary > 0, whole, d.shape.vocabulary)
+    whole = rounded_up(d.shape.vocabulary / group) * group
+    return where(d.work.padded_vocabulary > 0, whole, d.shape.vocabulary)
 
 
 def attention_products(d: Description) -> list[Product]:
@@ -62,7 +62,7 @@ def attention_products(d: Description) -> list[Product]:
         Product(rows, plain, s.hidden, share=1.0 - s.latent),
         Product(rows, s.hidden, s.heads * s.value_width / t),
     ]
-    if np.any(s.latent > 0):
+    if anywhere(s.latent > 0):
         still = s.heads * (s.head_width - s.rope_width + s.value_width) / t
         sides = (
             (s.query_rank, s.hidden),
@@ -71,7 +71,7 @@ def attention_products(d: Description) -> list[Product]:
             (still, s.kv_rank),
         )
         found += [
-            Product(rows, np.maximum(n, 1.0), np.maximum(k, 1.0), share=s.latent) for n, k in sides
+            Product(rows, at_least(n, 1.0), at_least(k, 1.0), share=s.latent) for n, k in sides
         ]
     return found
 
@@ -100,11 +100,11 @@ def expert_products(d: Description, k: Kernels) -> list[Product]:
     """Products of the experts on this device, one of a batch each, and of the shared ones."""
     s, share = d.shape, d.shape.routed
     rows = tokens(d) / d.layout.tensor
-    local = np.maximum(1.0, s.experts / d.layout.expert)
-    padding = np.where(d.layout.padded_experts > 0, k.expert.padding, 1.0)
-    chosen = np.maximum(1.0, rows * s.top_k / local) * padding * d.layout.imbalance
-    inside, shared = np.maximum(s.expert_ffn, 1.0), np.maximum(s.shared_ffn, 1.0)
-    both = share * np.where(s.shared_ffn > 0, 1.0, 0.0)
+    local = at_least(1.0, s.experts / d.layout.expert)
+    padding = where(d.layout.padded_experts > 0, k.expert.padding, 1.0)
+    chosen = at_least(1.0, rows * s.top_k / local) * padding * d.layout.imbalance
+    inside, shared = at_least(s.expert_ffn, 1.0), at_least(s.shared_ffn, 1.0)
+    both = share * where(s.shared_ffn > 0, 1.0, 0.0)
     return [
         Product(chosen, inside * (1.0 + s.gated), s.hidden, local, share),
         Product(chosen, s.hidden, inside, local, share),
@@ -116,8 +116,8 @@ def expert_products(d: Description, k: Kernels) -> list[Product]:
 def head_product(d: Description, k: Kernels) -> Product:
     """Scores of the tokens, in 16 bit; slow where the vocabulary is not a multiple of eight."""
     columns = padded_vocabulary(d) / d.layout.tensor
-    whole = np.isclose(columns % _ALIGNED, 0.0)
-    aligned = np.where(whole, 1.0, k.product.unaligned)
+    whole = columns % _ALIGNED < _WHOLE
+    aligned = where(whole, 1.0, k.product.unaligned)
     return Product(scored_tokens(d), columns, d.shape.hidden, low=0.0, aligned=aligned)
 
 
@@ -131,7 +131,7 @@ def attention_parameters(d: Description) -> Real:
         + s.query_rank * s.heads * s.head_width
         + s.kv_rank * s.heads * still
     )
-    own = np.where(s.latent > 0, latent, plain) + s.heads * s.value_width * s.hidden
+    own = where(s.latent > 0, latent, plain) + s.heads * s.value_width * s.hidden
     return own / d.layout.tensor
 
 
@@ -141,13 +141,13 @@ def layer_parameters(d: Description) -> tuple[Real, Real]:
     matrices = (2.0 + s.gated) * s.hidden
     plain = attention_parameters(d) + matrices * s.ffn / d.layout.tensor * (1.0 - s.routed)
     shared = matrices * s.shared_ffn * s.routed
-    own = s.experts / np.maximum(1.0, d.layout.expert) * matrices * s.expert_ffn * s.routed
+    own = s.experts / at_least(1.0, d.layout.expert) * matrices * s.expert_ffn * s.routed
     return plain + shared + own, plain + shared
 
 
 def sharers(d: Description) -> Real:
     """Ranks that one copy of sharded state is spread over; context-parallel ones take part."""
-    return np.minimum(d.layout.replicas, d.layout.shard_group) * d.layout.context
+    return at_most(d.layout.replicas, d.layout.shard_group) * d.layout.context
 
 
 def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
@@ -161,7 +161,7 @@ def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
         Those of its experts, of which there are fewer copies.
     """
     ranks = sharers(d)
-    copies = np.maximum(1.0, ranks * d.layout.tensor / np.maximum(1.0, d.layout.expert))
+    copies = at_least(1.0, ranks * d.layout.tensor / at_least(1.0, d.layout.expert))
     part: Real = of_all / ranks + of_experts / copies
     return part
 
@@ -169,7 +169,7 @@ def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
 def updated_parameters(d: Description, of_all: Real, of_experts: Real) -> Real:
     """Parameters that this rank updates: its part where the optimizer's state is sharded."""
     sharded = (d.layout.sharded > 0) | (d.layout.sharded_optimizer > 0)
-    return np.where(sharded, shared_part(d, of_all, of_experts), of_all + of_experts)
+    return where(sharded, shared_part(d, of_all, of_experts), of_all + of_experts)
 
 
 def table_parameters(d: Description) -> Real:
