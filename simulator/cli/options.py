@@ -23,7 +23,8 @@ jobs_option = click.option(
 )
 
 FORMATS: Final = ("table", "json", "csv", "markdown")
-_FORMAT: Final = "simulator.format"
+_JSON: Final = "simulator.json"
+_FORM: Final = "simulator.form"
 
 
 def examples(*lines: str) -> str:
@@ -56,12 +57,24 @@ def format_option(verb: Verb) -> Verb:
     )(verb)
 
 
+def is_report() -> bool:
+    """Whether the verb that runs prints a report to read, not data for programs."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_FORM) == FORMATS[0]
+
+
 def _note_json(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-    context.meta[_FORMAT] = value
+    context.meta[_JSON] = value
 
 
 def _format(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if not context.meta.get(_FORMAT):
+    form = _asked(context, parameter, value)
+    context.meta[_FORM] = form
+    return form
+
+
+def _asked(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not context.meta.get(_JSON):
         return value
     source = context.get_parameter_source(parameter.name or "")
     if source is click.core.ParameterSource.COMMANDLINE and value != "json":

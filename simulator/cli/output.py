@@ -8,12 +8,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from simulator.cli.colour import coloured, wants_colour
+from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
 from simulator.report.layout import printable
 
 
 def emit(text: str) -> None:
-    """Write `text` and a line end to standard output.
+    """Write `text` and a line end to standard output; a report on a terminal has colours.
 
     Raises
     ------
@@ -24,7 +26,8 @@ def emit(text: str) -> None:
         msg = "cannot write to standard output: it is closed"
         raise PlanError(msg)
     try:
-        sys.stdout.write(f"{text}\n")
+        is_shown = is_report() and wants_colour(sys.stdout)
+        sys.stdout.write(f"{coloured(text) if is_shown else text}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise
