@@ -19,7 +19,8 @@ from simulator.scenario import Job, Memory, Scenario
 from simulator.units import BYTE, parse
 from simulator.workload.dataset import CachePolicy, Dataset
 from simulator.workload.loader import Loader, LoaderKind, Preprocessing
-from simulator.workload.models.transformer import Embedding, Head, Transformer
+from simulator.workload.models.ends import Embedding, Head
+from simulator.workload.models.transformer import Transformer
 from simulator.workload.software import Software
 from simulator.workload.train import Mode, Optimizer, Recompute, Train
 

@@ -48,7 +48,7 @@ def _figures(draft: Draft) -> Problems:
 
 def _shapes(model: ModelSection, document: Document) -> Problems:
     """Keys that change the shape of a model, where none is named."""
-    for key in ("sequence", "image"):
+    for key in ("sequence", "filled", "image"):
         if getattr(model, key) is not None:
             message = "changes a model of the library, and none is named"
             yield document.problem(("model", key), message, hint="give model.name")
@@ -59,7 +59,7 @@ def _shapes(model: ModelSection, document: Document) -> Problems:
 
 def _beside(model: ModelSection) -> list[str]:
     """Keys that say what the name, or the shape, of the model says already."""
-    rivals = ("family", "shape") if model.name is not None else ("sequence", "image")
+    rivals = ("family", "shape") if model.name is not None else ("sequence", "filled", "image")
     return [key for key in rivals if getattr(model, key) is not None]
 
 

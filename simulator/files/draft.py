@@ -334,7 +334,7 @@ def _changes(
     if fused is not None and "fused_attention" in figures:
         changes["fused_attention"] = fused
     problems = []
-    for key in ("sequence", "image") if draft.model is not None else ():
+    for key in ("sequence", "filled", "image") if draft.model is not None else ():
         value = getattr(draft.model, key)
         if value is not None and key in figures:
             changes[key] = value

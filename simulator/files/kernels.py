@@ -286,6 +286,7 @@ def _kernel(found: _Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use
         plain=found.value("plain"),
         cast=found.first(cast, "cast"),
         loss=found.value(loss),
+        softmax=found.value("softmax"),
         unbalanced_context=found.value("unbalanced_context"),
     )
 

@@ -101,30 +101,34 @@ class AttentionShape(SourcedTable):
     """Whether attention is one kernel that keeps no matrix of scores in memory."""
 
 
-class BertShape(AttentionShape):
-    """Shape of an encoder trained on masked tokens."""
+class TokensShape(AttentionShape):
+    """What all transformers over tokens share."""
 
     vocabulary: CountField
     """Tokens it knows."""
+    sequence: CountField
+    """Tokens of a sample, of the longest where they differ."""
+    filled: FractionField = 1.0
+    """Mean share of them that is computed, where batches are as long as their longest sample only
+    (samples sorted into bins by length) or padding is left out."""
+
+
+class BertShape(TokensShape):
+    """Shape of an encoder trained on masked tokens."""
+
     positions: CountField
     """Longest sequence."""
     segments: CountField
     """Kinds of segments."""
-    sequence: CountField
-    """Tokens of a sample."""
     scored_share: FractionField
     """Share of the tokens that are masked and guessed."""
 
 
-class GptShape(AttentionShape):
+class GptShape(TokensShape):
     """Shape of a decoder with learned positions."""
 
-    vocabulary: CountField
-    """Tokens it knows."""
     positions: CountOrZeroField
     """Longest sequence; 0 where positions are not learned."""
-    sequence: CountField
-    """Tokens of a sample."""
     ffn: CountOrZeroField = 0
     """Width inside the MLP; four times hidden by default."""
     bias: bool = True
@@ -137,17 +141,13 @@ class GptShape(AttentionShape):
     """Whether positions turn queries and keys."""
 
 
-class LlamaShape(AttentionShape):
+class LlamaShape(TokensShape):
     """Shape of a decoder with rotary positions and a gated MLP."""
 
     kv_heads: CountField
     """Heads of keys and values."""
     ffn: CountField
     """Width inside the MLP."""
-    vocabulary: CountField
-    """Tokens it knows."""
-    sequence: CountField
-    """Tokens of a sample."""
     tied: bool = False
     """Whether the scores use the table of tokens."""
     head_dim: CountOrZeroField = 0
@@ -158,15 +158,11 @@ class LlamaShape(AttentionShape):
     """Whether values are dropped in training."""
 
 
-class MoeShape(AttentionShape):
+class MoeShape(TokensShape):
     """Shape of a decoder like a Llama whose MLPs are experts that a router chooses among."""
 
     kv_heads: CountField
     """Heads of keys and values."""
-    vocabulary: CountField
-    """Tokens it knows."""
-    sequence: CountField
-    """Tokens of a sample."""
     experts: CountField
     """Experts of a layer."""
     top_k: CountField

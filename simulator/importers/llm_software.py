@@ -182,17 +182,34 @@ _MASKED: Final = "0.156"
 """Share of the tokens guessed: 80 of 512, 20 of 128, which the example scores alone (recalled)."""
 
 
-def _encoder(row: TableRow) -> Cells:  # noqa: ARG001 - all rows are of one example
-    """BERT of NVIDIA's example: apex's fused norms and optimizer, unfused attention, fp16."""
+_BINNED: Final = 512.0
+"""Length from which the example's batches hold samples of similar length alone: bins of 64, padded
+to the longest of a batch (README of NVIDIA's lddl 0.1.0 on PyPI, "Language Datasets and Data
+Loaders for NVIDIA Deep Learning Examples", phase 2)."""
+_FILLED: Final = "0.5625"
+"""Mean share of 512 positions that such batches have: half of the positions of Wikipedia's samples
+are padding (Krell et al., "Efficient Sequence Packing without Cross-contamination",
+arXiv:2107.02027, recalled), and a sample lacks half a bin of 64, 32 of 512, on average."""
+
+
+def _encoder(row: TableRow) -> Cells:
+    """BERT of NVIDIA's example: apex's fused norms and optimizer, unfused attention, fp16.
+
+    Weights and gradients are fp32, cast by torch; gradients are exchanged at once, in a bucket as
+    large as the device's memory (both recalled).
+    """
+    binned = (row.number("seq_len") or 0.0) >= _BINNED
     return {
         "model.family": "bert",
         "model.shape.ffn": "",
         "model.shape.positions": "512",
         "model.shape.segments": "2",
         "model.shape.scored_share": _MASKED,
+        "model.shape.filled": _FILLED if binned else "",
         "software.fused_attention": _NO,
         "train.precision": "fp16",
-        "train.gradient_precision": "fp16",
+        "train.gradient_precision": "fp32",
+        "train.overlap_communication": _NO,
     }
 
 

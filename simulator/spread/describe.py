@@ -135,6 +135,7 @@ def _shape(model: Transformer) -> Shape:
         scored=1.0 + model.further_tokens,
         attention_share=model.attention_share,
         scored_share=model.scored / model.sequence,
+        filled=model.filled,
     )
 
 
@@ -197,6 +198,7 @@ def _work(job: Job, model: Transformer) -> Work:
     operators = train.recompute is Recompute.OPERATORS
     scores = train.recompute is Recompute.SELECTIVE and not software.fused_attention
     small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
+    own = 0.0 if software.kernels is None else software.kernels.kernel.softmax
     experts = model.experts
     waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
     gathered = degrees.gather_precision
@@ -213,7 +215,7 @@ def _work(job: Job, model: Transformer) -> Work:
         redo_exchange=float(full or operators),
         redo_launches=float(full or operators),
         fused_attention=float(software.fused_attention),
-        fused_softmax=where(fits, 1.0, 0.0),
+        fused_softmax=where(fits, own, 0.0),
         padded_vocabulary=float(software.padded_vocabulary),
         waits=float(experts is not None and waits),
         eager_activation=float(

@@ -19,7 +19,8 @@ class Shape:
     `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
     the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
     sets of scores are computed, for a `scored_share` of the positions, `attention_share` what
-    windows leave of full attention. `tied`: one table of tokens serves embedding and head.
+    windows leave of full attention. `filled` is the mean share of the positions that is computed.
+    `tied`: one table of tokens serves embedding and head.
     """
 
     layers: Real
@@ -49,6 +50,7 @@ class Shape:
     scored: Real = 1.0
     attention_share: Real = 1.0
     scored_share: Real = 1.0
+    filled: Real = 1.0
 
     @property
     def routed(self) -> Real:

@@ -7,6 +7,7 @@ from typing import Final
 
 from simulator.spread.description import Description
 from simulator.spread.shapes import (
+    attended,
     padded_vocabulary,
     scored_tokens,
     sharers,
@@ -57,7 +58,7 @@ def bandwidth(d: Description, k: Kernels) -> BytesPerSecond | Real:
 def score_traffic(d: Description, k: Kernels) -> Both:
     """Softmax and dropout over scores that lie in memory."""
     s = d.shape
-    scores = d.layout.micro_batch * s.heads / d.layout.tensor * s.sequence**2
+    scores = d.layout.micro_batch * s.heads / d.layout.tensor * attended(d) ** 2
     seconds = scores / bandwidth(d, k)
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
     moved = [where(d.work.fused_softmax > 0, one, many) + _DROPPED for one, many in pairs]
@@ -68,8 +69,9 @@ def fused_attention(d: Description, k: Kernels) -> Both:
     """One kernel; a causal one does half of the work and the tiles on the diagonal."""
     s, layout = d.shape, d.layout
     width = s.heads * (s.head_width + s.value_width) / layout.tensor
-    work = 2.0 * layout.micro_batch * s.sequence**2 / layout.context * width * s.attention_share
-    work = work * where(s.causal > 0, 0.5 * (1.0 + _TILE / s.sequence), 1.0)
+    length = attended(d)
+    work = 2.0 * layout.micro_batch * length**2 / layout.context * width * s.attention_share
+    work = work * where(s.causal > 0, 0.5 * (1.0 + _TILE / length), 1.0)
     late = layout.unbalanced_context * k.kernel.unbalanced_context
     work = work * (1.0 + late * (1.0 - 1.0 / layout.context))
     seconds = work / (d.device.peak16 * k.kernel.attention)

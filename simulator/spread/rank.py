@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from simulator.equations.memory import state_bytes
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.scenario import Scenario
 from simulator.spread.describe import covers, describe, kernels_of
+from simulator.spread.description import Description
 from simulator.spread.memory import RankMemory, State, rank_memory
 from simulator.units import Bytes, Real
 from simulator.workload.parallelism import Sharding
@@ -35,7 +38,12 @@ def memory_of(scenario: Scenario, width: Bytes) -> RankMemory:
     """
     train = scenario.job.train
     state = State(master=width if train.mixed else 0.0, moments=state_bytes(train.optimizer, width))
-    return rank_memory(describe(scenario), kernels_of(scenario).memory, state)
+    return rank_memory(_longest(describe(scenario)), kernels_of(scenario).memory, state)
+
+
+def _longest(d: Description) -> Description:
+    """The same with the longest samples alone, which memory has to hold."""
+    return replace(d, shape=replace(d.shape, filled=1.0))
 
 
 def offloaded(scenario: Scenario) -> dict[str, Real]:

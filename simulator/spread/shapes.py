@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from simulator.equations.lengths import mean_square_length
 from simulator.equations.pipeline import end_layers, middle_layers
 from simulator.spread.description import Description
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
@@ -33,8 +34,14 @@ class Product(NamedTuple):
 
 
 def tokens(d: Description) -> Real:
-    """Tokens of one micro-batch on one device."""
-    return d.layout.micro_batch * d.shape.sequence / d.layout.context
+    """Tokens of one micro-batch that one device computes, on average."""
+    return d.layout.micro_batch * d.shape.sequence * d.shape.filled / d.layout.context
+
+
+def attended(d: Description) -> Real:
+    """Length of a sequence whose square is the mean number of pairs of positions in one."""
+    share: Real = mean_square_length(d.shape.filled) ** 0.5
+    return d.shape.sequence * share
 
 
 def scored_tokens(d: Description) -> Real:
@@ -89,10 +96,10 @@ def mlp_products(d: Description) -> list[Product]:
 def score_products(d: Description) -> list[Product]:
     """Scores and weighted values of unfused attention: many small products in 16 bit."""
     s, many = d.shape, d.layout.micro_batch * d.shape.heads / d.layout.tensor
-    share = 1.0 - d.work.fused_attention
+    share, length = 1.0 - d.work.fused_attention, attended(d)
     return [
-        Product(s.sequence, s.sequence, s.head_width, many, share, 0.0),
-        Product(s.sequence, s.head_width, s.sequence, many, share, 0.0),
+        Product(length, length, s.head_width, many, share, 0.0),
+        Product(length, s.head_width, length, many, share, 0.0),
     ]
 
 

@@ -40,8 +40,9 @@ class KernelFigures:
     beside its work [s]. `attention` and `attention_backward`: share of the 16-bit peak of the fused
     kernel, and of that in its backward pass. `gated` and `plain`: traffic of norms and activations
     over what is counted, for gated MLPs and plain ones. `cast`: bytes moved for each value brought
-    to 8 bit or less. `loss`: bytes moved for each score [B]. `unbalanced_context`: how much of the
-    waiting for the busiest part of a sequence is not hidden.
+    to 8 bit or less. `loss`: bytes moved for each score [B]. `softmax`: 1 where scale, mask and
+    softmax of attention that is not fused are one kernel, for the shapes that it takes.
+    `unbalanced_context`: how much of the waiting for the busiest part of a sequence is not hidden.
     """
 
     memory: float
@@ -52,6 +53,7 @@ class KernelFigures:
     plain: float
     cast: Bytes
     loss: Bytes
+    softmax: float
     unbalanced_context: float
 
 

@@ -13,18 +13,25 @@ from simulator.predict import predict
 from simulator.scenario import Scenario
 from simulator.spread.activations import logits_bytes
 from simulator.spread.describe import describe, kernels_of
-from simulator.spread.kernels import fused_attention, loss
+from simulator.spread.kernels import fused_attention, loss, score_traffic
+from simulator.spread.launch import layer as launches
 from simulator.spread.products import product_times
-from simulator.spread.shapes import head_product, layer_parameters, table_parameters
+from simulator.spread.shapes import (
+    attention_products,
+    head_product,
+    layer_parameters,
+    table_parameters,
+)
 from simulator.spread.step import spread_step
 
+ALL_FULL = ("software.framework=megatron-lm", "software.fused_attention=true", "model.filled=1")
 MASKED = 0.15
 """Share of its tokens that the library's BERT guesses."""
 
 
 def job(*overrides: str) -> Scenario:
     """BERT-large over eight machines, by a framework with fitted kernels."""
-    given = ("software.framework=megatron-lm", "train.accumulation=1", *overrides)
+    given = (*ALL_FULL, "train.accumulation=1", *overrides)
     scenario = load_scenario("bert-large-multinode", overrides=given)
     check_modelled(scenario)
     return scenario
@@ -54,6 +61,37 @@ def test_the_head_scores_masked_tokens_alone() -> None:
     assert of_some == pytest.approx(MASKED * of_all)
     times = [product_times([head_product(d, kernels)], d, kernels)[0] for d in (some, every)]
     assert float(times[0].sum()) < 2.0 * MASKED * float(times[1].sum())
+
+
+def test_positions_that_hold_nothing_are_not_computed() -> None:
+    """Products of half-filled samples have half the rows; pairs are those of even lengths."""
+    whole, half = job(), job("model.filled=0.5")
+    every, some, kernels = describe(whole), describe(half), kernels_of(whole)
+    rows = [float(attention_products(d)[0].m) for d in (every, some)]
+    assert rows[1] == pytest.approx(0.5 * rows[0])
+    pairs = [float(fused_attention(d, kernels).forward) for d in (every, some)]
+    assert pairs[1] == pytest.approx(pairs[0] / 3.0)
+    steps = [float(spread_step(d, kernels).total) for d in (every, some)]
+    assert 0.4 * steps[0] < steps[1] < 0.65 * steps[0]
+
+
+def test_memory_holds_the_longest_samples() -> None:
+    """A spread encoder whose samples are half filled keeps what full ones keep."""
+    layout = ("parallelism.sharding=optimizer",)
+    kept = [memory_fit(job(*layout, fill)) for fill in ("model.filled=0.5", "model.filled=1")]
+    assert kept[0] is not None
+    assert kept[1] is not None
+    assert kept[0].items["activations"] == kept[1].items["activations"]
+
+
+def test_only_megatron_has_one_kernel_for_scale_mask_and_softmax() -> None:
+    """Torch's own kernels move the scores more often, and launching them takes the host longer."""
+    unfused = "software.fused_attention=false"
+    own, torch = job(unfused), job(unfused, "software.framework=apex")
+    traffic = [float(score_traffic(describe(s), kernels_of(s)).forward) for s in (own, torch)]
+    assert traffic[1] == pytest.approx(traffic[0] * (26.0 + 5.0) / (4.0 + 5.0))
+    host = [float(launches(describe(s), kernels_of(s)).forward) for s in (own, torch)]
+    assert host[1] > host[0]
 
 
 def test_parameters_are_those_of_the_layers_and_the_table() -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.workload.models import Model
+from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent
-from simulator.workload.models.transformer import Embedding, Head, Transformer
+from simulator.workload.models.transformer import Transformer
 
 _MLP: Final = 4
 _RGB: Final = 3
@@ -26,6 +27,7 @@ def bert(  # noqa: PLR0913 - the numbers of a published table
     segments: int,
     sequence: int,
     scored_share: float,
+    filled: float = 1.0,
     fused_attention: bool = True,
 ) -> Transformer:
     """An encoder trained to guess the `scored_share` of its tokens that are masked [1]_.
@@ -52,6 +54,7 @@ def bert(  # noqa: PLR0913 - the numbers of a published table
         ),
         head=Head(features=vocabulary, share=scored_share, tied=True, pooler=True),
         final_norm=False,
+        filled=filled,
         fused_attention=fused_attention,
     )
 
@@ -65,6 +68,7 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
     vocabulary: int,
     positions: int,
     sequence: int,
+    filled: float = 1.0,
     fused_attention: bool = True,
     ffn: int = 0,
     bias: bool = True,
@@ -94,6 +98,7 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
         bias=bias,
         dropout=dropout,
         rotary=rotary,
+        filled=filled,
         fused_attention=fused_attention,
     )
 
@@ -108,6 +113,7 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
     ffn: int,
     vocabulary: int,
     sequence: int,
+    filled: float = 1.0,
     tied: bool = False,
     fused_attention: bool = True,
     head_dim: int = 0,
@@ -139,6 +145,7 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
         bias=bias,
         dropout=dropout,
         head_width=float(head_dim),
+        filled=filled,
         fused_attention=fused_attention,
     )
 
@@ -165,6 +172,7 @@ def moe(  # noqa: PLR0913 - the numbers of a published table
     value_dim: int = 0,
     predicted_tokens: int = 0,
     attention_share: float = 1.0,
+    filled: float = 1.0,
     clamped: bool = False,
     tied: bool = False,
     fused_attention: bool = True,
@@ -187,6 +195,7 @@ def moe(  # noqa: PLR0913 - the numbers of a published table
         vocabulary=vocabulary,
         sequence=sequence,
         tied=tied,
+        filled=filled,
         fused_attention=fused_attention,
         head_dim=head_dim or (nope_dim + rope_dim if kv_rank else 0),
         bias=bias,

@@ -18,10 +18,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from simulator.equations.lengths import mean_square_length
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent, expert_layers
 from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
 from simulator.workload.train import Recompute
@@ -34,37 +36,6 @@ _FUSED_BACKWARD: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding:
-    """How a sample becomes vectors: looked up as tokens, or projected from image patches.
-
-    `tokens`, `positions` and `segments` are rows of learned tables; `patch` the values of one
-    patch. Each position takes `integers_per_token` 64-bit integers to the device.
-    """
-
-    tokens: int = 0
-    positions: int = 0
-    segments: int = 0
-    patch: int = 0
-    normalized: bool = False
-    integers_per_token: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """What is computed from the last layer: `features` scores for a `share` of the positions.
-
-    `share` None: for one position of each sample. A `tied` head uses the token table; a `pooler`
-    is a square layer over one position.
-    """
-
-    features: int
-    share: float | None = None
-    tied: bool = False
-    bias: bool = False
-    pooler: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer:
     """A stack of equal layers of attention and MLP.
 
@@ -74,7 +45,8 @@ class Transformer:
     positions turn queries and keys without that. `fused_attention`: one kernel that keeps no
     matrix of scores in memory. `head_width` is that of a head where heads do not divide `hidden`.
     `further_tokens` are predicted beside the next one, by one more layer each; `attention_share`
-    is what of full attention is left where a window limits some layers.
+    is what of full attention is left where a window limits some layers. `filled` is the mean share
+    of the positions that is computed, where batches are as long as their longest sample only.
     """
 
     name: str
@@ -98,6 +70,7 @@ class Transformer:
     latent: Latent | None = None
     further_tokens: int = 0
     attention_share: float = 1.0
+    filled: float = 1.0
     step_times: tuple[StepTimes, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -134,6 +107,16 @@ class Transformer:
     def scored(self) -> float:
         """Positions of a sample that the head computes scores for."""
         return 1.0 if self.head.share is None else self.head.share * self.sequence
+
+    @property
+    def computed(self) -> float:
+        """Positions of a sample that are computed, on average."""
+        return self.filled * self.sequence
+
+    @property
+    def pairs(self) -> float:
+        """Pairs of them; lengths are taken to spread evenly."""
+        return float(mean_square_length(self.filled)) * float(self.sequence) ** 2
 
     @property
     def kv_width(self) -> float:
@@ -214,7 +197,7 @@ class Transformer:
         yield from self._head_layers()
 
     def _embedding_layers(self) -> Iterator[Layer]:
-        hidden, values = self.hidden, float(self.sequence * self.hidden)
+        hidden, values = self.hidden, self.computed * self.hidden
         tables = self.embedding
         if tables.patch:
             product = self._product("patch embedding", self.sequence - 1.0, tables.patch, hidden)
@@ -233,7 +216,7 @@ class Transformer:
             yield self._norm()
 
     def _attention_half(self) -> Iterator[Layer]:
-        tokens, hidden = float(self.sequence), self.hidden
+        tokens, hidden = self.computed, self.hidden
         yield self._norm()
         query = self.query_width
         if self.latent is None:
@@ -252,11 +235,11 @@ class Transformer:
         yield self._residual()
 
     def _fused_attention(self) -> Iterator[Layer]:
-        tokens, width, both = float(self.sequence), self.query_width, 2.0 * self.kv_width
+        tokens, width, both = self.computed, self.query_width, 2.0 * self.kv_width
         share = self.attention_share * (0.5 if self.causal else 1.0)
         yield Layer(
             name="fused attention",
-            macs=2.0 * tokens**2 * width * share,
+            macs=2.0 * self.pairs * width * share,
             backward=_FUSED_BACKWARD,
             moved=tokens * (2.0 * width + both),
             moved_back=tokens * (4.0 * width + 2.0 * both),
@@ -266,13 +249,13 @@ class Transformer:
         )
 
     def _plain_attention(self) -> Iterator[Layer]:
-        tokens, width = float(self.sequence), self.query_width
-        probabilities = self.heads * tokens**2
+        tokens, width = self.computed, self.query_width
+        probabilities = self.heads * self.pairs
         sides = tokens * (width + self.kv_width)
         for name in ("attention scores", "attention values"):
             yield Layer(
                 name=name,
-                macs=tokens**2 * width,
+                macs=self.pairs * width,
                 moved=sides + probabilities,
                 moved_back=2.0 * (sides + probabilities),
                 backward_kernels=2.0,
@@ -282,7 +265,7 @@ class Transformer:
             yield _dropout(probabilities)
 
     def _mlp_half(self) -> Iterator[Layer]:
-        tokens = float(self.sequence)
+        tokens = self.computed
         inside = tokens * self.ffn
         yield self._norm()
         yield self._product("MLP in", tokens, self.hidden, self.ffn * (2.0 if self.gated else 1.0))
@@ -298,9 +281,7 @@ class Transformer:
     def _expert_half(self) -> Iterator[Layer]:
         if self.experts is not None:
             yield self._norm()
-            yield from expert_layers(
-                self.experts, float(self.sequence), self.hidden, bias=self.bias
-            )
+            yield from expert_layers(self.experts, self.computed, self.hidden, bias=self.bias)
             yield self._residual()
 
     @property
@@ -314,12 +295,13 @@ class Transformer:
 
     def _head_layers(self) -> Iterator[Layer]:
         head, hidden = self.head, self.hidden
+        scored = self.filled * self.scored if head.share is not None else self.scored
         if head.pooler:
             yield self._product("pooler", 1.0, hidden, hidden)
-        scores = self._product("scores", self.scored, hidden, head.features, bias=head.bias)
+        scores = self._product("scores", scored, hidden, head.features, bias=head.bias)
         yield replace(scores, parameters=0.0) if head.tied else scores
         # the loss is computed from a copy in fp32
-        values = self.scored * head.features
+        values = scored * head.features
         yield Layer(
             name="loss",
             moved=values,
@@ -333,11 +315,11 @@ class Transformer:
 
     def _norm(self) -> Layer:
         learned = self.hidden * (1.0 if self.gated else 2.0)
-        return _pass("normalization", self.sequence * self.hidden, 2.0, 3.0, parameters=learned)
+        return _pass("normalization", self.computed * self.hidden, 2.0, 3.0, parameters=learned)
 
     def _residual(self) -> Layer:
         """Dropout of a branch and its sum with the other; backward, the sum of their gradients."""
-        values = float(self.sequence * self.hidden)
+        values = self.computed * self.hidden
         if not self.dropout:
             return _pass("residual sum", values, 3.0, 3.0)
         return Layer(

@@ -52,6 +52,7 @@ def test_encoders_are_held_out(cells: dict[str, dict[str, str]]) -> None:
     assert "model.shape.ffn" not in row
     assert row["split"] == "test"
     assert row["train.accumulation"] == "128"
+    assert (row["software.framework"], row["model.shape.filled"]) == ("apex", "0.5625")
 
 
 def test_an_optimizer_on_the_host_is_said(cells: dict[str, dict[str, str]]) -> None:

@@ -198,3 +198,19 @@ def test_attention_can_be_switched() -> None:
     assert not plain.fused_attention
     image = resnet(name="r", block=Block.BASIC, blocks=(1,), image=32, classes=10)
     assert with_attention(image, fused=False) is image
+
+
+def test_samples_of_unequal_lengths() -> None:
+    """Half-filled samples: half of the products, a third of the pairs; weights and memory stay."""
+    full = bert_large(fused=False)
+    half = replace(full, filled=0.5)
+    all_of, some = (
+        {op.name: op.flops for op in model.operators(8.0, Precision.FP16)} for model in (full, half)
+    )
+    assert some["MLP in"] == pytest.approx(0.5 * float(all_of["MLP in"]))
+    assert some["scores"] == pytest.approx(0.5 * float(all_of["scores"]))
+    assert some["attention scores"] == pytest.approx(float(all_of["attention scores"]) / 3.0)
+    assert some["pooler"] == all_of["pooler"]
+    assert half.parameters == full.parameters
+    kept = [m.activation_bytes(8.0, Precision.FP16, Recompute.NONE) for m in (full, half)]
+    assert kept[0] == kept[1]
