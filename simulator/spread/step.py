@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.spread import kernels
 from simulator.spread.description import Description
@@ -22,7 +20,7 @@ from simulator.spread.shapes import (
     table_parameters,
     tokens,
 )
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
 _VALUE: Final = 2.0
@@ -100,7 +98,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
         micro_batches=layout.micro_batches,
         forward=own.forward * late,
         backward=own.backward * late,
-        exchange=(np.maximum(0.0, own.exposed) + sent) * late,
+        exchange=(at_least(0.0, own.exposed) + sent) * late,
         bubble=pipeline_bubble(*lengths, layout.pipeline, layout.chunks) * late,
         gradients=wait * late,
         update=kernels.update(d, k, most, held) * late,
@@ -114,9 +112,9 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
 def _sent(d: Description, k: Kernels) -> Seconds | Real:
     """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
     layout = d.layout
-    along = np.where(layout.sequence_parallel > 0, layout.tensor, 1.0)
+    along = where(layout.sequence_parallel > 0, layout.tensor, 1.0)
     size = tokens(d) * d.shape.hidden * _VALUE / along
-    seen = np.where(layout.async_sends > 0, k.exchange.unhidden_sends, 1.0)
+    seen = where(layout.async_sends > 0, k.exchange.unhidden_sends, 1.0)
     return 2.0 * send(size, d, k) * layout.chunks * seen
 
 
@@ -131,20 +129,20 @@ def _gradients(
     layout, work, table = d.layout, d.work, table_parameters(d)
     _, shared = layer_parameters(d)
     size, group = shared * layers + table, sharers(d)
-    back = np.where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
+    back = where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
     in_group = ring(size * work.gradient_bytes, group, d, k) + ring(size * back, group, d, k)
-    whole = np.where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
-    left = np.maximum(whole * k.exchange.unhidden_gradients, whole - behind)
-    seen = np.where(layout.overlapped_gradients > 0, left, whole)
+    whole = where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
+    left = at_least(whole * k.exchange.unhidden_gradients, whole - behind)
+    seen = where(layout.overlapped_gradients > 0, left, whole)
     copies = ring(2.0 * table * work.gradient_bytes, 2.0, d, k)
-    tied = np.where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
+    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
     return seen + tied, whole - seen
 
 
 def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:
     """All-reduce of each rank's part of the gradients over the groups that share state [s]."""
     held, shared = layer_parameters(d)
-    group = np.minimum(d.layout.replicas, d.layout.shard_group)
+    group = at_most(d.layout.replicas, d.layout.shard_group)
     own = shared_part(d, shared * layers + table_parameters(d), (held - shared) * layers)
     size = own * d.work.gradient_bytes
     return 2.0 * ring(size, d.layout.replicas / group, d, k, apart=group)
