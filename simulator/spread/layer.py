@@ -15,6 +15,8 @@ from simulator.spread.products import Array, product_times
 from simulator.spread.shapes import (
     Product,
     attention_products,
+    between_copies,
+    expert_copies,
     expert_products,
     head_product,
     layer_parameters,
@@ -22,7 +24,7 @@ from simulator.spread.shapes import (
     score_products,
     tokens,
 )
-from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
+from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
 _VALUE: Final = 2.0
@@ -162,12 +164,22 @@ def gathering(d: Description, k: Kernels) -> Gathering:
         return Gathering()
     on = where(layout.sharded > 0, 1.0, 0.0)
     ranks = at_most(layout.replicas, layout.shard_group)
-    held, _ = layer_parameters(d)
-    gather = on * ring(held * d.work.gather_bytes, ranks, d, k)
+    gather = on * _passed_round(d, k, ranks, d.work.gather_bytes)
     return Gathering(
         gather=gather,
         again=gather * layout.again,
-        scatter=on * ring(held * d.work.gradient_bytes, ranks, d, k),
+        scatter=on * _passed_round(d, k, ranks, d.work.gradient_bytes),
         ring=on * k.exchange.ring * where(ranks > layout.domain, ranks, 0.0),
         tax=on * k.exchange.tax,
     )
+
+
+def _passed_round(d: Description, k: Kernels, ranks: Real, width: Bytes | Real) -> Seconds | Real:
+    """Gather or scatter of a layer: over all ranks, experts over those that have the same ones."""
+    held, shared = layer_parameters(d)
+    of_all = ring(shared * width, ranks, d, k)
+    if not anywhere(d.shape.experts):
+        return of_all
+    size, copies = (held - shared) * width, expert_copies(d)
+    of_experts = ring(size, copies, d, k, apart=between_copies(d))
+    return of_all + where(d.shape.experts > 0, of_experts, 0.0)

@@ -157,6 +157,17 @@ def sharers(d: Description) -> Real:
     return at_most(d.layout.replicas, d.layout.shard_group) * d.layout.context
 
 
+def expert_copies(d: Description) -> Real:
+    """Ranks that hold the same experts, among those that share state."""
+    return at_least(1.0, sharers(d) * d.layout.tensor / at_least(1.0, d.layout.expert))
+
+
+def between_copies(d: Description) -> Real:
+    """Replicas from one rank to the next that holds the same experts."""
+    apart: Real = d.layout.expert / (d.layout.tensor * d.layout.context)
+    return apart
+
+
 def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
     """Parameters whose state is this rank's where it is sharded.
 
@@ -167,9 +178,7 @@ def shared_part(d: Description, of_all: Real, of_experts: Real) -> Real:
     of_experts : float or array
         Those of its experts, of which there are fewer copies.
     """
-    ranks = sharers(d)
-    copies = at_least(1.0, ranks * d.layout.tensor / at_least(1.0, d.layout.expert))
-    part: Real = of_all / ranks + of_experts / copies
+    part: Real = of_all / sharers(d) + of_experts / expert_copies(d)
     return part
 
 

@@ -13,6 +13,8 @@ from simulator.spread.layer import gathering, layer_times
 from simulator.spread.offload import ON_DEVICE, HostUpdate, host_update
 from simulator.spread.passes import Outside, chosen, outside, stage_pass
 from simulator.spread.shapes import (
+    between_copies,
+    expert_copies,
     layer_parameters,
     shared_part,
     sharers,
@@ -20,7 +22,7 @@ from simulator.spread.shapes import (
     table_parameters,
     tokens,
 )
-from simulator.units import Real, Seconds, at_least, at_most, where
+from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
 _VALUE: Final = 2.0
@@ -127,16 +129,31 @@ def _gradients(
     on the first and last stage add up their gradients.
     """
     layout, work, table = d.layout, d.work, table_parameters(d)
-    _, shared = layer_parameters(d)
-    size, group = shared * layers + table, sharers(d)
-    back = where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
-    in_group = ring(size * work.gradient_bytes, group, d, k) + ring(size * back, group, d, k)
+    held, shared = layer_parameters(d)
+    in_group = _in_group(d, k, shared * layers + table, sharers(d), 1.0)
+    if anywhere(d.shape.experts):
+        size = (held - shared) * layers
+        of_experts = _in_group(d, k, size, expert_copies(d), between_copies(d))
+        in_group = in_group + where(d.shape.experts > 0, of_experts, 0.0)
     whole = where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
     left = at_least(whole * k.exchange.unhidden_gradients, whole - behind)
     seen = where(layout.overlapped_gradients > 0, left, whole)
     copies = ring(2.0 * table * work.gradient_bytes, 2.0, d, k)
     tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
     return seen + tied, whole - seen
+
+
+def _in_group(
+    d: Description, k: Kernels, parameters: Real, ranks: Real, apart: Real
+) -> Seconds | Real:
+    """Scatter of gradients over ranks that hold copies of parameters, and gather of either [s].
+
+    What is gathered are updated parameters where each rank updates its part, else gradients.
+    """
+    work = d.work
+    back = where(d.layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
+    there = ring(parameters * work.gradient_bytes, ranks, d, k, apart=apart)
+    return there + ring(parameters * back, ranks, d, k, apart=apart)
 
 
 def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:

@@ -21,6 +21,9 @@ from simulator.scenario import Scenario
 from simulator.schedule import Pipeline, simulate
 from simulator.spread.describe import describe, kernels_of
 from simulator.spread.description import Description
+from simulator.spread.exchange import ring
+from simulator.spread.layer import gathering
+from simulator.spread.shapes import layer_parameters
 from simulator.spread.step import SpreadStep, spread_step
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
@@ -145,6 +148,35 @@ def test_full_recomputation_repeats_a_forward_pass() -> None:
     again = spread_step(*GPT)
     ratio = (float(again.backward) - float(plain.backward)) / float(plain.forward)
     assert ratio == pytest.approx(1.0, abs=0.1)
+
+
+def test_gradients_of_experts_are_added_up_over_their_copies_alone() -> None:
+    """On 32 devices, one copy of the experts exchanges nothing for them, four copies do."""
+    alone = changed(EXPERTS[0], layout_overlapped_gradients=0.0)
+    four = changed(alone, layout_expert=8.0)
+    held, shared = layer_parameters(four)
+    size = float((held - shared) * four.shape.layers)
+    ways = [
+        float(ring(size * width, 4.0, four, EXPERTS[1], apart=8.0))
+        for width in (four.work.gradient_bytes, four.work.gather_bytes)
+    ]
+    times = [float(spread_step(each, EXPERTS[1]).gradients) for each in (alone, four)]
+    assert min(ways) > 0.0
+    assert times[1] - times[0] == pytest.approx(sum(ways), rel=1e-9)
+
+
+def test_sharded_experts_are_gathered_from_their_copies_alone() -> None:
+    """Layers whose experts have one copy gather what all replicas share, those with four more."""
+    alone = changed(EXPERTS[0], layout_sharded=1.0, layout_sharded_optimizer=0.0)
+    times = [
+        float(gathering(changed(alone, layout_expert=count), EXPERTS[1]).gather)
+        for count in (32.0, 8.0)
+    ]
+    _, shared = layer_parameters(alone)
+    replicas = float(alone.layout.replicas)
+    own = float(ring(shared * alone.work.gather_bytes, replicas, alone, EXPERTS[1]))
+    assert times[0] == pytest.approx(own, rel=1e-9)
+    assert times[1] > times[0]
 
 
 def test_one_stage_has_no_bubble() -> None:
