@@ -10,6 +10,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
+from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
@@ -55,6 +56,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
     metavar="FILE",
     help="Write a report with a drawing as one HTML file.",
 )
+@evidence_option("the best, in --html")
 @format_option
 @click.option(
     "--set",
@@ -73,6 +75,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     goal: Path | None,
     search: bool,
     html: Path | None,
+    evidence: bool,
     form: str,
     overrides: tuple[str, ...],
     profiles: tuple[Path, ...],
@@ -104,7 +107,12 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     if html is not None:
         from simulator.report.page.recommend import as_page
 
-        write_file(html, as_page(answers, launches), "--html")
+        whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
+        best = [
+            whole.of(reader, answer.winner.settings) if answer.winner else None
+            for reader, answer in zip(readers, answers, strict=True)
+        ]
+        write_file(html, as_page(answers, launches, best), "--html")
     emit(_rendered(answers, launches, form))
     if form in {"csv", "markdown"}:
         _say_what_is_missing(answers)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.in_full import evidence_option, near
 from simulator.cli.options import examples, jobs_option
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
@@ -17,10 +17,6 @@ from simulator.cli.scenarios import (
     scenario_arguments,
     seed_option,
 )
-
-if TYPE_CHECKING:
-    from simulator.scenario import Scenario
-    from simulator.studies.nearest import Neighbourhood
 
 
 @click.command(
@@ -39,12 +35,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Where the report goes.",
 )
-@click.option(
-    "--evidence/--no-evidence",
-    default=True,
-    show_default=True,
-    help="Compare with the shipped measured runs most like the scenario (takes a while).",
-)
+@evidence_option("the scenario")
 @calibration_option
 @seed_option
 @jobs_option
@@ -72,17 +63,7 @@ def report(  # noqa: PLR0913 - one parameter an option
 
     with progress_line("simulating") as progress:
         prediction = predict(job, seed=seed, trace=True, progress=progress)
-    near = _near(job, jobs, profiles) if evidence else None
-    write_file(output, as_page(prediction, near), "--output")
+    found = near(job, jobs, profiles) if evidence else None
+    write_file(output, as_page(prediction, found), "--output")
     complain(f"wrote {output}")
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
-
-
-def _near(scenario: Scenario, jobs: int | None, profiles: tuple[Path, ...]) -> Neighbourhood:
-    from simulator.files.measured import load_set
-    from simulator.files.shipped_sets import set_names
-    from simulator.studies.nearest import nearest
-
-    sets = [load_set(name) for name in set_names()]
-    with progress_line("comparing with measured runs") as progress:
-        return nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)

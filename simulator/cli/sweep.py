@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.scenarios import (
@@ -22,9 +24,11 @@ from simulator.cli.searching import Means, run_search, search_options
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.goal import Axes
+    from simulator.goal import Axes, Plain
+    from simulator.results import Prediction
     from simulator.studies.explore import Request
     from simulator.studies.findings import Findings
+    from simulator.studies.nearest import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -120,6 +124,7 @@ def _file_options(verb: Command) -> Command:
 @_choice_options
 @format_option
 @_file_options
+@evidence_option("the best, in --html")
 @search_options
 @calibration_option
 @seed_option
@@ -142,6 +147,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     parquet: Path | None,
     plot: Path | None,
     html: Path | None,
+    evidence: bool,
     store: Path | None,
     resume: bool,
     jobs: int | None,
@@ -166,7 +172,8 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
     name = str(reader.given("name") or Path(scenario).stem)
-    _write(found, name, files)
+    whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
+    _write(found, name, files, partial(whole.of, reader))
     emit(_rendered(found, name, form))
     return _code(found)
 
@@ -244,7 +251,12 @@ def _request(  # noqa: PLR0913 - one parameter an option
     )
 
 
-def _write(found: Findings, name: str, files: dict[str, Path | None]) -> None:
+def _write(
+    found: Findings,
+    name: str,
+    files: dict[str, Path | None],
+    whole: Callable[[Mapping[str, Plain]], tuple[Prediction, Neighbourhood | None]],
+) -> None:
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
     if csv is not None:
@@ -263,7 +275,8 @@ def _write(found: Findings, name: str, files: dict[str, Path | None]) -> None:
     if html is not None:
         from simulator.report.page.sweep import as_page
 
-        write_file(html, as_page(found, name), "--html")
+        best = whole(found.front[0].outcome.candidate.settings) if found.front else ()
+        write_file(html, as_page(found, name, *best), "--html")
 
 
 def _rendered(found: Findings, name: str, form: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.browsing import complaints, requested
+from support.browsing import complaints, requested, sideways, smallest_text
 
 from simulator.report.page.sweep import as_page
 from simulator.studies.explore import TIME_AND_COST
@@ -34,14 +34,25 @@ def found() -> Findings:
     return findings(outcomes, TIME_AND_COST)
 
 
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("width", [1280, 390])
 def test_it_opens_without_complaint(show: Show, found: Findings, width: int) -> None:
     """No console error, no request, nothing beyond the window; the best is to be seen."""
     browser = show(as_page(found, "mine"), width=width)
     assert complaints(browser) == []
     assert requested(browser) == []
     assert browser.find_element("id", "verdict").is_displayed()
+    assert sideways(browser) == []
+    assert smallest_text(browser) >= 10.0
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_scale_is_read_without_colours(show: Show, found: Findings) -> None:
+    """Each colour of the map has its range of values beside it, the best and the worst named."""
+    browser = show(as_page(found, "mine"), width=390)
+    keys = [key.text for key in browser.find_elements("css selector", ".scale li")]
+    assert keys[0] == "total_time_s:"
+    assert keys[1].endswith(" min, the best")
+    assert keys[-1].endswith(", the worst")
 
 
 @pytest.mark.parametrize("mark", ["circle.t1", "rect.shade0"])

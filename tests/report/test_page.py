@@ -56,7 +56,8 @@ def test_the_page_follows_the_input() -> None:
     found = [re.search(r'id="verdict">(.*?)</p>', page, re.DOTALL) for page in pages]
     texts = [match.group(1) for match in found if match]
     assert len(set(texts)) == 2
-    drawn = [re.findall(r'<rect class="t\d".*?width="([\d.]+)"', page) for page in pages]
+    drawn = [re.findall(r'<rect class="t\d".*?width="([\d.]+)%"', page) for page in pages]
+    assert drawn[0]
     assert drawn[0] != drawn[1]
 
 

@@ -10,6 +10,7 @@ from simulator.files.scenario import load_scenario
 from simulator.goal import Goal, Objective, Sense
 from simulator.report.launch import Launch
 from simulator.report.page.recommend import as_page
+from simulator.results import Prediction
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice
@@ -53,6 +54,16 @@ def test_the_winner_is_named_and_the_front_drawn(answer: Recommendation) -> None
     assert page.count('<circle class="t7"') == 1
     assert "old &lt;one&gt;: too slow" in page
     assert "torchrun x" in page
+
+
+def test_the_winner_is_shown_in_full(answer: Recommendation, prediction: Prediction) -> None:
+    """What it rests on, with sources, and its warnings stand on the page itself."""
+    page = unescape(as_page([answer], [None], [(prediction, None)]))
+    assert prediction.warnings[0] in page
+    for one in prediction.assumptions:
+        assert one.what in page
+        assert one.source.reference in page
+    assert prediction.warnings[0] not in as_page([answer], [None])
 
 
 def test_no_choice(answer: Recommendation) -> None:

@@ -7,9 +7,10 @@ from html import unescape
 
 import pytest
 
-from simulator.goal import Plain
+from simulator.goal import Objective, Plain, Sense
 from simulator.report.page.axes import axis
 from simulator.report.page.sweep import as_page
+from simulator.results import Prediction
 from simulator.studies.explore import TIME_AND_COST
 from simulator.studies.findings import Findings, findings
 from simulator.studies.outcome import Candidate, Outcome, Status
@@ -56,6 +57,35 @@ def test_the_map_has_every_candidate(found: Findings) -> None:
     assert len(re.findall(r'class="shade0"', page)) == 2
     assert "infeasible; &lt;b&gt;too large&lt;/b&gt;" in page
     assert "<b>too large" not in page
+
+
+def test_the_colours_have_a_scale_in_words(found: Findings) -> None:
+    """Each shade in the map says which times it stands for; the best comes first."""
+    page = as_page(found, "mine")
+    scale = page.partition('class="keys scale"')[2].partition("</ul>")[0]
+    told = re.findall(r"--s(\d)\)\"></i>(.*?)</li>", scale)
+    assert told == [("8", "20 s to 21.6 s, the best"), ("0", "37 s to 40 s, the worst")]
+    assert "<li>total_time_s:</li>" in scale
+    assert "not predicted" in scale
+
+
+def test_a_scale_where_more_is_better(found: Findings) -> None:
+    """The best shade then stands for the largest values."""
+    objective = Objective(metric="cost.usd_to_train", sense=Sense.MAXIMIZE)
+    page = as_page(findings(found.outcomes, (objective,)), "mine")
+    told = re.findall(r"--s(\d)\)\"></i>(.*?)</li>", page)
+    assert told[0] == ("8", "$2.66 to $3, the best")
+    assert told[-1] == ("0", "$1 to $1.13, the worst")
+
+
+def test_the_best_is_shown_in_full(found: Findings, prediction: Prediction) -> None:
+    """What it rests on, with sources, and its warnings stand on the page itself."""
+    page = unescape(as_page(found, "mine", prediction))
+    assert prediction.warnings[0] in page
+    for one in prediction.assumptions:
+        assert one.what in page
+        assert one.source.reference in page
+    assert prediction.warnings[0] not in as_page(found, "mine")
 
 
 def test_names_are_text(found: Findings) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from markupsafe import Markup
 
+from simulator.provenance import Assumption
 from simulator.report.evidence_near import about, apart, score_lines
 from simulator.report.layout import percent, printable
-from simulator.report.page.bars import busy, stack, waterfall
+from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
 from simulator.report.page.environment import rendered
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rows import band, cost_rows, head, run_rows
+from simulator.report.rows import Row, band, cost_rows, head, run_rows
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction
 from simulator.studies.nearest import Neighbourhood
 from simulator.units import SECOND, USD, show
+
+PLOT: Final = (4.4, 4.0)
+"""Width and height of the plot of evidence [inch]: its text can be read on a phone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,26 @@ class Evidence:
     plot: Markup | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """All that a page says of one prediction, ready to be written."""
+
+    setting: str
+    verdict: str
+    fits: bool
+    tiles: tuple[Tile, ...]
+    waterfall: tuple[Bar, ...]
+    hidden: str
+    busy: tuple[Bar, ...]
+    timeline: Timeline | None
+    stacks: tuple[Stack, ...]
+    run: tuple[Row, ...]
+    cost: tuple[Row, ...]
+    evidence: Evidence | None
+    warnings: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
+
+
 def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
     """The prediction as one HTML document that loads nothing from elsewhere.
 
@@ -59,31 +84,41 @@ def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
     near : Neighbourhood, optional
         Measured rows like the scenario; without them the page says nothing about errors.
     """
-    scenario, timing = prediction.scenario, prediction.timing
-    fits = [("Host RAM of one machine", prediction.host_ram)]
-    memory = [] if prediction.memory is None else [prediction.memory]
-    stacks = [stack(title, fit) for title, fit in fits]
-    stacks += [stack(f"Memory of one {device_word(prediction)}", fit) for fit in memory]
-    hidden = timing.communication.hidden
+    scenario = prediction.scenario
     return rendered(
         "prediction.html.j2",
         name=printable(scenario.name),
         title=printable(scenario.title),
+        shown=shown(prediction, near),
+    )
+
+
+def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
+    """What any page says of a prediction; parameters as for `as_page`."""
+    hidden = prediction.timing.communication.hidden
+    return Shown(
         setting=printable("; ".join(head(prediction)[1:])),
         verdict=printable(verdict(prediction)),
         fits=prediction.fits,
-        tiles=tiles(prediction),
+        tiles=tuple(tiles(prediction)),
         waterfall=waterfall(prediction),
         hidden=f"{show(hidden, SECOND)} of communication hides under compute." if hidden else "",
         busy=busy(prediction),
         timeline=_timeline(prediction),
-        stacks=stacks,
-        run=run_rows(prediction),
-        cost=cost_rows(prediction),
+        stacks=_stacks(prediction),
+        run=tuple(run_rows(prediction)),
+        cost=tuple(cost_rows(prediction)),
         evidence=None if near is None else _evidence(near),
-        warnings=[printable(line) for line in prediction.warnings],
-        assumptions=sorted(prediction.assumptions, key=lambda one: one.source.verified),
+        warnings=tuple(printable(line) for line in prediction.warnings),
+        assumptions=tuple(sorted(prediction.assumptions, key=lambda one: one.source.verified)),
     )
+
+
+def _stacks(prediction: Prediction) -> tuple[Stack, ...]:
+    ram = stack("Host RAM of one machine", prediction.host_ram)
+    if prediction.memory is None:
+        return (ram,)
+    return ram, stack(f"Memory of one {device_word(prediction)}", prediction.memory)
 
 
 def _timeline(prediction: Prediction) -> Timeline | None:
@@ -159,4 +194,4 @@ def _plot(near: Neighbourhood) -> Markup | None:
         )
         for split, own in points.items()
     }
-    return Markup(predicted_against_measured(dots, metric, ""))  # noqa: S704 - drawn here, names escaped by matplotlib
+    return Markup(predicted_against_measured(dots, metric, "", size=PLOT))  # noqa: S704 - drawn here, names escaped by matplotlib

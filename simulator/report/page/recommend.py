@@ -10,7 +10,10 @@ from simulator.report import recommend as text
 from simulator.report.launch import Launch
 from simulator.report.layout import INDENT, printable
 from simulator.report.page.environment import rendered
+from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.results import Prediction
+from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 
@@ -39,7 +42,11 @@ class Answer:
     command: str
 
 
-def as_page(answers: Sequence[Recommendation], launches: Sequence[Launch | None]) -> str:
+def as_page(
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    best: Sequence[tuple[Prediction, Neighbourhood | None] | None] = (),
+) -> str:
     """Recommendations as one HTML document that loads nothing from elsewhere.
 
     Parameters
@@ -48,9 +55,13 @@ def as_page(answers: Sequence[Recommendation], launches: Sequence[Launch | None]
         One for each workload.
     launches : sequence of Launch or None
         How to start each.
+    best : sequence of pairs, optional
+        The prediction of each winner, to be shown in full, and measured runs like it; None where
+        there is no winner.
     """
-    shown = [_answer(*pair) for pair in zip(answers, launches, strict=True)]
-    return rendered("recommend.html.j2", answers=shown)
+    shown_answers = [_answer(*pair) for pair in zip(answers, launches, strict=True)]
+    whole = [None if one is None else shown(*one) for one in best or [None] * len(answers)]
+    return rendered("recommend.html.j2", answers=list(zip(shown_answers, whole, strict=True)))
 
 
 def _answer(answer: Recommendation, launch: Launch | None) -> Answer:

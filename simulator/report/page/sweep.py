@@ -14,17 +14,25 @@ from simulator.metrics import METRICS
 from simulator.report.figures import figure
 from simulator.report.layout import printable
 from simulator.report.page.environment import rendered
+from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.report.rows import DIGITS
 from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
+from simulator.results import Prediction
 from simulator.studies.findings import Findings
+from simulator.studies.nearest import Neighbourhood
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.scoring import value_of
-from simulator.units import parse
+from simulator.units import PER_SECOND, parse, show
 
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""
 SHADES: Final = 9
 """Colours of a heat map, from the worst to the best."""
+MOST_NAMES, MOST_NAMES_NARROW = 20, 8
+"""Columns of a heat map that are named, and of them on a narrow page."""
+ROOM, ROOM_NARROW = 90, 26
+"""Characters that fit below a heat map, and on a narrow page."""
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
 _PAIR: Final = 2
 
@@ -40,8 +48,20 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a shade of a heat map stands for: values with their unit."""
+
+    shade: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap:
-    """An objective over two keys."""
+    """An objective over two keys, the best shade of its `scale` first.
+
+    `crowded` says where names of columns need to be written upright: ``steep`` for everywhere,
+    ``dense`` for narrow pages, empty for nowhere.
+    """
 
     title: str
     across: str
@@ -49,10 +69,29 @@ class HeatMap:
     columns: tuple[str, ...]
     lines: tuple[str, ...]
     cells: tuple[Cell, ...]
+    scale: tuple[Key, ...]
+    crowded: str
 
 
-def as_page(found: Findings, name: str) -> str:
-    """The sweep of the scenario `name` as one HTML document that loads nothing from elsewhere."""
+def as_page(
+    found: Findings,
+    name: str,
+    best: Prediction | None = None,
+    near: Neighbourhood | None = None,
+) -> str:
+    """A sweep as one HTML document that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    found : Findings
+        What came out.
+    name : str
+        The scenario's.
+    best : Prediction, optional
+        Of the best candidate, to be shown in full with what it rests on.
+    near : Neighbourhood, optional
+        Measured rows like that candidate, with the errors there.
+    """
     table = best_candidates(found)
     return rendered(
         "sweep.html.j2",
@@ -60,6 +99,7 @@ def as_page(found: Findings, name: str) -> str:
         verdict=_verdict(found),
         counts=counts_text(found),
         command=_command(found, name),
+        best=None if best is None else shown(best, near),
         scatter=_scatter(found),
         heat=_heat_map(found),
         head=[printable(str(cell)) for cell in table.head],
@@ -154,14 +194,28 @@ def _heat_map(found: Findings) -> HeatMap | None:
         )
         for o in found.outcomes
     )
+    names = tuple(printable(str(value)) for value in columns)
     return HeatMap(
         title=printable(objective.metric),
         across=printable(keys[0]),
         up=printable(keys[1]),
-        columns=tuple(printable(str(value)) for value in columns),
+        columns=names,
         lines=tuple(printable(str(value)) for value in lines),
         cells=cells,
+        scale=tuple(
+            Key(shade=shade, text=_range(shade, values.values(), objective))
+            for shade in sorted({c.shade for c in cells if c.shade is not None}, reverse=True)
+        ),
+        crowded=_crowded(names),
     )
+
+
+def _crowded(names: Sequence[str]) -> str:
+    """Whether names side by side get in each other's way; of many only some are shown."""
+    longest = max(map(len, names), default=0)
+    if longest * min(len(names), MOST_NAMES) > ROOM:
+        return "steep"
+    return "dense" if longest * min(len(names), MOST_NAMES_NARROW) > ROOM_NARROW else ""
 
 
 def _why_not(outcome: Outcome) -> str:
@@ -190,3 +244,20 @@ def _shade(value: float | None, values: Collection[float], objective: Objective)
     part = (math.log(value) - low) / (high - low) if high > low else 1.0
     good = part if objective.sense is Sense.MAXIMIZE else 1.0 - part
     return min(SHADES - 1, int(good * SHADES))
+
+
+def _range(shade: int, values: Collection[float], objective: Objective) -> str:
+    """The values that have a shade, with their unit; says so at the best and the worst."""
+    known = [v for v in values if v > 0.0]
+    low, high = min(known), max(known)
+    ends = (shade / SHADES, (shade + 1) / SHADES)
+    parts = ends if objective.sense is Sense.MAXIMIZE else tuple(1.0 - end for end in ends[::-1])
+    first, last = (_short(low * (high / low) ** part, objective) for part in parts)
+    mark = {0: ", the worst", SHADES - 1: ", the best"}.get(shade, "") if high > low else ""
+    return (first if first == last else f"{first} to {last}") + mark
+
+
+def _short(value: float, objective: Objective) -> str:
+    """A value with its unit, to three digits."""
+    unit = _UNITS.get(objective.metric)
+    return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)

@@ -90,8 +90,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """Lanes over a part of the simulated run; `left_out` of them are not shown."""
+    """Lanes over `length` of the simulated run; `left_out` of them are not shown."""
 
+    length: Seconds
     lanes: tuple[Lane, ...]
     ticks: tuple[Tick, ...]
     keys: tuple[Key, ...]
@@ -123,6 +124,7 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
         drawn[part.track].append(_piece(part, start, length))
     names = {s.track: _lane_name(s) for s in within}
     return Timeline(
+        length=length,
         lanes=tuple(
             Lane(name=names[track], pieces=tuple(pieces)) for track, pieces in drawn.items()
         ),

@@ -45,7 +45,12 @@ class Panel:
 
 
 def predicted_against_measured(
-    groups: Mapping[str, Dots], quantity: str, unit: str, *, logarithmic: bool = True
+    groups: Mapping[str, Dots],
+    quantity: str,
+    unit: str,
+    *,
+    logarithmic: bool = True,
+    size: tuple[float, float] = SIZE,
 ) -> str:
     """A scatter of predicted over measured values as SVG.
 
@@ -57,6 +62,8 @@ def predicted_against_measured(
         What the axes show, and in what.
     logarithmic : bool
         Whether the axes are; not for shares.
+    size : tuple of float
+        Width and height [inch].
 
     Returns
     -------
@@ -65,7 +72,7 @@ def predicted_against_measured(
     """
     count = sum(len(dots.measured) for dots in groups.values())
     with style():
-        figure = Figure(figsize=SIZE, layout="constrained")
+        figure = Figure(figsize=size, layout="constrained")
         panel = Panel(groups=groups, quantity=quantity, unit=unit, logarithmic=logarithmic)
         _panel(figure.add_subplot(), panel)
         return as_svg(figure, f"predicted against measured {quantity}, {count} rows")

@@ -14,12 +14,20 @@
   document.addEventListener("pointerdown", show);
   for (const figure of document.querySelectorAll("[data-zoom]")) {
     const svg = figure.querySelector("svg.zoomed");
+    const labels = [...figure.querySelectorAll(".ticks span")];
+    const told = (seconds) => {
+      const [size, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]].find(([size]) => seconds >= size) || [1e-9, "ns"];
+      return seconds ? `${Number((seconds / size).toPrecision(4 + Math.floor(-Math.log10(part))))} ${unit}` : "0 s";
+    };
     const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
     let from = 0, part = 1;
     const apply = () => {
       part = Math.min(1, Math.max(0.002, part));
       from = Math.min(1 - part, Math.max(0, from));
       svg.setAttribute("viewBox", `${from * width} 0 ${part * width} ${height}`);
+      labels.forEach((label, place) => {
+        label.textContent = told((from + (part * place) / (labels.length - 1)) * figure.dataset.seconds);
+      });
     };
     const zoom = (factor, at) => { from += at * part * (1 - factor); part *= factor; apply(); };
     figure.querySelector("[data-in]").addEventListener("click", () => zoom(0.5, 0.5));
