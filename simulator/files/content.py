@@ -9,56 +9,82 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
-from simulator.calibration import Calibration
-from simulator.files.draft import SECTIONS, Draft
+from simulator.files.convert_calibration import calibration_of
+from simulator.files.draft import LOOKED_UP, SECTIONS, Ask, Draft
+from simulator.kept import Kept
 from simulator.version import __version__
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _PROVENANCE: Final = frozenset({"source", "sources", "note"})
 _PEOPLE_READ: Final = frozenset({("data", "name"), ("calibration", "overlay")})
 """Keys that change no figure: what a path leads to counts, not the path."""
-_LOOKED_UP: Final = tuple(
-    field.name for field in fields(Draft) if field.name not in {*SECTIONS, "document", "broken"}
-)
-"""What the sections name: profiles and the model."""
 _APART: Final = frozenset({"cli", "report", "importers", "probe", "hardware_profiles", "scenarios"})
 """Folders of the package that ask for predictions or show them, and data that is looked up."""
 _CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
-_MOST: Final = 10_000
 
 
-def content_key(draft: Draft, calibration: Calibration) -> str:
+def content_key(ask: Ask) -> str:
     """The hash of everything that the prediction of a scenario depends on but its seed.
 
     Parameters
     ----------
-    draft : Draft
-        The scenario without mistakes, everything looked up.
-    calibration : Calibration
-        Factors and fitted parameters, with the contents of an overlay.
+    ask : callable
+        Works parts out of the draft of a scenario without mistakes, everything looked up.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal digits.
     """
-    parts = [model_version(), _digests.of(calibration)]
-    for name in SECTIONS:
-        section = getattr(draft, name)
-        given = draft.document.data.get(name)
-        parts.append("" if section is None else _digests.of_section(name, section, given))
-    for name in _LOOKED_UP:
-        thing = getattr(draft, name)
-        parts.append("" if thing is None else _digests.of(thing))
+    parts = [model_version(), *[ask(part) for part in _PARTS]]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _of_calibration(draft: Draft) -> str:
+    """Factors and fitted parameters, with the contents of an overlay."""
+    return _of_thing(calibration_of(draft))
+
+
+def _of_section(name: str, draft: Draft) -> str:
+    """A section of the file: its values, and which keys are given."""
+    section = getattr(draft, name)
+    if section is None:
+        return ""
+    given = draft.document.value((name,))
+    return _digests.of(
+        (section,), lambda: _digest(f"{_section(name, section)}{_given(name, given)}")
+    )
+
+
+def _of_profile(name: str, draft: Draft) -> str:
+    """A profile, or the model."""
+    thing = getattr(draft, name)
+    return "" if thing is None else _of_thing(thing)
+
+
+def _of_thing(thing: object) -> str:
+    return _digests.of((thing,), lambda: _digest(_written(thing)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_digests: Final[Kept[str]] = Kept(10_000)
+"""Of profiles and sections, which many scenarios share."""
+_PARTS: Final[tuple[Callable[[Draft], str], ...]] = (
+    _of_calibration,
+    *(partial(_of_section, name) for name in SECTIONS),
+    *(partial(_of_profile, name) for name in LOOKED_UP),
+)
 
 
 @cache
@@ -79,42 +105,6 @@ def digest_of(folder: Path) -> str:
             digest.update(f"{inside.as_posix()}\0".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A digest with the object it is of: as long as that is kept no other can have its id."""
-
-    thing: object
-    digest: str
-
-
-class _Digests:
-    """Digests of profiles and sections, which many scenarios share."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, _Kept] = {}
-
-    def of(self, thing: object) -> str:
-        """The digest of anything, worked out once."""
-        return self._of(thing, lambda: _written(thing))
-
-    def of_section(self, name: str, section: object, given: object) -> str:
-        """The digest of a section of a file: its values, and which keys are given."""
-        return self._of(section, lambda: f"{_section(name, section)}{_given(name, given)}")
-
-    def _of(self, thing: object, write: Callable[[], str]) -> str:
-        found = self._kept.get(id(thing))
-        if found is not None:
-            return found.digest
-        if len(self._kept) > _MOST:
-            self._kept.clear()
-        digest = hashlib.sha256(write().encode()).hexdigest()
-        self._kept[id(thing)] = _Kept(thing, digest)
-        return digest
-
-
-_digests: Final = _Digests()
 
 
 def _section(name: str, section: object) -> str:

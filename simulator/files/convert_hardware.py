@@ -52,10 +52,9 @@ def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
     **keys : str
         Key in the file by field of the domain type.
     """
-    given = document.data.get(section, {})
     sources = {}
     for name, key in keys.items():
-        if key in given:
+        if document.says((section, key)):
             place = document.place((section, key))
             sources[name] = Source(reference=f"given: {place}", date="undated")
     return sources

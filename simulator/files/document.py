@@ -62,9 +62,13 @@ class Document:
         """File (or option) and line of `path`, or of the table it is missing from."""
         for end in range(len(path), 0, -1):
             part = path[:end]
-            if part in self.lines or part in self.origins:
+            if self.knows(part):
                 return self.origins.get(part, self.origin), self.lines.get(part)
         return self.origin, None
+
+    def knows(self, path: KeyPath) -> bool:
+        """Whether it is known where `path` itself was given."""
+        return path in self.lines or path in self.origins
 
     def place(self, path: KeyPath) -> str:
         """`where` in words that are the same wherever plan is installed."""
@@ -81,6 +85,10 @@ class Document:
             except (KeyError, IndexError, TypeError):
                 return None
         return value
+
+    def says(self, path: KeyPath) -> bool:
+        """Whether anything stands at `path`."""
+        return self.value(path) is not None
 
     def problem(
         self, path: KeyPath, message: str, *, hint: str | None = None, show: bool = True

@@ -40,6 +40,13 @@ from simulator.workload.train import Mode
 Thing = TypeVar("Thing")
 
 
+class Ask(Protocol):
+    """Works out something of a draft, whichever it is, or knows it already."""
+
+    def __call__(self, part: Callable[[Draft], Thing]) -> Thing:
+        """What `part` makes of the draft; it depends on nothing else."""
+
+
 class Profiles(Protocol):
     """What a draft asks of the catalogue of hardware profiles."""
 
@@ -186,6 +193,11 @@ SECTIONS: Final = (
     "parallelism",
     "calibration",
 )
+LOOKED_UP: Final = (
+    *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
+    "library_model",
+)
+"""What a draft has that its sections only name."""
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""
 
@@ -274,8 +286,24 @@ def look_up(
     tuple of Problem
         One for every unknown name, and those of broken profiles.
     """
+    found = find(draft, profiles, library)
+    broken = draft.broken | found.broken
+    return replace(draft, **found.things, broken=broken), found.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the names in a draft stand for, by field of `Draft`, and what they don't."""
+
+    things: Mapping[str, Any]
+    broken: frozenset[KeyPath]
+    problems: tuple[Problem, ...]
+
+
+def find(draft: Draft, profiles: Profiles, library: Library) -> Found:
+    """What `look_up` puts into a draft."""
     document, problems = draft.document, list[Problem]()
-    broken = set(draft.broken)
+    broken = set[KeyPath]()
 
     def found(load: Callable[[str], Thing], name: str | None, *path: str) -> Thing | None:
         thing, more = _look_up(load, name, document, path)
@@ -290,16 +318,15 @@ def look_up(
         return getattr(table, name) if table is not None and draft.is_sound(key) else None
 
     cache = None if named("hardware.cache") == LOCAL else named("hardware.cache")
-    draft = replace(
-        draft,
-        host=found(profiles.host, named("hardware.machine"), "hardware", "machine"),
-        storage=found(profiles.storage, named("hardware.storage"), "hardware", "storage"),
-        cache=found(profiles.storage, cache, "hardware", "cache"),
-        helper=found(profiles.host, named("remote.machine"), "remote", "machine"),
-        helper_storage=found(profiles.storage, named("remote.storage"), "remote", "storage"),
-        measured_on=found(profiles.host, named("input.measured_on"), "input", "measured_on"),
-    )
-    draft = replace(draft, host=_refitted(draft.host, named("hardware.gpu"), profiles, found))
+    things: dict[str, Any] = {
+        "host": found(profiles.host, named("hardware.machine"), "hardware", "machine"),
+        "storage": found(profiles.storage, named("hardware.storage"), "hardware", "storage"),
+        "cache": found(profiles.storage, cache, "hardware", "cache"),
+        "helper": found(profiles.host, named("remote.machine"), "remote", "machine"),
+        "helper_storage": found(profiles.storage, named("remote.storage"), "remote", "storage"),
+        "measured_on": found(profiles.host, named("input.measured_on"), "input", "measured_on"),
+    }
+    things["host"] = _refitted(things["host"], named("hardware.gpu"), profiles, found)
     name = named("model.name")
     if name is not None and name not in library.names():
         path, hint = ("model", "name"), nearest_hint(name, library.names())
@@ -309,11 +336,11 @@ def look_up(
         changes, more = _changes(draft, name, library.figures(name))
         problems.extend(more)
         model = found(lambda known: library.load(known, **changes), name, "model", "name")
-        draft = replace(draft, library_model=model)
-    elif named("model.family") is not None:
-        model = found(lambda _: library.build(document), named("model.family"), "model", "family")
-        draft = replace(draft, library_model=model)
-    return replace(draft, broken=frozenset(broken)), tuple(problems)
+        things["library_model"] = model
+    elif (family := named("model.family")) is not None:
+        model = found(lambda _: library.build(document), family, "model", "family")
+        things["library_model"] = model
+    return Found(things=things, broken=frozenset(broken), problems=tuple(problems))
 
 
 def _refitted(

@@ -28,14 +28,19 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
-from simulator.files.draft import Draft, look_up, read_sections
+from simulator.files.draft import Ask, Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
 from simulator.files.spread import with_assumed_spread
 from simulator.files.uncertainty import with_doubts
+from simulator.hardware.cluster import Cluster
+from simulator.provenance import Assumption
 from simulator.scenario import CostPlan, Job, Memory, Scenario
+from simulator.workload.loader import Loader, Preprocessing
 from simulator.workload.models import Model
+from simulator.workload.software import Software
+from simulator.workload.train import Mode
 
 
 class ModelLibrary:
@@ -129,18 +134,32 @@ def from_document(document: Document, catalogue: Catalogue, found: Sequence[Prob
 def checked(draft: Draft, catalogue: Catalogue, found: Sequence[Problem]) -> Draft:
     """A draft with all it names looked up and checked; as in `from_document`."""
     draft, looking = look_up(draft, catalogue, ModelLibrary())
-    problems = (*found, *looking, *find_problems(draft))
+    refuse((*found, *looking, *find_problems(draft)), draft.document.origin)
+    return draft
+
+
+def refuse(problems: Sequence[Problem], origin: str) -> None:
+    """Refuse mistakes if there are any: first those of the file `origin`, by their lines.
+
+    Raises
+    ------
+    InputError
+        With all of them, each once.
+    """
     if problems:
-        origin = draft.document.origin
         ordered = sorted(problems, key=lambda p: (p.origin != origin, p.line or 0))
         raise InputError(tuple(dict.fromkeys(ordered)))
-    return draft
 
 
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
-    scenario = with_assumed_spread(converted(draft, default_name), given=spread_given(draft))
-    return with_doubts(scenario, draft)
+    scenario = converted(asking(draft), draft.document, default_name)
+    return with_doubts(with_assumed_spread(scenario, given=spread_given(draft)), draft)
+
+
+def asking(draft: Draft) -> Ask:
+    """Works parts out of this draft."""
+    return lambda part: part(draft)
 
 
 def spread_given(draft: Draft) -> bool:
@@ -153,25 +172,26 @@ def default_name_of(name_or_path: str) -> str:
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
-def converted(draft: Draft, default_name: str) -> Scenario:
-    """The domain types of a draft, nothing assumed that needs the whole of it."""
-    model = model_of(draft)
-    given, document = draft.cost, draft.document
-    calibration = calibration_of(draft)
+def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
+    """The domain types of a draft, nothing assumed that needs the whole of it.
+
+    Parameters
+    ----------
+    ask : callable
+        Works parts out of the draft, which has no mistakes; or knows them from another one.
+    document : Document
+        Has the name and the title.
+    default_name : str
+        Where it has no name.
+    """
     scenario = Scenario(
         name=_text(document, "name") or default_name,
         title=_text(document, "title"),
-        cluster=cluster_of(draft, group_of(draft)),
-        jobs=(_job(draft, model),),
-        cost=CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning),
-        calibration=calibration,
-        notes=(
-            *calibration_notes(draft, calibration),
-            *precision_notes(draft),
-            *training_notes(draft, model),
-            *input_notes(draft, model),
-            *group_notes(draft),
-        ),
+        cluster=ask(_cluster),
+        jobs=(_job(ask),),
+        cost=ask(_cost),
+        calibration=ask(calibration_of),
+        notes=ask(_notes),
     )
     return with_factors(scenario)
 
@@ -180,23 +200,67 @@ def _text(document: Document, key: str) -> str:
     return str(document.data.get(key, ""))
 
 
-def _job(draft: Draft, model: Model | None) -> Job:
-    memory = draft.memory
+def _cluster(draft: Draft) -> Cluster:
+    return cluster_of(draft, group_of(draft))
+
+
+def _cost(draft: Draft) -> CostPlan:
+    given = draft.cost
+    return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
+
+
+def _notes(draft: Draft) -> tuple[Assumption, ...]:
+    model = model_of(draft)
+    return (
+        *calibration_notes(draft, calibration_of(draft)),
+        *precision_notes(draft),
+        *training_notes(draft, model),
+        *input_notes(draft, model),
+        *group_notes(draft),
+    )
+
+
+def _job(ask: Ask) -> Job:
     return Job(
-        mode=draft.train.mode,
-        dataset=dataset_of(draft),
-        loader=loader_of(draft, model),
-        preprocessing=preprocessing_of(draft, model),
-        train=train_of(draft),
-        software=software_of(draft, model),
-        model=model,
-        step_times=step_times_of(draft),
-        memory=Memory(
-            operating_system=memory.operating_system,
-            application=memory.application,
-            page_cache=memory.page_cache,
-        ),
-        remote=remote_of(draft),
-        copies=draft.train.copies,
-        parallelism=parallelism_of(draft),
+        mode=ask(_mode),
+        dataset=ask(dataset_of),
+        loader=ask(_loader),
+        preprocessing=ask(_preprocessing),
+        train=ask(train_of),
+        software=ask(_software),
+        model=ask(model_of),
+        step_times=ask(step_times_of),
+        memory=ask(_memory),
+        remote=ask(remote_of),
+        copies=ask(_copies),
+        parallelism=ask(parallelism_of),
+    )
+
+
+def _mode(draft: Draft) -> Mode:
+    return draft.train.mode
+
+
+def _copies(draft: Draft) -> int:
+    return draft.train.copies
+
+
+def _loader(draft: Draft) -> Loader:
+    return loader_of(draft, model_of(draft))
+
+
+def _preprocessing(draft: Draft) -> Preprocessing:
+    return preprocessing_of(draft, model_of(draft))
+
+
+def _software(draft: Draft) -> Software:
+    return software_of(draft, model_of(draft))
+
+
+def _memory(draft: Draft) -> Memory:
+    given = draft.memory
+    return Memory(
+        operating_system=given.operating_system,
+        application=given.application,
+        page_cache=given.page_cache,
     )

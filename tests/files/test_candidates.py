@@ -30,6 +30,8 @@ SCENARIOS = (
     "two-nodes-cpu-starved",
     "nvme-cache-object-store",
     "svm-cpu-only",
+    "turing-nlg-530b",
+    "resnet18-imagenet-one-worker",
 )
 READERS = {name: CandidateReader(name) for name in SCENARIOS}
 VALUES: dict[str, list[Plain]] = {
@@ -57,7 +59,26 @@ VALUES: dict[str, list[Plain]] = {
     "model.name": ["resnet50", "gpt2", "nothing"],
     "model.step_time": ["30 ms"],
     "model.sequence": [256],
-    "parallelism.tensor": [2],
+    "train.recompute": ["none", "selective", "full"],
+    "train.overlap_communication": [True, False],
+    "train.optimizer": ["adam", "sgd"],
+    "parallelism.tensor": [1, 2, 8],
+    "parallelism.pipeline": [1, 4, 35],
+    "parallelism.interleave": [1, 3],
+    "parallelism.sequence": [True, False],
+    "parallelism.sharding": ["parameters", "optimizer"],
+    "parallelism.shard_group": [2, 3],
+    "software.compile": [True, False],
+    "software.fused_attention": [True, False],
+    "model.shape.layers": [4, 12, -1],
+    "model.shape.hidden": [1024],
+    "data.layout": ["tokens", "shards"],
+    "data.placement": ["stage", "preload"],
+    "input.where": ["device", "beforehand"],
+    "input.loader": ["dali", "pytorch"],
+    "input.measured_on": ["instance/aws/p3.2xlarge"],
+    "hardware.gpu": ["gpu/h100-sxm5", "gpu/nothing"],
+    "hardware.cache": ["local"],
     "remote.workers": [2],
     "calibration.cpu": [1.5, 5000],
     "calibration.overlay": ["nowhere.toml"],
@@ -104,6 +125,52 @@ def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) ->
         alone = reader.read(chosen)
         assert found.key == alone.key
         assert found.scenario == replace(alone.scenario, doubts=())
+
+
+MANY_OF_THE_SAME_KEYS = st.lists(
+    st.sampled_from(sorted(VALUES)), min_size=1, max_size=4, unique=True
+).flatmap(
+    lambda keys: st.lists(
+        st.fixed_dictionaries({key: st.sampled_from(VALUES[key]) for key in keys}),
+        min_size=2,
+        max_size=8,
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(SCENARIOS), MANY_OF_THE_SAME_KEYS)
+def test_candidates_of_the_same_keys_are_read_as_each_alone(
+    name: str, many: list[dict[str, Plain]]
+) -> None:
+    """What they share is right for each of them: sources, notes, key, or mistakes to the letter.
+
+    The reader has read other candidates before, of these keys and of others.
+    """
+    for chosen, found in zip(many, READERS[name].read_bare(many), strict=True):
+        options = tuple(as_option(key, value) for key, value in chosen.items())
+        alone = outcome(lambda: load_scenario(name, overrides=options))  # noqa: B023 - called at once
+        if isinstance(found, PlanError):
+            assert (type(found).__name__, str(found)) == alone
+            continue
+        whole = load_scenario(name, overrides=options)
+        assert repr(found.scenario) == repr(replace(whole, doubts=()))
+        assert found.key == CandidateReader(name).read(chosen).key
+
+
+def test_what_candidates_share_is_one_object() -> None:
+    """A part is worked out once for all candidates that agree in what it depends on."""
+    asked: list[dict[str, Plain]] = [
+        {"train.batch_size": size, "parallelism.tensor": tensor}
+        for size in (1, 2)
+        for tensor in (2, 4)
+    ]
+    found = CandidateReader("turing-nlg-530b").read_bare(asked)
+    jobs = [one.scenario.job for one in found if not isinstance(one, PlanError)]
+    assert len(jobs) == 4
+    assert len({id(job.dataset) for job in jobs}) == len({id(job.software) for job in jobs}) == 1
+    assert jobs[0].parallelism is jobs[2].parallelism
+    assert jobs[0].parallelism is not jobs[1].parallelism
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
