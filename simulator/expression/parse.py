@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from simulator.errors import PlanError, UnitError
+from simulator.expression.ranges import Range, extent, outlook
 from simulator.expression.tree import (
     COMPARISONS,
     Comparison,
@@ -107,6 +108,19 @@ class Expression:
     def holds(self, figures: Figures) -> bool:
         """Whether it is a condition that these figures meet."""
         return holds(self.root, figures)
+
+    def range(self, ranges: Mapping[str, Range]) -> Range:
+        """Between which ends its value lies where figures lie within ranges.
+
+        Figures without a range may be anything. Where a figure turns out not to be there, its
+        value is unknown all the same.
+        """
+        low, high, _ = extent(self.root, ranges)
+        return low, high
+
+    def may_hold(self, ranges: Mapping[str, Range]) -> bool:
+        """Whether some figures within these ranges meet it; others may be anything."""
+        return outlook(self.root, ranges).true
 
 
 def parse_expression(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from simulator.metrics import Value
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.pareto import comparable
-from simulator.studies.rounds import Rounds, beaten_by
+from simulator.studies.rounds import FIRST, Rounds, beaten_by
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers
@@ -40,6 +40,7 @@ TIME_AND_COST: Final = (
 )
 
 Answer = TypeVar("Answer")
+Judge: TypeAlias = Callable[[Candidate, Mapping[str, Value]], Mapping[str, Value]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,10 @@ class Request:
     top : int, optional
         Also be sure of so many that are best by the first objective.
     margin : float
-        Also be sure of those that are so much worse than the front, as a share.
+        Also be sure of those that are so much worse than the front, as a share; below zero: what
+        could be better by no more than that share need not be known.
+    first : int
+        Candidates that are predicted before any is ruled out.
     exhaustive : bool
         Predict every candidate that can run.
     where : str
@@ -66,6 +70,11 @@ class Request:
         Of all random draws.
     doubts : bool
         Work out intervals too.
+    judge : callable, optional
+        A candidate's figures as they count for the objectives and the condition: never better
+        than those predicted, and in the same order.
+    bounded : mapping of int to Bounded, optional
+        What `bounds_of` has told of the candidates, by their index; they are not read again.
     """
 
     reader: Reader
@@ -77,6 +86,9 @@ class Request:
     where: str = ""
     seed: int = 0
     doubts: bool = False
+    first: int = FIRST
+    judge: Judge | None = None
+    bounded: Mapping[int, Bounded] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +144,21 @@ def explore(
     return tuple(search.found[candidate.index] for candidate in request.candidates)
 
 
+def bounds_of(
+    request: Request,
+    *,
+    workers: Workers,
+    progress: Callable[[Standing], None] | None = None,
+) -> dict[int, Bounded]:
+    """What is known of every candidate of a request without predicting any, by their index.
+
+    For several requests with parts of the same candidates.
+    """
+    criteria = Criteria(request.objectives)
+    search = _Search(request, criteria, workers, None, progress or (lambda _: None))
+    return {one.candidate.index: one for one in search.bounds()}
+
+
 def _in_rounds(
     search: _Search, request: Request, criteria: Criteria, left: Sequence[Bounded]
 ) -> None:
@@ -142,12 +169,12 @@ def _in_rounds(
     for one in compress(left, ~known):
         search.give_up(one, "has no figure for an objective that others have one for")
     left, least = list(compress(left, known)), least[known]
-    rounds = Rounds(least, top=request.top, margin=request.margin)
+    rounds = Rounds(least, top=request.top, margin=request.margin, first=request.first)
     scores: dict[int, tuple[float, ...]] = {}
     while chosen := rounds.next():
         found = search.predict([left[row] for row in chosen])
         new = {
-            outcome.candidate.index: criteria.score(outcome.figures)
+            outcome.candidate.index: criteria.score(search.judged(outcome))
             for outcome in found
             if outcome.status is Status.PREDICTED
         }
@@ -177,28 +204,43 @@ class _Search:
         self._store = store
         self._progress = progress
         self._all = request.candidates
+        self._exhaustive = request.exhaustive
+        self._judge = request.judge
+        self._bounded = request.bounded
         self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
         self._by_key: dict[str, Outcome] = {}
         self._read = self._predicted = self._stored = self._given_up = 0
 
     def read(self) -> list[Bounded]:
         """Candidates that may run, with the best they can be; the others are found already."""
+        left = []
+        for one in self.bounds():
+            if one.outcome is not None:
+                self.found[one.candidate.index] = one.outcome
+            elif self._may_meet(one):
+                left.append(one)
+            else:
+                self.found[one.candidate.index] = self._missed(one.candidate, exact(one.best))
+        return left
+
+    def bounds(self) -> list[Bounded]:
+        """What is known of all candidates at once, in their order."""
+        if self._bounded is not None:
+            self._read = len(self._all)
+            return [self._bounded[candidate.index] for candidate in self._all]
         bounded: list[Bounded] = []
         for part in self._answers(bound, self._all, READ_AT_ONCE, READING, _unread):
             bounded += part
             self._read += len(part)
             self.tell()
         place = {candidate.index: number for number, candidate in enumerate(self._all)}
-        bounded.sort(key=lambda one: place[one.candidate.index])
-        left = []
-        for one in bounded:
-            if one.outcome is not None:
-                self.found[one.candidate.index] = one.outcome
-            elif self._criteria.misses_early(one.candidate, one.best):
-                self.found[one.candidate.index] = self._missed(one.candidate, exact(one.best))
-            else:
-                left.append(one)
-        return left
+        return sorted(bounded, key=lambda one: place[one.candidate.index])
+
+    def judged(self, outcome: Outcome) -> Mapping[str, Value]:
+        """Figures of an outcome as they count."""
+        if self._judge is None or outcome.status is not Status.PREDICTED:
+            return outcome.figures
+        return self._judge(outcome.candidate, outcome.figures)
 
     def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
         """Predict some candidates: equal contents once, and none that the store has."""
@@ -249,10 +291,16 @@ class _Search:
     def _settle(self, one: Bounded) -> Outcome:
         outcome = replace(self._by_key[one.key], candidate=one.candidate)
         sound = outcome.status is Status.PREDICTED
-        if sound and not self._criteria.meets(one.candidate, outcome.figures):
+        if sound and not self._criteria.meets(one.candidate, self.judged(outcome)):
             outcome = self._missed(one.candidate, outcome.figures, one.key)
         self.found[one.candidate.index] = outcome
         return outcome
+
+    def _may_meet(self, one: Bounded) -> bool:
+        """Whether it may meet the condition: by what is known exactly, or at its best too."""
+        if self._criteria.misses_early(one.candidate, one.best):
+            return False
+        return self._exhaustive or self._criteria.may_meet(one.candidate, one.best)
 
     def _missed(self, candidate: Candidate, figures: Mapping[str, Value], key: str = "") -> Outcome:
         return Outcome(

@@ -81,7 +81,8 @@ def may_beat(
     top : int, optional
         Those that could be among so many best by the first objective are wanted too.
     margin : float, optional
-        So are those that could come so close to the front, as a share of it.
+        So are those that could come so close to the front, as a share of it. Below zero: only
+        those that could be better than what was found by more than that share.
 
     Returns
     -------
@@ -104,8 +105,12 @@ def may_beat(
         wanted &= ~beats(point, best_cases)
     if top:
         firsts = np.sort(found[:, 0])
-        enough = len(firsts) >= top
-        wanted |= best_cases[:, 0] <= firsts[top - 1] if enough else np.ones_like(wanted)
+        if len(firsts) < top:
+            return np.ones_like(wanted)
+        last = firsts[top - 1]
+        if margin < 0.0:
+            last += margin * abs(last)
+        wanted |= best_cases[:, 0] <= last
     return wanted
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.studies.pareto import Mask, beats, front, may_beat
 
 FIRST: Final = 16
-"""Candidates of the first round; each later one takes twice as many, up to `LARGEST`."""
+"""Candidates of the usual first round; each later one takes twice as many, up to `LARGEST`."""
 LARGEST: Final = 128
 """Candidates of a round: the more, the longer all workers are busy; the fewer, the less is
 predicted that a result of the same round would have ruled out."""
@@ -33,11 +33,19 @@ class Rounds:
     top : int, optional
         Also keep all that could be among so many best by the first objective.
     margin : float
-        Also keep all that could be so close to the front, as a share.
+        Also keep all that could be so close to the front, as a share; below zero: give up what
+        could be better by no more than that.
+    first : int
+        Candidates of the first round.
     """
 
     def __init__(
-        self, least: NDArray[np.float64], *, top: int | None = None, margin: float = 0.0
+        self,
+        least: NDArray[np.float64],
+        *,
+        top: int | None = None,
+        margin: float = 0.0,
+        first: int = FIRST,
     ) -> None:
         self.possible: Mask = np.ones(len(least), dtype=bool)
         self._least = least
@@ -45,7 +53,7 @@ class Rounds:
         self._margin = margin
         self._found = np.empty((0, least.shape[1]))
         self.taken = 0
-        self._size = FIRST
+        self._size = first
         # Where nothing can be ruled out, rounds would only make workers wait for one another.
         hopeless = not len(least) or bool(np.isneginf(least).any(axis=1).all())
         self._whole = hopeless and not top

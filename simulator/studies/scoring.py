@@ -122,8 +122,13 @@ class _Goal:
     def least(self, best: Mapping[str, float]) -> float:
         if self.screened and self.metric in best:
             return self.sign * best[self.metric]
-        unpriced = bool(best) and self.metric in _PRICED and _PRICE not in best
-        return math.inf if unpriced else -math.inf
+        named = self.expression.names
+        if best and _PRICE not in best and not _PRICED.isdisjoint(named):
+            return math.inf
+        if self.metric in named:  # a metric of which nothing is known, or wanted the other way
+            return -math.inf
+        low, high = self.expression.range(_ranges(best))
+        return low if self.sign > 0.0 else -high
 
 
 class Criteria:
@@ -174,6 +179,29 @@ class Criteria:
     def misses_early(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
         """Whether a candidate fails the condition by what is known before it is predicted."""
         return self._early and bool(best) and not self.meets(candidate, best)
+
+    def may_meet(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
+        """Whether a candidate that is no better than its best may meet the condition."""
+        if self._condition is None:
+            return True
+        known = {
+            key: (float(value), float(value))
+            for key, value in candidate.settings.items()
+            if not isinstance(value, bool | str)
+        }
+        return self._condition.may_hold({**_ranges(best), **known})
+
+
+def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Between which ends the metrics of a candidate lie that is no better than its best."""
+    ends: dict[str, tuple[float, float]] = {}
+    for name, value in best.items():
+        better = _BETTER.get(name)
+        if name in _EXACT:
+            ends[name] = (value, value)
+        elif better is not None:
+            ends[name] = (value, math.inf) if better == "low" else (0.0, value)
+    return ends
 
 
 def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,13 +15,13 @@ from support.search import BASE, SHORT, Buggy, Changing, Deadly, grid, reader
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
 from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS
+from simulator.metrics import METRICS, Value
 from simulator.predict import predict
 from simulator.studies import store as store_module
 from simulator.studies.evaluate import plain
-from simulator.studies.explore import Request, Standing, explore
+from simulator.studies.explore import Request, Standing, bounds_of, explore
 from simulator.studies.findings import findings
-from simulator.studies.outcome import Outcome, Status
+from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.store import Store, StoreError
 from simulator.studies.workers import local_workers
 
@@ -145,6 +145,76 @@ def test_a_condition_on_keys_alone_needs_no_prediction() -> None:
         found = explore(request(where="input.workers > 99"), workers=workers, progress=told.append)
     assert {outcome.status for outcome in found} == {Status.INFEASIBLE}
     assert told[-1].predicted == 0
+
+
+def test_who_cannot_meet_a_condition_at_best_is_not_predicted() -> None:
+    """A deadline only the quickest can keep leaves the same front, for fewer predictions."""
+    full = run(request(exhaustive=True))
+    times = sorted(float(str(o.figures["total_time_s"])) for o in full)
+    where = f"total_time_s <= {times[3]!r}"
+    told: list[Standing] = []
+    with local_workers(1) as workers:
+        found = explore(request(where=where), workers=workers, progress=told.append)
+    exhaustive = run(request(where=where, exhaustive=True))
+    one, other = (findings(outcomes, (TIME, RAM)).front for outcomes in (exhaustive, found))
+    assert one == other
+    assert one
+    assert told[-1].predicted < len(CANDIDATES) / 2
+    assert sum(o.status is Status.INFEASIBLE for o in found) == len(CANDIDATES) - 4
+
+
+def test_a_weighted_objective_is_screened() -> None:
+    """Best cases of its metrics bound a sum of them: the same best, for fewer predictions."""
+    both = Objective(metric="total_time_s / 60 + host_ram_bytes.total / 1e9", sense=Sense.MINIMIZE)
+    full, found = (
+        run(request(objectives=(both,), top=1, first=2, exhaustive=all_)) for all_ in (True, False)
+    )
+    one, other = (findings(outcomes, (both,), top=1).best for outcomes in (full, found))
+    assert one == other
+    assert sum(o.status is Status.SCREENED for o in found) > 0
+
+
+def test_figures_count_as_they_are_judged() -> None:
+    """Who counts with a stretch that the quickest alone have loses, and misses a deadline too."""
+    quickest = min(
+        run(request(exhaustive=True)), key=lambda o: float(str(o.figures["total_time_s"]))
+    )
+    workers = quickest.candidate.settings["input.workers"]
+
+    def judge(candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
+        slow = candidate.settings["input.workers"] == workers
+        time = float(str(figures["total_time_s"]))
+        return {**figures, "total_time_s": time * (10.0 if slow else 1.0)}
+
+    asked = request(objectives=(TIME,), top=1, first=1, judge=judge)
+    found = run(asked)
+    known = [o for o in found if o.status is Status.PREDICTED]
+    best = min(known, key=lambda o: float(str(judge(o.candidate, o.figures)["total_time_s"])))
+    full = run(replace(asked, exhaustive=True))
+    wanted = min(full, key=lambda o: float(str(judge(o.candidate, o.figures)["total_time_s"])))
+    assert best.candidate == wanted.candidate
+    assert best.candidate.settings["input.workers"] != workers
+    late = run(replace(asked, where=f"total_time_s <= {quickest.figures['total_time_s']!r}"))
+    assert Status.PREDICTED not in {o.status for o in late}
+
+
+def test_what_is_bounded_already_is_not_read_again() -> None:
+    """The same outcomes, though the reader given with the bounds reads nothing."""
+    with local_workers(1) as workers:
+        known = bounds_of(request(), workers=workers)
+    part = CANDIDATES[3:9]
+    assert run(request(candidates=part, bounded=known)) == run(request(candidates=part))
+
+
+def test_a_margin_below_zero_spares_what_is_hardly_better() -> None:
+    """Nothing is better than the best that was predicted by more than that."""
+    asked = request(objectives=(TIME,), top=1, first=1, margin=-0.5)
+    found = run(asked)
+    known = [float(str(o.figures["total_time_s"])) for o in found if o.status is Status.PREDICTED]
+    full = run(replace(asked, exhaustive=True))
+    best = min(float(str(o.figures["total_time_s"])) for o in full)
+    assert best <= min(known) <= best / 0.5
+    assert len(known) < sum(o.status is Status.PREDICTED for o in run(replace(asked, margin=0.0)))
 
 
 def test_candidates_that_cannot_be_predicted_say_why() -> None:
