@@ -201,6 +201,31 @@ class MoeShape(TokensShape):
     """Whether values are dropped in training."""
 
 
+class T5Shape(AttentionShape):
+    """Shape of an encoder and a decoder that share a table of tokens."""
+
+    fused_attention: bool = False
+    """Whether attention is one kernel, which adds the positions' values to the scores itself."""
+    decoder_layers: CountField
+    """Layers of the decoder; layers are those of the encoder."""
+    head_dim: CountField
+    """Width of a head."""
+    ffn: CountField
+    """Width inside the MLP."""
+    vocabulary: CountField
+    """Tokens it knows."""
+    sequence: CountField
+    """Tokens of a sample that are read."""
+    target: CountField
+    """Tokens of a sample that are written."""
+    buckets: CountField = 32
+    """Distances between positions that are told apart."""
+    gated: bool = False
+    """Whether the MLP multiplies two projections (version 1.1)."""
+    tied: bool = True
+    """Whether the scores use the table of tokens (not in version 1.1)."""
+
+
 class VitShape(AttentionShape):
     """Shape of a vision transformer."""
 

@@ -23,6 +23,7 @@ from simulator.files.model_sections import (
     ResNetShape,
     SourcedTable,
     StepTimeTable,
+    T5Shape,
     TotalsShape,
     UNetShape,
     VitShape,
@@ -33,6 +34,7 @@ from simulator.workload.models import Model, StepTimes
 from simulator.workload.models.cpu_only import CpuOnly
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.models.efficientnet import efficientnet
+from simulator.workload.models.encoder_decoder import t5
 from simulator.workload.models.families import bert, gpt, llama, moe, vit
 from simulator.workload.models.recommender import Dlrm
 from simulator.workload.models.resnet import resnet
@@ -53,6 +55,7 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
     "gpt": _Family(GptShape, gpt),
     "llama": _Family(LlamaShape, llama),
     "moe": _Family(MoeShape, moe),
+    "t5": _Family(T5Shape, t5),
     "vit": _Family(VitShape, vit),
     "dlrm": _Family(DlrmShape, Dlrm),
     "totals": _Family(

@@ -163,6 +163,8 @@ def _warnings(
 
 def _lacking(shape: Shape) -> str:
     """Why no family of the library expresses the shape; empty if one does."""
+    if shape.decoder_layers:
+        return ""
     fixed = shape.kind in {"gpt2", "bert"}
     latent, sparse = shape.latent, _is_sparse(shape)
     wide = shape.heads * shape.head_width
@@ -173,7 +175,6 @@ def _lacking(shape: Shape) -> str:
             "multi-head latent attention whose queries are not squeezed",
         ),
         (sparse and not shape.gated, "experts whose MLPs are not gated"),
-        (shape.decoder_layers > 0, "encoder and decoder stacks"),
         (
             wide != shape.hidden and not sparse,
             f"{shape.heads} heads of {shape.head_width} values beside a width of {shape.hidden}",
@@ -217,6 +218,8 @@ def _fragment(said: _Told, *, library: bool) -> Fragment:
         warnings.append(f"biases of queries, keys and values are left out: {left:,} parameters")
     if said.shape.kind == "bert":
         warnings.append(f"a head over {_MASKED:.0%} of the tokens is assumed (shape.scored_share)")
+    if said.shape.decoder_layers:
+        warnings.append("as many tokens written as read are assumed (shape.target)")
     body = [f"{key} = {value}" for key, value in figures.items()]
     head = comment("\n".join([f"From {said.file} ({_SOURCE}, {said.date}).", *_summary(said)]))
     text = _library_text(said, family, body) if library else _section_text(family, body)
@@ -244,6 +247,9 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
     stack = {"layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads}
     words = {"vocabulary": shape.vocabulary}
     learned = {"positions": shape.positions}
+    if shape.decoder_layers:
+        samples = {**words, "sequence": tokens, "target": tokens}
+        return "t5", {**_texts(stack), **_two_stacks(shape), **_texts(samples)}
     if shape.kind == "gpt2":
         figures = {**stack, **words, **learned, "sequence": tokens}
         return "gpt", {key: str(value) for key, value in figures.items()}
@@ -258,6 +264,22 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
     figures = {**stack, "kv_heads": shape.kv_heads, "ffn": shape.ffn, **words, "sequence": tokens}
     texts = {key: str(value) for key, value in figures.items()}
     return "llama", texts | ({"tied": "true"} if shape.tied else {})
+
+
+def _texts(figures: Mapping[str, int]) -> dict[str, str]:
+    return {key: str(value) for key, value in figures.items()}
+
+
+def _two_stacks(shape: Shape) -> dict[str, str]:
+    """The figures of an encoder and a decoder beside those of any stack."""
+    figures = {
+        "decoder_layers": shape.decoder_layers,
+        "head_dim": shape.head_width,
+        "ffn": shape.ffn,
+        "buckets": shape.buckets,
+    }
+    switches = {"gated": shape.gated, "tied": shape.tied}
+    return _texts(figures) | {key: str(on).lower() for key, on in switches.items()}
 
 
 def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:

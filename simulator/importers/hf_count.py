@@ -56,7 +56,8 @@ def active_parameters(shape: Shape) -> int:
 
 def forward_flops(shape: Shape, sequence: int) -> Flops:
     """Operations of a forward pass over one token of a sequence of `sequence` tokens [FLOP]."""
-    products = _MULTIPLY_ADD * sum(part.used for part in parts(shape))
+    # a head without weights of its own is computed all the same
+    products = _MULTIPLY_ADD * sum(part.used for part in _parts(shape))
     seen = min(sequence, shape.window or sequence)
     pairs = seen * (0.5 if shape.causal else 1.0)
     # T5's second stack looks at what came before it, and at all of the first stack.

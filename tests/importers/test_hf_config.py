@@ -25,6 +25,7 @@ from simulator.importers.hf_count import (
 )
 from simulator.importers.hf_shape import Config, Shape, shape_of
 from simulator.precision import Precision
+from simulator.workload.models import forward_flops as model_flops
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.
@@ -204,19 +205,36 @@ def test_a_section_of_experts_is_the_library_model(name: str) -> None:
     assert model.operators(2.0, Precision.BF16) == known.operators(2.0, Precision.BF16)
 
 
+@pytest.mark.parametrize("keys", [{}, {"feed_forward_proj": "gated-gelu", "d_model": 768}])
+def test_two_stacks_become_a_section(keys: dict[str, object], tmp_path: Path) -> None:
+    """An encoder and a decoder: parameters and operations are those counted from the file."""
+    found = hf_config.read(write(tmp_path, model_type="t5", **keys), sequence=256)
+    assert found.fragment is not None
+    assert "as many tokens written as read are assumed (shape.target)" in found.fragment.warnings
+    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    counted = shape("t5", **keys)
+    assert model.parameters == parameters(counted)
+    flops = model_flops(model, 1.0, Precision.BF16)
+    # the decoder computes the scores of later positions too, and throws them away
+    thrown = 2.0 * counted.decoder_layers * 0.5 * 256**2 * 2.0 * counted.heads * counted.head_width
+    assert flops - thrown == pytest.approx(256.0 * forward_flops(counted, 256), rel=1e-9)
+
+
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("t5-small", "encoder and decoder stacks"),
-    ],
+    ("keys", "why"),
+    [({"model_type": "gpt2", "n_inner": 1000}, "MLPs that are not 4 times as wide")],
 )
-def test_what_is_not_modelled_is_shown_and_not_written(name: str, why: str, tmp_path: Path) -> None:
+def test_what_is_not_modelled_is_shown_and_not_written(
+    keys: dict[str, object], why: str, tmp_path: Path
+) -> None:
     """Parameters are printed, the reason is said, the exit code is 1, and no file appears."""
-    outcome = call("hf-config", DATA / f"hf-{name}.json", "-o", tmp_path / "model.toml")
+    (tmp_path / "model").mkdir()
+    given = write(tmp_path / "model", **keys)
+    outcome = call("hf-config", given, "-o", tmp_path / "model.toml")
     assert outcome.code == 1
     assert "parameters" in outcome.out
     assert f"not modelled yet: {why}; no section is written" in outcome.err
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "model"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.workload.models import Model
+from simulator.workload.models.encoder_decoder import EncoderDecoder
 from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent
 from simulator.workload.models.transformer import Transformer
@@ -262,4 +263,8 @@ def vit(  # noqa: PLR0913 - the numbers of a published table
 
 def with_attention(model: Model, *, fused: bool) -> Model:
     """`model` with attention as one fused kernel or not; itself where it has no attention."""
+    if isinstance(model, EncoderDecoder):
+        stacks = (replace(s, fused_attention=fused) for s in (model.encoder, model.decoder))
+        encoder, decoder = stacks
+        return replace(model, encoder=encoder, decoder=decoder)
     return replace(model, fused_attention=fused) if isinstance(model, Transformer) else model

@@ -26,10 +26,9 @@ from simulator.workload.models import Operator, StepTimes
 from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent, expert_layers
 from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
+from simulator.workload.models.passes import MASK, dropped, pass_over
 from simulator.workload.train import Recompute
 
-_MASK: Final = 1.0 / WIDE
-"""A dropout mask's byte, counted in elements of fp32."""
 _TOKEN_BYTES: Final = 8.0
 _FUSED_BACKWARD: Final = 2.5
 """Five products against two: a fused kernel computes the scores again in its backward pass."""
@@ -71,6 +70,8 @@ class Transformer:
     further_tokens: int = 0
     attention_share: float = 1.0
     filled: float = 1.0
+    buckets: int = 0
+    cross: int = 0
     step_times: tuple[StepTimes, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -131,6 +132,11 @@ class Transformer:
         return self.heads * self.head_width if self.head_width else float(self.hidden)
 
     @property
+    def scaled(self) -> bool:
+        """Whether norms only scale (RMS norms)."""
+        return self.gated or self.buckets > 0
+
+    @property
     def depth(self) -> int:
         """Layers of the stack and those that predict further tokens."""
         return self.layers + self.further_tokens
@@ -165,16 +171,20 @@ class Transformer:
         elements = 2.0 * hidden + 2.0 * self.query_width + 2.0 * self.kv_width
         elements += (4.0 if self.gated else 2.0) * self._mean_ffn
         # an RMS norm in fp32 keeps its input as such, and the normalised values before scaling
-        norms = 2.0 * hidden * ((WIDE + element) if self.gated else element)
-        masks = 2.0 * hidden if self.dropout else 0.0
+        halves = 3.0 if self.cross else 2.0
+        norms = halves * hidden * ((WIDE + element) if self.scaled else element)
+        masks = halves * hidden if self.dropout else 0.0
+        if self.cross:
+            elements += hidden + 2.0 * self.query_width
         kept = tokens * (elements * element + norms + masks)
+        kept += self.cross * 2.0 * self.kv_width * element
         if self.fused_attention:
-            return kept + WIDE * self.heads * tokens
+            return kept + (halves - 1.0) * WIDE * self.heads * tokens
         if not attention:
             return kept
-        probabilities = self.heads * float(tokens) ** 2
-        dropped = element + 1.0 if self.dropout else 0.0
-        return kept + probabilities * (element + dropped)
+        probabilities = self.heads * float(tokens) * (tokens + self.cross)
+        masked = element + 1.0 if self.dropout else 0.0
+        return kept + probabilities * (element + masked)
 
     def _kept_outside(self, element: Bytes) -> Bytes:
         """Bytes the embedding and the head keep per sequence [B]."""
@@ -187,6 +197,8 @@ class Transformer:
     def _all_layers(self) -> Iterator[Layer]:
         yield from self._embedding_layers()
         for layer in self._attention_half():
+            yield layer.times(self.depth)
+        for layer in self._cross_half() if self.cross else ():
             yield layer.times(self.depth)
         for layer in self._mlp_half() if self.dense_depth else ():
             yield layer.times(self.dense_depth)
@@ -211,7 +223,8 @@ class Transformer:
             )
         rows = tables.tokens + tables.positions + tables.segments
         lookups = float(sum(n > 0 for n in (tables.tokens, tables.positions, tables.segments)))
-        yield _pass("embedding", values, 3.0 * lookups, 2.0 * lookups, parameters=rows * hidden)
+        learned = float(rows * hidden + self.buckets * self.heads)
+        yield pass_over("embedding", values, 3.0 * lookups, 2.0 * lookups, parameters=learned)
         if tables.normalized:
             yield self._norm()
 
@@ -226,43 +239,60 @@ class Transformer:
         else:
             for name, inputs, outputs in self.latent.products(hidden, self.heads):
                 yield self._product(name, tokens, inputs, outputs)
-        if self.gated or self.rotary:
-            yield _pass("rotary positions", tokens * (query + self.kv_width), 2.0, 2.0)
-        yield from (self._fused_attention() if self.fused_attention else self._plain_attention())
+        if (self.gated or self.rotary) and not self.buckets:
+            yield pass_over("rotary positions", tokens * (query + self.kv_width), 2.0, 2.0)
+        share = self.attention_share * (0.5 if self.causal else 1.0)
+        yield from self._attended("attention", tokens, self.pairs, share)
         values = query if self.latent is None else float(self.heads * self.latent.value_dim)
-        yield _pass("head transpose", tokens * values, 2.0, 2.0)
+        yield pass_over("head transpose", tokens * values, 2.0, 2.0)
         yield self._product("attention output", tokens, values, hidden)
         yield self._residual()
 
-    def _fused_attention(self) -> Iterator[Layer]:
+    def _cross_half(self) -> Iterator[Layer]:
+        """Attention to the positions of another stack, whose keys and values each layer makes."""
+        tokens, others, query = self.computed, float(self.cross), self.query_width
+        yield self._norm()
+        yield self._product("cross queries", tokens, self.hidden, query)
+        yield self._product("cross keys, values", others, self.hidden, 2.0 * self.kv_width)
+        yield from self._attended("cross attention", others, tokens * others, 1.0)
+        yield pass_over("cross head transpose", tokens * query, 2.0, 2.0)
+        yield self._product("cross output", tokens, query, self.hidden)
+        yield self._residual()
+
+    def _attended(self, name: str, keys: float, pairs: float, share: float) -> Iterator[Layer]:
+        """Attention to so many `keys`; a fused kernel does its `share` of the `pairs`."""
+        if not self.fused_attention:
+            yield from self._with_scores(name, keys, pairs)
+            return
         tokens, width, both = self.computed, self.query_width, 2.0 * self.kv_width
-        share = self.attention_share * (0.5 if self.causal else 1.0)
         yield Layer(
-            name="fused attention",
-            macs=2.0 * self.pairs * width * share,
+            name=f"fused {name}",
+            macs=2.0 * pairs * width * share,
             backward=_FUSED_BACKWARD,
-            moved=tokens * (2.0 * width + both),
-            moved_back=tokens * (4.0 * width + 2.0 * both),
+            moved=tokens * 2.0 * width + keys * both,
+            moved_back=tokens * 4.0 * width + keys * 2.0 * both,
             wide=tokens * self.heads,
             wide_back=tokens * self.heads,
             backward_kernels=2.0,
         )
 
-    def _plain_attention(self) -> Iterator[Layer]:
-        tokens, width = self.computed, self.query_width
-        probabilities = self.heads * self.pairs
-        sides = tokens * (width + self.kv_width)
-        for name in ("attention scores", "attention values"):
+    def _with_scores(self, name: str, keys: float, pairs: float) -> Iterator[Layer]:
+        """Attention whose scores lie in memory."""
+        width, probabilities = self.query_width, self.heads * pairs
+        sides = self.computed * width + keys * self.kv_width
+        for part in ("scores", "values"):
             yield Layer(
-                name=name,
-                macs=self.pairs * width,
+                name=f"{name} {part}",
+                macs=pairs * width,
                 moved=sides + probabilities,
                 moved_back=2.0 * (sides + probabilities),
                 backward_kernels=2.0,
             )
-        yield _pass("softmax", probabilities, 2.0, 3.0)
+        if self.buckets:
+            yield pass_over("position bias", probabilities, 2.0, 1.0)
+        yield pass_over("softmax", probabilities, 2.0, 3.0)
         if self.dropout:
-            yield _dropout(probabilities)
+            yield dropped(probabilities)
 
     def _mlp_half(self) -> Iterator[Layer]:
         tokens = self.computed
@@ -271,10 +301,10 @@ class Transformer:
         yield self._product("MLP in", tokens, self.hidden, self.ffn * (2.0 if self.gated else 1.0))
         if self.gated:
             # two kernels: the function of one projection, and its product with the other
-            yield _pass("activation", inside, 2.0, 3.0)
-            yield _pass("activation", inside, 3.0, 5.0)
+            yield pass_over("activation", inside, 2.0, 3.0)
+            yield pass_over("activation", inside, 3.0, 5.0)
         else:
-            yield _pass("activation", inside, 2.0, 3.0)
+            yield pass_over("activation", inside, 2.0, 3.0)
         yield self._product("MLP out", tokens, self.ffn, self.hidden)
         yield self._residual()
 
@@ -296,6 +326,8 @@ class Transformer:
     def _head_layers(self) -> Iterator[Layer]:
         head, hidden = self.head, self.hidden
         scored = self.filled * self.scored if head.share is not None else self.scored
+        if not head.features:
+            return
         if head.pooler:
             yield self._product("pooler", 1.0, hidden, hidden)
         scores = self._product("scores", scored, hidden, head.features, bias=head.bias)
@@ -314,20 +346,20 @@ class Transformer:
         )
 
     def _norm(self) -> Layer:
-        learned = self.hidden * (1.0 if self.gated else 2.0)
-        return _pass("normalization", self.computed * self.hidden, 2.0, 3.0, parameters=learned)
+        learned = self.hidden * (1.0 if self.scaled else 2.0)
+        return pass_over("normalization", self.computed * self.hidden, 2.0, 3.0, parameters=learned)
 
     def _residual(self) -> Layer:
         """Dropout of a branch and its sum with the other; backward, the sum of their gradients."""
         values = self.computed * self.hidden
         if not self.dropout:
-            return _pass("residual sum", values, 3.0, 3.0)
+            return pass_over("residual sum", values, 3.0, 3.0)
         return Layer(
             name="residual sum",
             moved=5.0 * values,
             moved_back=5.0 * values,
-            wide=_MASK * values,
-            wide_back=_MASK * values,
+            wide=MASK * values,
+            wide_back=MASK * values,
             matrix=False,
             kernels=2.0,
             backward_kernels=2.0,
@@ -348,27 +380,3 @@ class Transformer:
             parameters=weights + (outputs if biased else 0.0),
             backward_kernels=2.0,
         )
-
-
-def _pass(
-    name: str, values: float, forward: float, backward: float, *, parameters: float = 0.0
-) -> Layer:
-    """A kernel that moves `values` elements `forward` and `backward` times."""
-    return Layer(
-        name=name,
-        moved=forward * values,
-        moved_back=backward * values,
-        parameters=parameters,
-        matrix=False,
-    )
-
-
-def _dropout(values: float) -> Layer:
-    return Layer(
-        name="attention dropout",
-        moved=2.0 * values,
-        moved_back=2.0 * values,
-        wide=_MASK * values,
-        wide_back=_MASK * values,
-        matrix=False,
-    )
