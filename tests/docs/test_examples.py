@@ -30,6 +30,8 @@ PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 )
+LONG = "docs/tutorial.md"
+"""It recommends machines, which takes as long as all other pages together."""
 SHOWN = re.compile(
     r"(?P<head><!-- output of: plan (?P<command>.*?)(?: \((?P<note>[^()]*)\))? -->\n+```text\n)"
     r"(?P<body>.*?)(?P<tail>^```$)",
@@ -54,7 +56,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAN_STORE", str(tmp_path / "results.sqlite"))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.no_cover] * (page == LONG)) for page in PAGES],
+)
 def test_outputs_are_real(
     page: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:

@@ -103,6 +103,7 @@ def test_random_samples_stay_within_what_chance_leaves(
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
     """With settings changed at random, and together as alone."""
@@ -169,6 +170,7 @@ def test_spread_models_are_the_same_alone_and_together() -> None:
         )
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(3))
 def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     """Simulating only what may still be wanted finds the front of simulating everything."""
