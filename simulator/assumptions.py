@@ -36,6 +36,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *_offload(scenario),
         *_processors(scenario),
         *_software(scenario),
+        *_launches(scenario),
         *footprint.assumptions(scenario),
     )
 
@@ -166,6 +167,20 @@ def _software(scenario: Scenario) -> tuple[Assumption, ...]:
     return tuple(
         Assumption(what=f"speed factor: {f.name}", value=f"{f.value:g}", source=f.source)
         for f in software.factors
+    )
+
+
+def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
+    """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
+    time, launching = device_time(scenario), scenario.job.software.launching
+    if time is None or time.measured or time.step is not None or launching is None:
+        return ()
+    return (
+        Assumption(
+            what="launching a kernel",
+            value=show(launching.kernel, SECOND),
+            source=launching.source,
+        ),
     )
 
 

@@ -13,8 +13,10 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.memory import state_bytes
-from simulator.equations.roofline import interpolated_step_time, roofline_time
+from simulator.equations.pipeline import overlapped
+from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.hardware.gpu import Gpu
+from simulator.operator_time import Rates, Work, work_of
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
@@ -22,9 +24,10 @@ from simulator.schedule import Pipeline, simulate
 from simulator.spread.describe import covers, describe, kernels_of
 from simulator.spread.step import SpreadStep, spread_step
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
-from simulator.workload.models import Model, Operator, StepTimes
+from simulator.workload.kernels import Launching
+from simulator.workload.models import Model, StepTimes
 from simulator.workload.parallelism import Parallelism, Schedule
-from simulator.workload.train import Mode, Recompute
+from simulator.workload.train import Mode, Recompute, Train
 
 UNSTATED = Source(reference="the accelerator's profile", date="undated")
 
@@ -91,10 +94,10 @@ def _computed(scenario: Scenario) -> DeviceTime | None:
         return _from_kernels(scenario)
     measured = measured_times(scenario)
     if measured is not None:
-        return _from_measurement(job, measured)
+        return _from_measurement(scenario, measured)
     if gpu is None or job.model is None:
         return None
-    return _from_roofline(scenario, job, job.model, gpu)
+    return _from_roofline(scenario, job.train, job.model, gpu)
 
 
 def is_timed(scenario: Scenario) -> bool:
@@ -191,8 +194,9 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
     return replace(fitting[0], batch_sizes=sizes, seconds=tuple(points[size] for size in sizes))
 
 
-def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
-    whole = interpolated_step_time(job.train.batch_size, measured.batch_sizes, measured.seconds)
+def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
+    job = scenario.job
+    whole = _at_batch(scenario, measured)
     backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
     return DeviceTime(
         forward=whole * (1.0 - backward),
@@ -205,32 +209,77 @@ def _from_measurement(job: Job, measured: StepTimes) -> DeviceTime:
     )
 
 
-def _from_roofline(scenario: Scenario, job: Job, model: Model, gpu: Gpu) -> DeviceTime:
-    train = job.train
-    speed = float(np.prod([factor.value for factor in job.software.factors]))
-    arithmetic = speed * scenario.calibration.value("compute")
-    rates = _Rates(
-        matrix=achievable_rate(scenario, gpu, train.precision) * arithmetic,
-        vector=gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, train.precision)]) * arithmetic,
-        memory=memory_rate(scenario, gpu) * speed * scenario.calibration.value("device_memory"),
+def _at_batch(scenario: Scenario, measured: StepTimes) -> Seconds | Real:
+    """A measured step at the job's batch size [s].
+
+    One point alone is carried over as the computed time changes between the two batches, so that
+    launches and small kernels do not shrink with it; proportionally where nothing is computed.
+    """
+    batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
+    gpu, model = scenario.cluster.trainers.host.gpu, scenario.job.model
+    if len(sizes) > 1 or gpu is None or model is None or not _is_counted(model):
+        return interpolated_step_time(batch, sizes, measured.seconds)
+    reference, own = (
+        _from_roofline(scenario, replace(scenario.job.train, batch_size=size), model, gpu).total
+        for size in (sizes[0], batch)
     )
+    return carried_over_time(measured.seconds[0], reference, own)
+
+
+def _is_counted(model: Model) -> bool:
+    """Whether the model's arithmetic is known."""
+    return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
+
+
+def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
+    job, launching = scenario.job, scenario.job.software.launching
+    rates = _rates(scenario, gpu)
     operators = model.operators(train.batch_size, _runs_as(gpu, train.precision))
-    training = job.mode is Mode.TRAIN
-    forward = sum((rates.forward(op) for op in operators), 0.0)
-    again = forward if train.recompute is Recompute.FULL else 0.0
-    backward = again + sum((rates.backward(op) for op in operators), 0.0)
+    work, training = work_of(operators, rates, launching), job.mode is Mode.TRAIN
+    again = train.recompute is Recompute.FULL
+    redone = Work(
+        forward=work.forward,
+        backward=work.backward + again * work.forward,
+        kernels=work.kernels,
+        backward_kernels=work.backward_kernels + again * work.kernels,
+    )
+    forward = _beside(redone.forward, redone.kernels, launching)
+    backward = _beside(redone.backward, redone.backward_kernels, launching)
+    once = 0.0 if launching is None else launching.step
     return DeviceTime(
         forward=forward,
         backward=backward if training else 0.0 * backward,
-        optimizer=optimizer_traffic(job, model) / rates.memory if training else 0.0,
+        optimizer=optimizer_traffic(job, model) / rates.memory + once if training else 0.0,
         equation="roofline.roofline_time",
         inputs={
             "operators": len(operators),
+            "kernels": work.kernels + training * redone.backward_kernels,
+            "host's time to launch one [s]": 0.0 if launching is None else launching.kernel,
             "forward FLOP": sum((op.flops for op in operators), 0.0),
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
         },
         source=_of_rates(scenario, gpu, train.precision),
+    )
+
+
+def _beside(device: Seconds | Real, kernels: float, launching: Launching | None) -> Seconds | Real:
+    """A pass on the device's timeline and on that of the host, which launches its kernels [s]."""
+    if launching is None:
+        return device
+    return overlapped(device, kernels * launching.kernel, launching.blend)
+
+
+def _rates(scenario: Scenario, gpu: Gpu) -> Rates:
+    job, precision = scenario.job, scenario.job.train.precision
+    speed = float(np.prod([factor.value for factor in job.software.factors]))
+    arithmetic = speed * scenario.calibration.value("compute")
+    vector = gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, precision)])
+    return Rates(
+        matrix=achievable_rate(scenario, gpu, precision) * arithmetic,
+        vector=vector * arithmetic,
+        memory=memory_rate(scenario, gpu) * speed * scenario.calibration.value("device_memory"),
+        units=gpu.multiprocessors,
     )
 
 
@@ -243,23 +292,6 @@ def _of_rates(scenario: Scenario, gpu: Gpu, precision: Precision) -> Source:
         date=share.date,
         verified=peak.verified and share.verified,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rates:
-    """Rates of a device: matrix and other arithmetic [FLOP/s], memory [B/s]."""
-
-    matrix: FlopsPerSecond
-    vector: FlopsPerSecond
-    memory: BytesPerSecond
-
-    def forward(self, op: Operator) -> Real:
-        rate = self.matrix if op.matrix else self.vector
-        return roofline_time(op.flops, op.traffic, rate, self.memory)
-
-    def backward(self, op: Operator) -> Real:
-        rate = self.matrix if op.matrix else self.vector
-        return roofline_time(op.backward_flops, op.backward_traffic, rate, self.memory)
 
 
 def _runs_as(gpu: Gpu, precision: Precision) -> Precision:

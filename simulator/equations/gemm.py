@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from simulator.units import Real
+
+HEIGHTS: Final = np.array([256.0, 128.0, 128.0, 128.0, 64.0])
+"""Rows of the output that a tile covers, of the tiles that libraries choose from."""
+WIDTHS: Final = np.array([128.0, 256.0, 128.0, 64.0, 64.0])
+"""Columns of it, of the same tiles."""
+_BEST: Final = 256.0 * 128.0 / (256.0 + 128.0)
+_MACS: Final = 2.0
 
 
 def tile_rate(height: Real, width: Real, half: Real, best: Real) -> Real:
@@ -123,6 +132,60 @@ def tiled_time(waves: Real, tile: Real, steps: Real, rate: Real) -> Real:
     0.002
     """
     return waves * tile * steps / rate
+
+
+def occupied_flops(  # noqa: PLR0913, PLR0917 - a product, and the units it runs on
+    m: Real, n: Real, steps: Real, count: Real, units: Real, half: Real, cost: Real
+) -> Real:
+    """Operations that all units could do while products are computed, with the best tile.
+
+    Parameters
+    ----------
+    m : float or array
+        Rows of a result [1].
+    n : float or array
+        Columns of it [1].
+    steps : float or array
+        Steps along the inner dimension, with those that fill the pipeline [1].
+    count : float or array
+        Products of this shape side by side [1].
+    units : float or array
+        Units that compute a tile each at a time [1].
+    half : float or array
+        Intensity at which a tile reaches half of the limit [1].
+    cost : float or array
+        What an unfilled last wave costs of the part that is missing, 0 to 1 [1].
+
+    Returns
+    -------
+    float or array
+        Operations [FLOP].
+
+    Notes
+    -----
+    The least over five tiles of ``waves 2 height width units steps / rate of the tile``: the
+    products' own ``2 m n steps count`` where all units are busy with the best tile, more where
+    some have nothing to do.
+
+    References
+    ----------
+    .. [1] NVIDIA, "Matrix Multiplication Background User's Guide", tile and wave quantization,
+       https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
+
+    Examples
+    --------
+    One tile of 256 x 128 keeps one of 100 units busy:
+
+    >>> float(occupied_flops(256.0, 128.0, 64.0, 1.0, 100.0, 0.0, 1.0) / (2 * 256 * 128 * 64))
+    100.0
+    """
+    axes = (slice(None), *(None,) * np.broadcast(m, n, steps, count).ndim)
+    high, wide = HEIGHTS[axes], WIDTHS[axes]
+    tiles = np.ceil(m / high) * np.ceil(n / wide) * count
+    step = _MACS * high * wide * units / tile_rate(high, wide, half, _BEST)
+    by_tile = tiled_time(effective_waves(tiles, units, cost), step, steps, 1.0)
+    least: Real = np.min(by_tile, axis=0)
+    return least
 
 
 def product_traffic(m: Real, n: Real, k: Real, width: Real, result: Real) -> Real:

@@ -6,20 +6,13 @@ era of software, one for networks, and one says what the figures were fitted to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Final, Literal
 
-from pydantic import Field
-
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.link import Link
 from simulator.precision import Precision
-from simulator.provenance import Source
 from simulator.units import Bytes
 from simulator.workload.kernels import (
     ExchangeFigures,
@@ -32,113 +25,6 @@ from simulator.workload.kernels import (
     UpdateFigures,
 )
 from simulator.workload.software import CudaGraphs, GradientSum, Scaling, Software
-
-_FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "kernels"
-_SOURCES: Final = "sources"
-
-
-class FigureTable(FileModel):
-    """One fitted figure and its physical bounds."""
-
-    value: NumberOrZeroField
-    """What holds."""
-    source: TextField
-    """Key of what it was fitted to."""
-    low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
-    high: NumberOrZeroField | None = None
-    """The most."""
-    at_bound: Literal["low", "high"] | None = None
-    """Which of the two the fit would have gone beyond."""
-    note: TextField | None = None
-    """What to know about it."""
-
-
-class VariantTable(FileModel):
-    """Devices that reach other shares than the rest of their architecture."""
-
-    gpus: list[TextField]
-    """Their profiles."""
-    products: NumberField
-    """Factor of the share of matrix products of linear layers."""
-    others: NumberField = 1.0
-    """Factor of that of products that are always in 16 bit: scores and head."""
-    attention: dict[str, NumberField] = Field(default_factory=dict)
-    """Factor of the share of attention, by kernel."""
-    source: TextField
-    """Key of what they were fitted to."""
-    low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
-    high: NumberOrZeroField | None = None
-    """The most."""
-    note: TextField | None = None
-    """What to know about them."""
-
-
-class NetworkTable(FileModel):
-    """Networks over which exchange reaches other shares of the rate."""
-
-    links: list[TextField]
-    """Profiles of their links."""
-    gradients: NumberField
-    """Factor of the share of collectives of data parallelism."""
-    sends: NumberField
-    """Factor of the share of sends between stages."""
-    source: TextField
-    """Key of what they were fitted to."""
-    low: NumberOrZeroField | None = None
-    """The least that is physically possible."""
-    high: NumberOrZeroField | None = None
-    """The most."""
-
-
-class KernelFile(FileModel):
-    """A file of figures."""
-
-    kind: Literal["shared", "architecture", "software", "memory", "networks"]
-    """What they are for."""
-    figures: dict[str, FigureTable] = Field(default_factory=dict)
-    """By name."""
-    architectures: list[TextField] = Field(default_factory=list)
-    """Of accelerators they hold for."""
-    variant: list[VariantTable] = Field(default_factory=list)
-    """Devices apart from the rest."""
-    frameworks: list[TextField] = Field(default_factory=list)
-    """Names of frameworks they hold for."""
-    split_only: list[TextField] = Field(default_factory=list)
-    """Frameworks for which they hold only where a model is spread over devices."""
-    compiled: bool | None = None
-    """Whether they hold for compiled models; both by default."""
-    attention_kernel: TextField | None = None
-    """Fused attention kernel the framework takes."""
-    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE
-    """How it adds up gradients."""
-    network: list[NetworkTable] = Field(default_factory=list)
-    """Networks apart from the rest."""
-
-
-class SourceTable(FileModel):
-    """What figures were fitted to."""
-
-    reference: TextField
-    date: TextField
-    verified: bool = True
-
-
-@cache
-def _files() -> Mapping[str, KernelFile]:
-    paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
-    return {path.stem: check(KernelFile, read_document(path)) for path in paths}
-
-
-@cache
-def _sources() -> Mapping[str, Source]:
-    document = read_document(_FOLDER / f"{_SOURCES}.toml")
-    tables = {key: value for key, value in document.data.items() if key != "schema"}
-    return {
-        key: Source(**SourceTable.model_validate(value).model_dump())
-        for key, value in tables.items()
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +63,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
     era = next(iter(_with(use)), None)
     if device is None or era is None:
         return None
-    found = _Figures(_files()["shared"], device, era, *_remembers(use))
+    found = Figures(kernel_files()["shared"], device, era, *_remembers(use))
     kernel = use.software.attention_kernel or era.attention_kernel or ""
     if f"attention_{_key(kernel)}" not in found:
         return None
@@ -207,12 +93,12 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
 
 
 def _on(gpu: Gpu) -> Iterator[KernelFile]:
-    return (file for file in _files().values() if gpu.architecture in file.architectures)
+    return (file for file in kernel_files().values() if gpu.architecture in file.architectures)
 
 
 def _with(use: Use) -> Iterator[KernelFile]:
     name, compiled = use.software.framework.lower(), use.software.compiled
-    for file in _files().values():
+    for file in kernel_files().values():
         names = [*file.frameworks, *(file.split_only if use.spread else ())]
         if file.kind == "software" and name in names and file.compiled in (None, compiled):
             yield file
@@ -221,37 +107,14 @@ def _with(use: Use) -> Iterator[KernelFile]:
 def _remembers(use: Use) -> Iterator[KernelFile]:
     """Files on the memory a framework takes, whatever its kernels."""
     name = use.software.framework.lower()
-    return (f for f in _files().values() if f.kind == "memory" and name in f.frameworks)
+    return (f for f in kernel_files().values() if f.kind == "memory" and name in f.frameworks)
 
 
 def _key(kernel: str) -> str:
     return kernel.lower().replace("-", "_")
 
 
-class _Figures:
-    """Figures by name; those of later files win."""
-
-    def __init__(self, *files: KernelFile) -> None:
-        self._tables = {name: table for file in files for name, table in file.figures.items()}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._tables
-
-    def value(self, name: str) -> float:
-        return float(self._tables[name].value)
-
-    def first(self, *names: str) -> float:
-        """The value of the first of them that there is."""
-        return self.value(next(name for name in names if name in self))
-
-    def at_bound(self) -> Iterator[str]:
-        return (name for name, table in self._tables.items() if table.at_bound)
-
-    def sources(self) -> dict[str, Source]:
-        return {name: _sources()[table.source] for name, table in self._tables.items()}
-
-
-def _product(found: _Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
+def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
     variant = next((v for v in device.variant if gpu.name in v.gpus), None)
     factors = (1.0, 1.0) if variant is None else (variant.products, variant.others)
     narrow = {Precision.FP8: "share8", Precision.FP4: "share4"}
@@ -269,7 +132,7 @@ def _product(found: _Figures, device: KernelFile, gpu: Gpu, use: Use) -> Product
     )
 
 
-def _kernel(found: _Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use) -> KernelFigures:
+def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use) -> KernelFigures:
     variant = next((v for v in device.variant if gpu.name in v.gpus), None)
     factor = 1.0 if variant is None else variant.attention.get(kernel, 1.0)
     cast = "cast_4" if use.precision is Precision.FP4 else ""
@@ -291,13 +154,9 @@ def _kernel(found: _Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use
     )
 
 
-def _launch(found: _Figures, software: Software) -> LaunchFigures:
-    graphs = f"graphs_{software.cuda_graphs}"
+def _launch(found: Figures, software: Software) -> LaunchFigures:
     recorded = software.cuda_graphs is not CudaGraphs.NONE
-    factor = found.value("launch") * (found.value(graphs) if recorded else 1.0)
-    if software.blocking_launches:
-        factor *= found.value("launch_blocking")
-    experts = found.value(f"{graphs}_experts") if recorded else 1.0
+    experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
     return LaunchFigures(
         forward=found.value("launch_forward"),
         backward=found.value("launch_backward"),
@@ -308,13 +167,13 @@ def _launch(found: _Figures, software: Software) -> LaunchFigures:
         step=found.value("launch_step"),
         experts=found.value("launch_experts") * experts,
         overlapped_experts=found.value("launch_overlapped_experts"),
-        factor=factor,
+        factor=launch_factor(found, software),
         jitter=found.value("jitter"),
         blend=found.value("blend"),
     )
 
 
-def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
+def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
     gradients, sends = network
     combined = {"network_gradients", "network_sends"}
     names = [each.name for each in fields(ExchangeFigures) if each.name not in combined]
@@ -322,7 +181,7 @@ def _exchange(found: _Figures, network: tuple[float, float]) -> ExchangeFigures:
     return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
 
 
-def _memory(found: _Figures, gpu: Gpu, software: Software) -> MemoryFigures:
+def _memory(found: Figures, gpu: Gpu, software: Software) -> MemoryFigures:
     scores = "memory_scores_compiled" if software.compiled_loss else "memory_scores"
     return MemoryFigures(
         waste=found.value("memory_waste"),
@@ -339,12 +198,12 @@ def _memory(found: _Figures, gpu: Gpu, software: Software) -> MemoryFigures:
 def _network_factors(link: Link | None) -> tuple[float, float]:
     """Factors of gradients and of sends on a network."""
     name = "" if link is None else link.name
-    tables = [table for file in _files().values() for table in file.network]
+    tables = [table for file in kernel_files().values() for table in file.network]
     found = next((table for table in tables if name in table.links), None)
     return (1.0, 1.0) if found is None else (found.gradients, found.sends)
 
 
-def _accumulated(found: _Figures, era: KernelFile, use: Use) -> Bytes:
+def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
     """Bytes that adding up the gradient of a parameter moves for each micro-batch [B]."""
     way = use.software.gradient_sum or era.gradient_sum
     if way is GradientSum.IN_PLACE:

@@ -15,7 +15,7 @@ from simulator.spread.shapes import (
     tokens,
 )
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
-from simulator.workload.kernels import Kernels
+from simulator.workload.kernels import SMALL_KERNELS, Kernels
 
 _HALF: Final = 2.0
 """Bytes of a stored activation [B]."""
@@ -30,8 +30,6 @@ _MANY_KERNELS: Final = (26.0, 26.0)
 """Bytes of a score that scale, mask and softmax move, forward and backward [B]."""
 _EMBEDDED: Final = 30.0
 """Bytes that an embedded value moves: looked up, dropped, cast, and its gradient [B]."""
-_KERNELS: Final = (22.0, 46.0)
-"""Small kernels of a layer, forward and backward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def cast_bytes(d: Description, k: Kernels) -> Bytes | Real:
 
 def starts(k: Kernels) -> Both:
     """Device time of small kernels beside their work."""
-    return Both(_KERNELS[0] * k.kernel.start, _KERNELS[1] * k.kernel.start)
+    return Both(SMALL_KERNELS[0] * k.kernel.start, SMALL_KERNELS[1] * k.kernel.start)
 
 
 def loss(d: Description, k: Kernels) -> Seconds | Real:

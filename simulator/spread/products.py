@@ -8,22 +8,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.gemm import (
-    effective_waves,
-    memory_time,
-    product_traffic,
-    tile_rate,
-    tiled_time,
-)
+from simulator.equations.gemm import memory_time, occupied_flops, product_traffic
 from simulator.spread.description import Description
 from simulator.spread.shapes import Product
 from simulator.workload.kernels import Kernels
 
 Array = NDArray[np.float64]
 
-_HEIGHTS: Final = np.array([256.0, 128.0, 128.0, 128.0, 64.0])
-_WIDTHS: Final = np.array([128.0, 256.0, 128.0, 64.0, 64.0])
-_BEST: Final = 256.0 * 128.0 / (256.0 + 128.0)
 _SPLITS: Final = (1.0, 4.0)
 """Into how many parts, computed side by side, the inner dimension is cut."""
 _SPLIT_FROM: Final = 8.0 * 128.0
@@ -31,7 +22,6 @@ _SPLIT_FROM: Final = 8.0 * 128.0
 _PARTIAL: Final = 4.0
 """Bytes of a partial sum [B]."""
 _RESULT: Final = 2.0
-_MACS: Final = 2.0
 
 
 class _Sides(NamedTuple):
@@ -91,16 +81,13 @@ def _columns(products: Sequence[Product], d: Description) -> Array:
 def _times(sides: _Sides, d: Description, k: Kernels) -> Array:
     """The best tile and split, or the memory's time where that is longer."""
     m, n, inner, batch, reached, peak, width = sides
-    high, wide = _HEIGHTS[:, None, None, None], _WIDTHS[:, None, None, None]
-    tiles = np.ceil(m / high) * np.ceil(n / wide) * batch
     units = np.asarray(d.device.units, dtype=float)
-    step = _MACS * high * wide * units / tile_rate(high, wide, k.product.tile_half, _BEST)
+    shape = k.product.tile_half, k.product.wave
     bandwidth = np.asarray(d.device.bandwidth * k.kernel.memory, dtype=float)
     best = np.full(m.shape, np.inf)
     for parts in _SPLITS:
-        waves = effective_waves(tiles * parts, units, k.product.wave)
-        by_tile = tiled_time(waves, step, inner / parts + k.product.fill, 1.0)
-        time = np.min(by_tile, axis=0) / peak
+        steps = inner / parts + k.product.fill
+        time = occupied_flops(m, n, steps, batch * parts, units, *shape) / peak
         if parts > 1.0:
             extra = memory_time(_PARTIAL * parts * m * n * batch, bandwidth)
             time = np.where(inner >= _SPLIT_FROM * parts, time + extra, np.inf)

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from simulator.provenance import Source
 from simulator.units import Bytes, Seconds
+
+SMALL_KERNELS: Final = (22.0, 46.0)
+"""Small kernels of a transformer's layer, forward and backward."""
+LAYER_KERNELS: Final = (SMALL_KERNELS[0] + 6.0, SMALL_KERNELS[1] + 12.0)
+"""All of them: with the layer's six matrix products, and two gradients of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +87,25 @@ class LaunchFigures:
     factor: float
     jitter: float
     blend: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launching:
+    """What kernels cost beside their work, where a model is timed operator by operator.
+
+    `kernel` is the host's time to launch one, `step` what it takes once a step beside (the
+    optimizer, which updates many tensors with one kernel, and the program around it), both [s].
+    `start` is the device's time of a kernel beside its work [s]. `blend`, `tile_half` and `wave` as
+    in `LaunchFigures` and `ProductFigures`; a `blend` of 1 adds the two timelines up.
+    """
+
+    kernel: Seconds
+    step: Seconds
+    start: Seconds
+    blend: float
+    tile_half: float
+    wave: float
+    source: Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 from simulator.equations.gemm import (
     effective_waves,
     memory_time,
+    occupied_flops,
     product_traffic,
     tile_rate,
     tiled_time,
@@ -42,3 +43,19 @@ def test_thin_products_wait_for_memory() -> None:
     moved = product_traffic(1.0, 4096.0, 4096.0, 2.0, 2.0)
     assert moved == pytest.approx(2.0 * 4096.0**2, rel=1e-3)
     assert memory_time(moved, 2e12) == pytest.approx(moved / 2e12)
+
+
+def test_the_best_of_all_tiles_is_taken() -> None:
+    """A small product spreads over more units in smaller tiles."""
+    busy = occupied_flops(256.0, 128.0, 64.0, 1.0, 108.0, 0.0, 1.0)
+    one_tile = 2.0 * 256.0 * 128.0 * 64.0 * 108.0
+    assert busy == pytest.approx(one_tile / 8.0)
+
+
+def test_work_that_fills_all_units_is_done_at_their_rate() -> None:
+    """Products side by side fill what one leaves free; never less than the work itself."""
+    own = 2.0 * 128.0 * 128.0 * 512.0
+    counts = np.array([1.0, 54.0, 108.0, 216.0])
+    busy = occupied_flops(128.0, 128.0, 512.0, counts, 108.0, 0.0, 1.0)
+    assert np.all(busy >= own * counts * (1.0 - 1e-12))
+    np.testing.assert_allclose(busy[2:], own * counts[2:])

@@ -9,12 +9,16 @@ from statistics import median
 import pytest
 
 from simulator import units
+from simulator.equations.pipeline import overlapped
+from simulator.files.launches import launching
 from simulator.files.models import load_model
 from simulator.files.software import efficiency, factors
 from simulator.hardware.gpu import Gpu, Stack
+from simulator.operator_time import Rates, work_of
 from simulator.precision import Precision
 from simulator.workload.models import Model, StepTimes
 from simulator.workload.models.families import with_attention
+from simulator.workload.software import Software
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,22 +36,29 @@ def accelerator(name: str) -> Gpu:
         memory_bandwidth=units.parse(data["memory_bandwidth"]["value"], units.BYTE_PER_SECOND),
         peak={Precision(p): units.parse(r["value"], units.FLOP_PER_SECOND) for p, r in rates},
         fallback={Precision(k): Precision(v) for k, v in data.get("fallback", {}).items()},
+        multiprocessors=data.get("multiprocessors", {}).get("value"),
     )
 
 
 def step_time(model: Model, measured: StepTimes, index: int) -> float:
-    """Roofline time of a training step without its optimizer, at the fitted efficiencies."""
+    """Time of a training step without its optimizer, at the fitted efficiencies."""
     assert measured.gpu is not None
     assert measured.precision is not None
     gpu, precision = accelerator(measured.gpu), measured.precision
     share = efficiency(gpu, measured.framework, precision)
-    bandwidth = gpu.memory_bandwidth * share.memory
-    time = 0.0
-    for op in model.operators(measured.batch_sizes[index], precision):
-        rate = gpu.peak[precision] * share.matrix if op.matrix else gpu.peak[Precision.FP32]
-        time += max(float(op.flops) / rate, float(op.traffic) / bandwidth)
-        time += max(float(op.backward_flops) / rate, float(op.backward_traffic) / bandwidth)
-    return time
+    rates = Rates(
+        matrix=gpu.peak[precision] * share.matrix,
+        vector=gpu.peak[Precision.FP32],
+        memory=gpu.memory_bandwidth * share.memory,
+        units=gpu.multiprocessors,
+    )
+    launches = launching(gpu, Software(framework=measured.framework))
+    assert launches is not None
+    operators = model.operators(measured.batch_sizes[index], precision)
+    work = work_of(operators, rates, launches)
+    forward = overlapped(work.forward, work.kernels * launches.kernel, launches.blend)
+    kernels = work.backward_kernels * launches.kernel
+    return float(forward + overlapped(work.backward, kernels, launches.blend))
 
 
 def errors(model: Model, framework: str) -> list[float]:

@@ -26,6 +26,20 @@ from simulator.workload.train import Recompute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Product:
+    """One matrix product of an operator's forward pass: `rows` x `inner` times `inner` x `columns`.
+
+    A convolution is the product of its windows with its weights. `separate` products of this
+    shape are computed side by side, such as those of heads.
+    """
+
+    rows: Real
+    columns: Real
+    inner: Real
+    separate: Real = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One piece of a forward pass over a batch.
 
@@ -33,7 +47,8 @@ class Operator:
     `backward_flops` and `backward_traffic` of the backward pass. `matrix` work runs on the
     matrix units at the compute precision, other work at the device's memory speed. `kernels` and
     `backward_kernels` count the launches it stands for: each costs the device some microseconds
-    however little work is in it.
+    however little work is in it. `product` is the shape of its matrix products, all
+    alike; None where it is not known.
     """
 
     name: str
@@ -44,6 +59,7 @@ class Operator:
     matrix: bool = True
     kernels: float = 1.0
     backward_kernels: float = 1.0
+    product: Product | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from simulator.precision import Precision
 from simulator.units import Bytes, Real
-from simulator.workload.models import Operator
+from simulator.workload.models import Operator, Product
 
 _FLOPS_PER_MAC: Final = 2.0
 _STORED_AS_16_BIT: Final = (Precision.FP8, Precision.FP4)
@@ -42,6 +42,8 @@ class Layer:
     a forward pass whatever the batch, and twice in the backward pass (read, and written as their
     gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
     until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
+    `product` is the matrix product of one sample: samples add rows to it or, where it has no
+    weights, more products beside it.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Layer:
     matrix: bool = True
     kernels: float = 1.0
     backward_kernels: float = 1.0
+    product: Product | None = None
 
     def times(self, count: float) -> Layer:
         """The same layer `count` times over, under one name."""
@@ -78,7 +81,16 @@ class Layer:
             matrix=self.matrix,
             kernels=self.kernels,
             backward_kernels=self.backward_kernels,
+            product=self._product(samples),
         )
+
+    def _product(self, samples: Real) -> Product | None:
+        one = self.product
+        if one is None:
+            return None
+        if self.weights:
+            return replace(one, rows=one.rows * samples)
+        return replace(one, separate=one.separate * samples)
 
 
 def activation_element(precision: Precision) -> Bytes:

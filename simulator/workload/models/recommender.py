@@ -16,7 +16,7 @@ from typing import Final
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models import Operator, Product, StepTimes
 from simulator.workload.models.layer import WIDE, Layer, activation_element
 from simulator.workload.train import Recompute
 
@@ -111,6 +111,7 @@ class Dlrm:
             kept=joined,
             kernels=4.0,
             backward_kernels=4.0,
+            product=Product(rows=self.tables + 1.0, columns=self.tables + 1.0, inner=self.width),
         )
         yield from _mlp("top MLP", (joined, *self.top))
 
@@ -128,4 +129,5 @@ def _mlp(name: str, widths: tuple[float, ...]) -> Iterator[Layer]:
             kept=outputs,
             kernels=2.0,
             backward_kernels=3.0,
+            product=Product(rows=1.0, columns=outputs, inner=inputs),
         )

@@ -16,6 +16,7 @@ from typing import Final
 
 from simulator.precision import Precision
 from simulator.units import Bytes
+from simulator.workload.models import Product
 from simulator.workload.models.convnet import ConvNet
 from simulator.workload.models.layer import Layer
 
@@ -89,6 +90,7 @@ class Tape:
             moved_back=gradients,
             weights=channels * fan_in,
             backward_kernels=1.0 if first else 2.0,
+            product=Product(rows=after / channels, columns=channels, inner=fan_in),
         )
 
     def _transpose(self, moved: float, moved_back: float) -> None:
@@ -102,6 +104,9 @@ class Tape:
         """A convolution that makes the image `kernel` times larger, with bias."""
         weights = float(self.channels * channels * kernel * kernel)
         before, macs = self.elements, weights * self.size * self.size
+        product = Product(
+            rows=self.size * self.size, columns=channels * kernel * kernel, inner=self.channels
+        )
         self.channels, self.size = channels, self.size * kernel
         self._transpose(before + self.elements, 2.0 * before + self.elements)
         self.layers.append(
@@ -113,6 +118,7 @@ class Tape:
                 weights=weights,
                 parameters=weights + channels,
                 backward_kernels=2.0,
+                product=product,
             )
         )
 
@@ -200,6 +206,7 @@ class Tape:
                 weights=weights,
                 parameters=weights + features,
                 backward_kernels=2.0,
+                product=Product(rows=1.0, columns=features, inner=before),
             )
         )
         self.channels, self.size = features, 1

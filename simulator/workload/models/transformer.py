@@ -22,7 +22,7 @@ from simulator.equations.lengths import mean_square_length
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models import Operator, Product, StepTimes
 from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent, expert_layers
 from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
@@ -379,4 +379,5 @@ class Transformer:
             weights=weights,
             parameters=weights + (outputs if biased else 0.0),
             backward_kernels=2.0,
+            product=Product(rows=rows, columns=outputs, inner=inputs),
         )

@@ -1,0 +1,159 @@
+"""Files of `data/kernels/`: figures with their bounds, and what they were fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.provenance import Source
+from simulator.workload.software import CudaGraphs, GradientSum, Software
+
+_FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "kernels"
+_SOURCES: Final = "sources"
+
+
+class FigureTable(FileModel):
+    """One fitted figure and its physical bounds."""
+
+    value: NumberOrZeroField
+    """What holds."""
+    source: TextField
+    """Key of what it was fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+    at_bound: Literal["low", "high"] | None = None
+    """Which of the two the fit would have gone beyond."""
+    note: TextField | None = None
+    """What to know about it."""
+
+
+class VariantTable(FileModel):
+    """Devices that reach other shares than the rest of their architecture."""
+
+    gpus: list[TextField]
+    """Their profiles."""
+    products: NumberField
+    """Factor of the share of matrix products of linear layers."""
+    others: NumberField = 1.0
+    """Factor of that of products that are always in 16 bit: scores and head."""
+    attention: dict[str, NumberField] = Field(default_factory=dict)
+    """Factor of the share of attention, by kernel."""
+    source: TextField
+    """Key of what they were fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+    note: TextField | None = None
+    """What to know about them."""
+
+
+class NetworkTable(FileModel):
+    """Networks over which exchange reaches other shares of the rate."""
+
+    links: list[TextField]
+    """Profiles of their links."""
+    gradients: NumberField
+    """Factor of the share of collectives of data parallelism."""
+    sends: NumberField
+    """Factor of the share of sends between stages."""
+    source: TextField
+    """Key of what they were fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+
+
+class KernelFile(FileModel):
+    """A file of figures."""
+
+    kind: Literal["shared", "architecture", "software", "memory", "networks"]
+    """What they are for."""
+    figures: dict[str, FigureTable] = Field(default_factory=dict)
+    """By name."""
+    architectures: list[TextField] = Field(default_factory=list)
+    """Of accelerators they hold for."""
+    variant: list[VariantTable] = Field(default_factory=list)
+    """Devices apart from the rest."""
+    frameworks: list[TextField] = Field(default_factory=list)
+    """Names of frameworks they hold for."""
+    split_only: list[TextField] = Field(default_factory=list)
+    """Frameworks for which they hold only where a model is spread over devices."""
+    compiled: bool | None = None
+    """Whether they hold for compiled models; both by default."""
+    launches_of_others: bool = False
+    """Whether frameworks that nothing was fitted to are taken to launch as these do."""
+    attention_kernel: TextField | None = None
+    """Fused attention kernel the framework takes."""
+    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE
+    """How it adds up gradients."""
+    network: list[NetworkTable] = Field(default_factory=list)
+    """Networks apart from the rest."""
+
+
+class SourceTable(FileModel):
+    """What figures were fitted to."""
+
+    reference: TextField
+    date: TextField
+    verified: bool = True
+
+
+@cache
+def kernel_files() -> Mapping[str, KernelFile]:
+    """All files, by name."""
+    paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
+    return {path.stem: check(KernelFile, read_document(path)) for path in paths}
+
+
+@cache
+def _sources() -> Mapping[str, Source]:
+    document = read_document(_FOLDER / f"{_SOURCES}.toml")
+    tables = {key: value for key, value in document.data.items() if key != "schema"}
+    return {
+        key: Source(**SourceTable.model_validate(value).model_dump())
+        for key, value in tables.items()
+    }
+
+
+class Figures:
+    """Figures by name; those of later files win."""
+
+    def __init__(self, *files: KernelFile) -> None:
+        self._tables = {name: table for file in files for name, table in file.figures.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tables
+
+    def value(self, name: str) -> float:
+        """The value of a figure."""
+        return float(self._tables[name].value)
+
+    def first(self, *names: str) -> float:
+        """The value of the first of them that there is."""
+        return self.value(next(name for name in names if name in self))
+
+    def at_bound(self) -> Iterator[str]:
+        """Names of those that the fit would have moved beyond what is possible."""
+        return (name for name, table in self._tables.items() if table.at_bound)
+
+    def sources(self) -> dict[str, Source]:
+        """What each was fitted to."""
+        return {name: _sources()[table.source] for name, table in self._tables.items()}
+
+
+def launch_factor(found: Figures, software: Software) -> float:
+    """What an era's launches take, recorded in graphs or one by one, over those of the oldest."""
+    factor = found.value("launch")
+    if software.cuda_graphs is not CudaGraphs.NONE:
+        factor *= found.value(f"graphs_{software.cuda_graphs}")
+    return factor * (found.value("launch_blocking") if software.blocking_launches else 1.0)

@@ -1,0 +1,59 @@
+"""What kernels cost beside their work, for models that are timed operator by operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
+from simulator.hardware.gpu import Gpu, Stack
+from simulator.workload.kernels import LAYER_KERNELS, Launching
+from simulator.workload.software import Software
+
+
+def launching(gpu: Gpu | None, software: Software) -> Launching | None:
+    """What kernels cost beside their work, whatever the model.
+
+    The host's time for a kernel is that for a transformer's layer over the kernels of one.
+
+    Parameters
+    ----------
+    gpu : Gpu or None
+        The accelerator.
+    software : Software
+        The framework and its switches.
+
+    Returns
+    -------
+    Launching or None
+        None on accelerators other than those of CUDA: no figure was fitted to them.
+    """
+    if gpu is None or gpu.stack is not Stack.CUDA:
+        return None
+    era, own = _era(software)
+    found = Figures(kernel_files()["shared"], era)
+    layer = found.value("launch_forward") + found.value("launch_backward")
+    factor = launch_factor(found, software)
+    fitted = found.sources()["launch_forward"]
+    known = "" if own else "taken over from other frameworks; "
+    return Launching(
+        kernel=layer / sum(LAYER_KERNELS) * factor,
+        step=found.value("launch_step") * factor,
+        start=found.value("start"),
+        blend=1.0 if software.blocking_launches else found.value("blend"),
+        tile_half=found.value("tile_half"),
+        wave=found.value("wave"),
+        source=replace(fitted, reference=f"{known}{fitted.reference}", verified=own),
+    )
+
+
+def _era(software: Software) -> tuple[KernelFile, bool]:
+    """The file of the framework's launches, and whether it is its own or stands for others.
+
+    Of two that hold, the one that says whether it is compiled.
+    """
+    name = software.framework.lower()
+    eras = [file for file in kernel_files().values() if file.kind == "software"]
+    fitting = [file for file in eras if file.compiled in (None, software.compiled)]
+    own = [file for file in fitting if name in (*file.frameworks, *file.split_only)]
+    others = [file for file in fitting if file.launches_of_others]
+    return max(own or others, key=lambda file: file.compiled is not None), bool(own)

@@ -1,0 +1,74 @@
+"""What kernels cost beside their work: which era's figures, and what switches make of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.files.catalogue import Catalogue
+from simulator.files.launches import launching
+from simulator.hardware.gpu import Gpu
+from simulator.workload.kernels import Launching
+from simulator.workload.software import CudaGraphs, Software
+
+CATALOGUE = Catalogue.default(())
+
+
+def gpu(name: str) -> Gpu:
+    """A shipped accelerator."""
+    return CATALOGUE.gpu(name)
+
+
+def found(software: Software, name: str = "gpu/a100-sxm4-80gb") -> Launching:
+    """The figures for a framework on an accelerator."""
+    figures = launching(gpu(name), software)
+    assert figures is not None
+    return figures
+
+
+def test_a_launch_takes_microseconds() -> None:
+    """Between what a C++ program and what Python needs, and a small kernel 1 to 6 on the device."""
+    eager = found(Software(framework="pytorch"))
+    assert 3e-6 < eager.kernel < 40e-6
+    assert 1e-6 <= eager.start <= 6e-6
+
+
+def test_compiled_models_and_graphs_are_launched_faster() -> None:
+    """Python runs least in graphs, then compiled; waiting for each kernel takes longest."""
+    eager, compiled, graphs, blocking = (
+        found(software).kernel
+        for software in (
+            Software(framework="pytorch"),
+            Software(framework="pytorch", compiled=True),
+            Software(framework="pytorch", cuda_graphs=CudaGraphs.FULL),
+            Software(framework="pytorch", blocking_launches=True),
+        )
+    )
+    assert graphs < compiled < eager < blocking
+
+
+def test_launches_that_block_leave_no_overlap() -> None:
+    """A sharpness of one adds both timelines up."""
+    assert found(Software(framework="pytorch", blocking_launches=True)).blend == 1.0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_other_frameworks_launch_as_those_that_were_fitted_to(compiled: bool) -> None:  # noqa: FBT001 - a case
+    """And say that this was not checked."""
+    own = found(Software(framework="pytorch", compiled=compiled))
+    other = found(Software(framework="jax", compiled=compiled))
+    assert own.source.verified
+    assert not other.source.verified
+    assert other.source.reference.startswith("taken over")
+    assert other.start == own.start
+    assert other.kernel >= own.kernel
+
+
+@pytest.mark.parametrize("name", ["gpu/tpu-v4", "gpu/mi300x", "gpu/m1-max"])
+def test_nothing_is_carried_over_to_other_kinds_of_accelerators(name: str) -> None:
+    """Graphs of a TPU are launched as a whole, and no figure was fitted to the others."""
+    assert launching(gpu(name), Software()) is None
+
+
+def test_without_an_accelerator_nothing_is_launched() -> None:
+    """On cores there is no host beside a device."""
+    assert launching(None, Software()) is None

@@ -1,0 +1,92 @@
+"""Time of operators on the device: small ones start no faster, few tiles leave units idle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from simulator.files.models import load_model
+from simulator.operator_time import Rates, work_of
+from simulator.precision import Precision
+from simulator.provenance import Source
+from simulator.workload.kernels import Launching
+from simulator.workload.models import Operator, Product
+
+RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, units=100.0)
+LAUNCHING = Launching(
+    kernel=10e-6,
+    step=1e-3,
+    start=2e-6,
+    blend=3.0,
+    tile_half=0.0,
+    wave=1.0,
+    source=Source(reference="made up", date="2026-11"),
+)
+
+
+def product(m: float, n: float, inner: float) -> Operator:
+    """A matrix product that moves nothing, with two gradients."""
+    flops = 2.0 * m * n * inner
+    return Operator(
+        name="product",
+        flops=flops,
+        traffic=0.0,
+        backward_flops=2.0 * flops,
+        backward_traffic=0.0,
+        backward_kernels=2.0,
+        product=Product(rows=m, columns=n, inner=inner),
+    )
+
+
+def test_one_tile_keeps_one_unit_busy() -> None:
+    """64 x 64 values on 100 units: a hundredth of the rate, plus the start of the kernel."""
+    work = work_of([product(64.0, 64.0, 512.0)], RATES, LAUNCHING)
+    alone = 2.0 * 64.0 * 64.0 * 512.0 / 100e12
+    assert float(work.forward) == pytest.approx(100.0 * alone + 2e-6)
+
+
+def test_full_waves_take_what_the_arithmetic_takes() -> None:
+    """As many tiles as fill all units: the rate of the device, forward and backward."""
+    side = 256.0 * 100.0
+    work = work_of([product(side, 12_800.0, 25_600.0)], RATES, replace(LAUNCHING, start=0.0))
+    alone = 2.0 * side * 12_800.0 * 25_600.0 / 100e12
+    assert float(work.forward) == pytest.approx(alone, rel=1e-9)
+    assert float(work.backward) == pytest.approx(2.0 * alone, rel=1e-9)
+
+
+def test_a_long_sum_is_cut_into_parts() -> None:
+    """The gradient of few weights over many positions does not run on one unit alone."""
+    few = work_of([product(1e6, 64.0, 64.0)], RATES, LAUNCHING)
+    assert float(few.backward) < 10.0 * float(few.forward)
+
+
+def test_without_launching_it_is_the_plain_roofline() -> None:
+    """Nothing but the longer of arithmetic and traffic where no figure is known."""
+    work = work_of([product(64.0, 64.0, 64.0)], RATES, None)
+    assert float(work.forward) == pytest.approx(2.0 * 64.0**3 / 100e12)
+
+
+def test_where_the_units_are_unknown_kernels_still_take_their_start() -> None:
+    """One kernel forward, two backward."""
+    plain = work_of([product(64.0, 64.0, 64.0)], RATES, None)
+    started = work_of([product(64.0, 64.0, 64.0)], replace(RATES, units=None), LAUNCHING)
+    assert float(started.forward - plain.forward) == pytest.approx(2e-6)
+    assert float(started.backward - plain.backward) == pytest.approx(4e-6)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "dlrm", "vit-b16", "unet-2d", "efficientnet-b0"])
+def test_a_sample_gets_no_cheaper_in_a_smaller_batch(name: str) -> None:
+    """Its time falls with the batch, towards the plain roofline; arrays give what each gives."""
+    model, sizes = load_model(name), np.array([1.0, 4.0, 64.0, 16_384.0])
+    together = work_of(model.operators(sizes, Precision.FP16), RATES, LAUNCHING)
+    alone = [work_of(model.operators(size, Precision.FP16), RATES, LAUNCHING) for size in sizes]
+    plain = work_of(model.operators(sizes, Precision.FP16), RATES, None)
+    np.testing.assert_allclose(together.forward, [float(one.forward) for one in alone])
+    np.testing.assert_allclose(together.backward, [float(one.backward) for one in alone])
+    a_sample = (together.forward + together.backward) / sizes
+    least = (plain.forward + plain.backward) / sizes
+    assert np.all(np.diff(a_sample) < 0.0)
+    assert np.all(a_sample > least)
+    assert a_sample[-1] == pytest.approx(least[-1], rel=0.25)
