@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +15,6 @@ from simulator.measurement import MeasurementSet, Row, Split
 from simulator.predict import predict
 from simulator.studies import forecast as study
 from simulator.studies.validate import Validated, validate
-from simulator.studies.workers import local_workers
 
 BASE = "resnet18-imagenet-one-worker"
 STEP = "step_time_s.mean"
@@ -184,52 +178,3 @@ def test_mistakes_of_scenarios_are_told_with_their_rows(known: MeasurementSet) -
     assert len(told) == 2
     assert told[0].startswith("mine, row slow-1 and 7 more: hardware.machine: there is no machine")
     assert told[1].startswith("mine, row bad: train.copies:")
-
-
-SLOW = """
-import os
-import sys
-import time
-from simulator.studies.workers import local_workers
-
-def work(_):
-    print(os.getpid(), flush=True)
-    time.sleep(60)
-
-if __name__ == "__main__":
-    with local_workers(2) as workers:
-        workers.map(work, list(range(100)))
-"""
-
-
-def test_ctrl_c_ends_all_processes(tmp_path: Path, root: Path) -> None:
-    """An interrupt ends the run and its workers at once."""
-    script = tmp_path / "slow.py"
-    script.write_text(SLOW, encoding="utf-8")
-    run = subprocess.Popen(  # noqa: S603 - our own interpreter and code
-        [sys.executable, str(script)],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    assert run.stdout is not None
-    workers = [int(run.stdout.readline()) for _ in range(2)]
-    os.killpg(run.pid, signal.SIGINT)
-    started = time.monotonic()
-    run.wait(timeout=30.0)
-    run.stdout.close()
-    assert time.monotonic() - started < 20.0
-    for worker in workers:
-        with pytest.raises(ProcessLookupError):
-            os.kill(worker, 0)
-
-
-def test_a_failing_task_ends_the_pool() -> None:
-    """What goes wrong in a process comes out, and no process is left behind."""
-    with local_workers(2) as workers:
-        with pytest.raises(ValueError, match="could not convert"):
-            workers.map(float, ["1"] * 30 + ["x"])
-        workers.end()
-        assert workers.map(float, ["2"]) == [2.0]

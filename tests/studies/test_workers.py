@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -75,8 +77,18 @@ def test_no_workers_but_this_process() -> None:
     assert Workers(None).map(os_process, [None] * 50) == [os.getpid()] * 50
 
 
-ORPHANS = """
-import os, sys, time
+def test_a_failing_task_ends_the_pool() -> None:
+    """What goes wrong in a process comes out, and no process is left behind."""
+    with local_workers(2) as workers:
+        with pytest.raises(ValueError, match="could not convert"):
+            workers.map(float, ["1"] * 30 + ["x"])
+        workers.end()
+        assert workers.map(float, ["2"]) == [2.0]
+
+
+SLEEPERS = """
+import os
+import time
 from simulator.studies.workers import local_workers
 
 def work(_):
@@ -84,29 +96,51 @@ def work(_):
     time.sleep(60)
 
 if __name__ == "__main__":
-    with local_workers(2, worth=0.0) as workers:
-        workers.map(work, list(range(8)))
+    with local_workers(2) as workers:
+        workers.map(work, list(range(100)))
 """
 
 
-def test_workers_end_with_a_killed_parent(tmp_path: Path, root: Path) -> None:
-    """SIGKILL leaves no time to tidy up; the workers notice and go."""
-    script = tmp_path / "orphans.py"
-    script.write_text(ORPHANS, encoding="utf-8")
-    run = subprocess.Popen(  # noqa: S603 - our own interpreter and code
+@pytest.fixture
+def asleep(tmp_path: Path, root: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A run in a session of its own, both of its workers asleep over their tasks."""
+    script = tmp_path / "sleepers.py"
+    script.write_text(SLEEPERS, encoding="utf-8")
+    with subprocess.Popen(  # noqa: S603 - our own interpreter and code
         [sys.executable, str(script)],
         env={**os.environ, "PYTHONPATH": str(root)},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
-    assert run.stdout is not None
-    workers = [int(run.stdout.readline()) for _ in range(2)]
+        start_new_session=True,
+    ) as run:
+        assert run.stdout is not None
+        yield run, [int(run.stdout.readline()) for _ in range(2)]
+        with suppress(ProcessLookupError):  # a failed test leaves nothing behind
+            os.killpg(run.pid, signal.SIGKILL)
+
+
+def test_workers_end_with_a_killed_parent(
+    asleep: tuple[subprocess.Popen[str], list[int]],
+) -> None:
+    """SIGKILL leaves no time to tidy up; the workers notice and go."""
+    run, workers = asleep
     run.send_signal(signal.SIGKILL)
     run.wait()
-    run.stdout.close()
     for worker in workers:
         wait_until_gone(worker)
+
+
+def test_ctrl_c_ends_all_processes(asleep: tuple[subprocess.Popen[str], list[int]]) -> None:
+    """An interrupt ends the run and its workers at once."""
+    run, workers = asleep
+    os.killpg(run.pid, signal.SIGINT)
+    started = time.monotonic()
+    run.wait(timeout=30.0)
+    assert time.monotonic() - started < 20.0
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
 
 
 def wait_until_gone(process: int) -> None:
