@@ -7,6 +7,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,9 @@ def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@cache
 def tree(path: Path) -> ast.Module:
-    """The syntax tree of a file."""
+    """The syntax tree of a file, which nobody changes."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 

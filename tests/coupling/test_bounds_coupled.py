@@ -30,6 +30,8 @@ from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind, Preparation, Remote, Straggler
 from simulator.workload.train import Mode
 
+pytestmark = pytest.mark.no_cover
+
 FEW = settings(max_examples=80, deadline=None, derandomize=True)
 LOOSE = 1e-9
 """Rounding of a sum of some thousand times."""

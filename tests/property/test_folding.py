@@ -25,6 +25,8 @@ from simulator.workload.models.custom import CustomModel
 from simulator.workload.parallelism import Parallelism
 from simulator.workload.spread import CONSTANT, Shape, Spread
 
+pytestmark = pytest.mark.no_cover
+
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)
 MODEL = CustomModel(

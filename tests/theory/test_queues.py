@@ -27,6 +27,8 @@ from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
 from simulator.engine.stream import Stream
 
+pytestmark = pytest.mark.no_cover
+
 Floats: TypeAlias = NDArray[np.float64]
 Serve: TypeAlias = Callable[[float], Event]
 Works: TypeAlias = Callable[[int], float]
