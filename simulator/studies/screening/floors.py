@@ -39,6 +39,7 @@ from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import MAKERS, Actor, Demand, Path, StageDemands
 from simulator.stages.read import READING
 from simulator.studies.screening.chance import random, share_ahead, share_of_making
+from simulator.studies.screening.lockstep import Crowd
 from simulator.units import Real
 from simulator.workload.train import Mode
 
@@ -65,7 +66,7 @@ class Floors:
         """A step of a run that goes on and on."""
         per_step = self.lengths.accumulation
         shared = longest(load for _, load in self._loads) * per_step
-        made = self._cycle * per_step
+        made = np.maximum(self._cycle, self._crowd.cycle) * per_step
         floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
         return floor
 
@@ -73,7 +74,8 @@ class Floors:
     def epoch(self) -> Real:
         """An epoch whose makers begin anew, from when they begin."""
         units = longest(self._unit_epochs())
-        made = self._work * self._cycle + self._after_makers
+        used = self._receive, self._copy, self._per_batch, self._per_step
+        made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
         floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
         return floor
 
@@ -115,6 +117,24 @@ class Floors:
             return 0.0
         times = [self._making(group) for group in self._groups]
         return _least(times) if times else 0.0
+
+    @cached_property
+    def _crowd(self) -> Crowd:
+        return Crowd(
+            scenario=self.scenario, plant=self.plant, stages=self.stages, lengths=self.lengths
+        )
+
+    @cached_property
+    def _there(self) -> Real:
+        """From when makers begin to when whichever batch comes first is handed over."""
+        return np.maximum(self._first * self._made, self._crowd.first)
+
+    @cached_property
+    def _received(self) -> Real:
+        """The same to when a receiver can begin: it takes batches as they come, in any order."""
+        among_first = self.lengths.batches <= self._crowd.begun
+        least = np.where(among_first, self._last, self._first) * self._made
+        return np.maximum(least, self._crowd.first)
 
     @cached_property
     def _random(self) -> bool:
@@ -267,12 +287,11 @@ class Floors:
     @cached_property
     def _using_epoch(self) -> Real:
         """An epoch of whoever uses batches."""
-        steps, work, there = self.lengths.steps, self._work, self._first * self._made
+        steps, work = self.lengths.steps, self._work
         receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
-        arrives = there + self._first * receive
+        arrives = self._there + self._first * receive
         serial = work * batch + steps * once
-        if not self._has_makers:
-            there = 0.0
+        there = self._received if self._has_makers else 0.0
         found = [
             there + work * receive + self._last * copy + self._after,
             arrives + work * copy + self._after,

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.test_bounds import scenarios
+from support.bounded import BY_NAME, better
 
 from simulator import metrics
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict
 from simulator.predict import predict
-from simulator.results import Prediction
 from simulator.scenario import Scenario
 from simulator.studies.pareto import front, may_beat
-from simulator.studies.screening import BestCase, best_cases
+from simulator.studies.screening import best_cases
 from simulator.workload.spread import Shape, Spread
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
@@ -51,7 +51,6 @@ SHIPPED = (
     "stage-or-stream",
     "svm-cpu-only",
 )
-BY_NAME = {metric.name: metric for metric in metrics.METRICS}
 
 
 def drawn(name: str, number: int, seed: int) -> list[Scenario]:
@@ -66,19 +65,6 @@ def drawn(name: str, number: int, seed: int) -> list[Scenario]:
         except PlanError:
             continue
     return found
-
-
-def better(best: BestCase, prediction: Prediction) -> list[str]:
-    """Metrics that were predicted better than they can be at best."""
-    wrong = []
-    for name, least in best.figures.items():
-        metric = BY_NAME[name]
-        value = metric.get(prediction)
-        assert isinstance(value, float | int)
-        high = metric.better == "high"
-        beyond = value > least * (1 + 1e-9) if high else value < least * (1 - 1e-9)
-        wrong += [f"{name}: {value} {least}"] if beyond else []
-    return wrong
 
 
 @FEW
