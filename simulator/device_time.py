@@ -1,7 +1,8 @@
 """How long a device computes on one batch, from the best evidence there is.
 
 In this order: the user's own measured step times, step times a source measured on the same
-device and precision, and a roofline over the model's operators at the device's achievable rates.
+device and precision, and a roofline over the model's operators at the device's achievable rates,
+beside the host that launches their kernels.
 """
 
 from __future__ import annotations
