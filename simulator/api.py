@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from simulator.errors import UnknownName
+from simulator.estimate import Estimate, estimate
 from simulator.files.axes import axis_of, parse_axis
 from simulator.files.candidates import CandidateReader
 from simulator.files.settings import as_option
@@ -160,6 +161,28 @@ class Configuration:
             calibration=known.calibration,
         )
         return Configuration(changed)
+
+    def estimate(self, settings: Mapping[str, Plain] | None = None) -> Estimate:
+        """What the devices take for a step with some keys set, in closed form.
+
+        A thousand a second: for trying many ways to spread a model, one after the other. Data is
+        taken to be at hand; `simulate` looks at all of it.
+
+        Raises
+        ------
+        InputError
+            With everything that is wrong with the settings.
+        NotModelled
+            If no accelerator computes.
+
+        Examples
+        --------
+        >>> job = load("megatron-1t")
+        >>> whole, split = job.estimate(), job.estimate({"parallelism.interleave": 2})
+        >>> whole.fits, split.step_time < whole.step_time
+        ('yes', True)
+        """
+        return estimate(self._reader.plainly(settings or {}))
 
     def simulate(self, *, seed: int = 0, trace: bool = False, intervals: bool = True) -> Answer:
         """Predict what the job takes.

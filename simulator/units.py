@@ -55,6 +55,8 @@ def where(condition: Any, one: Real, other: Real) -> Real:  # noqa: ANN401 - a t
     A plain truth chooses one of both as it is: an array without dimensions, which numpy makes of
     it, is tens of times as slow to calculate with as a float.
     """
+    if condition is True:
+        return one
     if isinstance(condition, np.ndarray):
         return np.where(condition, one, other)
     return one if condition else other

@@ -129,20 +129,17 @@ class CandidateReader:
         """
         found = [self._bare_or_mistake(settings) for settings in candidates]
         plain = [one for one in found if isinstance(one, Bare)]
-        varied = iter(with_assumed_spreads([o.scenario for o in plain], [o.given for o in plain]))
+        given = [one.ask(spread_given) for one in plain]
+        varied = iter(with_assumed_spreads([one.scenario for one in plain], given))
         return tuple(
-            Loaded(scenario=next(varied), key=one.key) if isinstance(one, Bare) else one
+            Loaded(scenario=next(varied), key=content_key(one.ask))
+            if isinstance(one, Bare)
+            else one
             for one in found
         )
 
-    def _bare_or_mistake(self, settings: Mapping[str, Plain]) -> Bare | PlanError:
-        try:
-            return self.bare(settings)
-        except PlanError as mistake:
-            return mistake
-
-    def bare(self, settings: Mapping[str, Plain]) -> Bare:
-        """The scenario with these settings, before anything is assumed of how samples vary.
+    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+        """The scenario with these settings, nothing assumed of how samples vary; no doubts.
 
         Candidates that set the same keys share all that does not depend on what they differ in.
 
@@ -151,6 +148,15 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
+        return self._bare(settings).scenario
+
+    def _bare_or_mistake(self, settings: Mapping[str, Plain]) -> Bare | PlanError:
+        try:
+            return self._bare(settings)
+        except PlanError as mistake:
+            return mistake
+
+    def _bare(self, settings: Mapping[str, Plain]) -> Bare:
         options, keys = _options(settings), tuple(settings)
         together = self._together.get(keys) or self._of_keys(keys, options)
         found = None if together is None else together.read(options)
@@ -158,7 +164,7 @@ class CandidateReader:
             return found
         draft = self._draft(options)
         ask, name = asking(draft), default_name_of(self.name_or_path)
-        return Bare(converted(ask, draft.document, name), content_key(ask), spread_given(draft))
+        return Bare(converted(ask, draft.document, name), ask)
 
     def _of_keys(self, keys: tuple[str, ...], options: Sequence[str]) -> Together | None:
         """Who reads candidates that set these keys; None where the options are unusual."""

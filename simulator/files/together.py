@@ -20,11 +20,10 @@ from simulator.errors import Problem
 from simulator.files.base import MOST_KEPT, Base
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import CHECKS
-from simulator.files.content import content_key
-from simulator.files.draft import Draft, Found, find
+from simulator.files.draft import Ask, Draft, Found, find
 from simulator.files.lines import KeyPath
 from simulator.files.questions import Notes, Settings, keys_of, watched
-from simulator.files.scenario import ModelLibrary, converted, refuse, spread_given
+from simulator.files.scenario import ModelLibrary, converted, refuse
 from simulator.scenario import Scenario
 
 Thing = TypeVar("Thing")
@@ -33,11 +32,11 @@ _NOTHING: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A scenario for closed forms, its content key, and whether its file says how samples vary."""
+    """A scenario for closed forms, before anything is assumed of how samples vary."""
 
     scenario: Scenario
-    key: str
-    given: bool
+    ask: Ask
+    """Works out more of its draft."""
 
 
 @dataclass(slots=True)
@@ -107,7 +106,7 @@ class Together:
             return self.ask(part, case)
 
         scenario = converted(ask, self.base.document, self._default_name)
-        return Bare(scenario, content_key(ask), ask(spread_given))
+        return Bare(scenario, ask)
 
     def _problems(self, case: _Case) -> list[Problem]:
         """What a candidate's sections contradict each other in."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.spread_memory import HALF_PRECISION, recomputed_layer_bytes
-from simulator.spread.description import Description
+from simulator.spread.description import Description, once
 from simulator.spread.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.units import Bytes, Real, at_least, where
 from simulator.workload.kernels import MemoryFigures
@@ -34,22 +34,26 @@ _TOKEN_GRADIENTS: Final = 3.0
 """Gradients of the model's width that a layer's backward pass has at a time."""
 
 
+@once
 def along(d: Description) -> Real:
     """Ranks that share what tensor parallelism leaves whole."""
     return where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
 
 
+@once
 def _sides(d: Description) -> Real:
     """Width of queries, keys and values."""
     s = d.shape
     return (s.heads + s.kv_heads) * s.head_width + s.kv_heads * s.value_width
 
 
+@once
 def _attention(d: Description) -> Bytes | Real:
     """Queries, keys, values and output of a token [B]."""
     return HALF_PRECISION * _sides(d) + _output(d)
 
 
+@once
 def _output(d: Description) -> Bytes | Real:
     """Attention's output, and the sums of a fused kernel's rows of scores, of a token [B]."""
     s = d.shape
@@ -57,6 +61,7 @@ def _output(d: Description) -> Bytes | Real:
     return HALF_PRECISION * s.heads * s.value_width + sums
 
 
+@once
 def _inside(d: Description) -> Real:
     """Width of the MLPs that a token passes, on average over the layers."""
     s = d.shape
@@ -64,12 +69,14 @@ def _inside(d: Description) -> Real:
     return s.ffn * (1.0 - s.routed) + routed * s.routed
 
 
+@once
 def _sent(d: Description) -> Bytes | Real:
     """Copies of a token that its experts need [B]."""
     s = d.shape
     return _ROUTED * HALF_PRECISION * s.top_k * s.hidden * s.routed * d.layout.imbalance
 
 
+@once
 def _scores(d: Description) -> Bytes | Real:
     """Scores of attention that is not fused, of a token [B]."""
     s = d.shape

@@ -88,6 +88,7 @@ def describe(scenario: Scenario) -> Description:
 _described: Final[Kept[Description]] = Kept(16)
 """Of the scenarios asked about last: time, memory and each stage ask in turn."""
 _shapes: Final[Kept[Shape]] = Kept(64)
+_devices: Final[Kept[Device]] = Kept(64)
 
 
 def _description(scenario: Scenario) -> Description:
@@ -100,7 +101,11 @@ def _description(scenario: Scenario) -> Description:
         shape=_shapes.of((model,), lambda: _shape(model)),
         layout=_layout(scenario),
         work=_work(job, model),
-        device=_device(scenario, gpu),
+        device=_devices.of(
+            (scenario.cluster, scenario.calibration),
+            lambda: _device(scenario, gpu),
+            job.train.precision,
+        ),
     )
 
 

@@ -5,14 +5,19 @@ Switches are 0 or 1, so that candidates may differ in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, where
 
+Answer = TypeVar("Answer")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Shape:
     """The model: `layers` with those that predict further tokens, widths, vocabulary.
 
@@ -52,7 +57,7 @@ class Shape:
     scored_share: Real = 1.0
     filled: Real = 1.0
 
-    @property
+    @cached_property
     def routed(self) -> Real:
         """Share of layers with experts."""
         return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
@@ -156,3 +161,18 @@ class Description:
     layout: Layout
     work: Work
     device: Device
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Answers of functions that are asked `once`."""
+
+
+def once(function: Callable[[Description], Answer]) -> Callable[[Description], Answer]:
+    """A function of a description, worked out when first asked: many parts of a step ask alike."""
+
+    @wraps(function)
+    def answer(d: Description) -> Answer:
+        found: Answer | None = d.known.get(answer)
+        if found is None:
+            found = d.known[answer] = function(d)
+        return found
+
+    return answer

@@ -57,51 +57,55 @@ def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Out
     return first, Outside(device=head, host=Both(half, half))
 
 
-def stage_pass(  # noqa: PLR0913 - a stage and what it is made of
-    d: Description,
-    k: Kernels,
-    times: LayerTimes,
-    gathered: Gathering,
-    *,
-    layers: Real,
-    beside: Outside,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPass:
+    """A micro-batch on one layer [s]: `alone`, `waiting` for exchange, and all `exchanged`."""
+
+    alone: Both
+    waiting: Both
+    exchanged: Seconds | Real
+    gathered: Gathering
+
+
+def layer_pass(d: Description, k: Kernels, times: LayerTimes, gathered: Gathering) -> LayerPass:
+    """A layer on the timelines of device and host."""
+    return LayerPass(
+        alone=_of_layer(d, k, times, times.device),
+        waiting=_of_layer(d, k, times, times.device + times.exposed),
+        exchanged=times.exchanged.forward + times.exchanged.backward,
+        gathered=gathered,
+    )
+
+
+def _of_layer(d: Description, k: Kernels, times: LayerTimes, device: Both) -> Both:
+    host, routing = times.host, times.routing
+    back = host.backward + d.work.redo_launches * host.forward
+    return Both(
+        launch.layer_beside(d, k, device.forward, host.forward, routing),
+        launch.layer_beside(d, k, device.backward, back, routing),
+    )
+
+
+def stage_pass(
+    d: Description, k: Kernels, one: LayerPass, *, layers: Real, beside: Outside
 ) -> Pass:
     """A micro-batch on a stage of `layers` layers with `beside` before or after them."""
-    alone = _both(d, k, times, layers, beside, exposed=_NOTHING)
-    waiting = _both(d, k, times, layers, beside, exposed=times.exposed)
-    ends = _gathered(gathered, layers, waiting)
+    rest = Both(
+        launch.beside(d, k, beside.device.forward, beside.host.forward),
+        launch.beside(d, k, beside.device.backward, beside.host.backward),
+    )
+    gathered = one.gathered
+    alone = one.alone.times(layers) + rest
+    ends = _gathered(gathered, layers, one.waiting.times(layers) + rest)
     exposed = ends.forward + ends.backward - alone.forward - alone.backward
-    exchanged = times.exchanged.forward + times.exchanged.backward
     sharded = 2.0 * gathered.ring + gathered.gather + gathered.again + gathered.scatter
-    whole = layers * (exchanged + sharded)
+    whole = layers * (one.exchanged + sharded)
     return Pass(
         forward=alone.forward,
         backward=alone.backward,
         exposed=exposed,
         hidden=where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
     )
-
-
-def _both(  # noqa: PLR0913 - the parts of both passes
-    d: Description,
-    k: Kernels,
-    times: LayerTimes,
-    layers: Real,
-    beside: Outside,
-    *,
-    exposed: Both,
-) -> Both:
-    device, host, routing = times.device + exposed, times.host, times.routing
-    back = host.backward + d.work.redo_launches * host.forward
-    own = Both(
-        launch.layer_beside(d, k, device.forward, host.forward, routing),
-        launch.layer_beside(d, k, device.backward, back, routing),
-    )
-    rest = Both(
-        launch.beside(d, k, beside.device.forward, beside.host.forward),
-        launch.beside(d, k, beside.device.backward, beside.host.backward),
-    )
-    return own.times(layers) + rest
 
 
 def _gathered(z: Gathering, layers: Real, alone: Both) -> Both:

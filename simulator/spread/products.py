@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.gemm import memory_time, occupied_flops, product_traffic
-from simulator.spread.description import Description
+from simulator.kept import Kept
+from simulator.spread.description import Description, Device
 from simulator.spread.shapes import Product
+from simulator.units import Bytes, Real
 from simulator.workload.kernels import Kernels
 
 Array = NDArray[np.float64]
@@ -54,36 +56,59 @@ def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tu
     tuple of array
         Two arrays of as many rows as products; columns are candidates.
     """
-    m, n, inner, batch, share, low, aligned = _columns(products, d)
+    if _are_plain(products):
+        # Candidates that are tried one after the other mostly share the products of a layer.
+        width = float(d.work.width)
+        return _known.of(
+            (k,),
+            lambda: _worked_out(products, d.device, width, k),
+            tuple(products),
+            d.device,
+            width,
+        )
+    return _worked_out(products, d.device, d.work.width, k)
+
+
+_known: Final[Kept[tuple[Array, Array]]] = Kept(4096)
+
+
+def _are_plain(products: Sequence[Product]) -> bool:
+    """Whether all figures are numbers, for one candidate."""
+    return not any(isinstance(value, np.ndarray) for product in products for value in product)
+
+
+def _worked_out(
+    products: Sequence[Product], device: Device, narrow: Bytes | Real, k: Kernels
+) -> tuple[Array, Array]:
+    m, n, inner, batch, share, low, aligned = _columns(products)
     sides = _Sides(
         m=np.array((m, m, n)),
         n=np.array((n, inner, inner)),
         inner=np.array((inner, n, m)),
         batch=batch,
         reached=np.where(low > 0, k.product.share, k.product.share16) * aligned,
-        peak=np.where(low > 0, d.device.peak, d.device.peak16),
-        width=np.where(low > 0, d.work.width, _RESULT),
+        peak=np.where(low > 0, device.peak, device.peak16),
+        width=np.where(low > 0, narrow, _RESULT),
     )
-    forward, inputs, weights = _times(sides, d, k)
+    forward, inputs, weights = _times(sides, device, k)
     return share * forward, share * (inputs + weights)
 
 
-def _columns(products: Sequence[Product], d: Description) -> Array:
+def _columns(products: Sequence[Product]) -> Array:
     """Each figure of the products as an array of products and candidates."""
-    size = d.layout.micro_batch * d.shape.hidden * d.layout.tensor
-    if not isinstance(size, np.ndarray):
+    if _are_plain(products):
         return np.array(products, dtype=float).T[:, :, None]
-    ones = np.ones_like(size)
-    rows = [[value * ones for value in product] for product in products]
-    return np.array(rows).transpose(1, 0, 2)
+    alike = np.broadcast_arrays(*(value for product in products for value in product))
+    count = len(Product._fields)
+    return np.array(alike).reshape(len(products), count, -1).transpose(1, 0, 2)
 
 
-def _times(sides: _Sides, d: Description, k: Kernels) -> Array:
+def _times(sides: _Sides, device: Device, k: Kernels) -> Array:
     """The best tile and split, or the memory's time where that is longer."""
     m, n, inner, batch, reached, peak, width = sides
-    units = np.asarray(d.device.units, dtype=float)
+    units = np.asarray(device.units, dtype=float)
     shape = k.product.tile_half, k.product.wave
-    bandwidth = np.asarray(d.device.bandwidth * k.kernel.memory, dtype=float)
+    bandwidth = np.asarray(device.bandwidth * k.kernel.memory, dtype=float)
     best = np.full(m.shape, np.inf)
     for parts in _SPLITS:
         steps = inner / parts + k.product.fill

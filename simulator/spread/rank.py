@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from simulator.equations.memory import state_bytes
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.scenario import Scenario
@@ -43,6 +45,9 @@ def memory_of(scenario: Scenario, width: Bytes) -> RankMemory:
 
 def _longest(d: Description) -> Description:
     """The same with the longest samples alone, which memory has to hold."""
+    filled = d.shape.filled
+    if not isinstance(filled, np.ndarray) and filled == 1.0:
+        return d
     return replace(d, shape=replace(d.shape, filled=1.0))
 
 

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from simulator.equations.lengths import mean_square_length
 from simulator.equations.pipeline import end_layers, middle_layers
-from simulator.spread.description import Description
+from simulator.spread.description import Description, once
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
 from simulator.workload.kernels import Kernels
 
@@ -33,6 +33,7 @@ class Product(NamedTuple):
     aligned: Real = 1.0
 
 
+@once
 def tokens(d: Description) -> Real:
     """Tokens of one micro-batch that one device computes, on average."""
     return d.layout.micro_batch * d.shape.sequence * d.shape.filled / d.layout.context
@@ -44,6 +45,7 @@ def attended(d: Description) -> Real:
     return d.shape.sequence * share
 
 
+@once
 def scored_tokens(d: Description) -> Real:
     """Those that the head scores: all of a decoder's, an encoder's masked ones."""
     return tokens(d) * d.shape.scored_share
@@ -54,6 +56,7 @@ def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
     return end_layers(layers, stages), middle_layers(layers, stages)
 
 
+@once
 def padded_vocabulary(d: Description) -> Real:
     """Rows of the table of tokens as stored."""
     group = _TILE * d.layout.tensor
@@ -128,6 +131,7 @@ def head_product(d: Description, k: Kernels) -> Product:
     return Product(scored_tokens(d), columns, d.shape.hidden, low=0.0, aligned=aligned)
 
 
+@once
 def attention_parameters(d: Description) -> Real:
     """Weights of a layer's attention on one device."""
     s = d.shape
@@ -142,6 +146,7 @@ def attention_parameters(d: Description) -> Real:
     return own / d.layout.tensor
 
 
+@once
 def layer_parameters(d: Description) -> tuple[Real, Real]:
     """Weights of a layer on one device: all of them, and without the experts it shares out."""
     s = d.shape
@@ -152,11 +157,13 @@ def layer_parameters(d: Description) -> tuple[Real, Real]:
     return plain + shared + own, plain + shared
 
 
+@once
 def sharers(d: Description) -> Real:
     """Ranks that one copy of sharded state is spread over; context-parallel ones take part."""
     return at_most(d.layout.replicas, d.layout.shard_group) * d.layout.context
 
 
+@once
 def expert_copies(d: Description) -> Real:
     """Ranks that hold the same experts, among those that share state."""
     return at_least(1.0, sharers(d) * d.layout.tensor / at_least(1.0, d.layout.expert))
@@ -188,6 +195,7 @@ def updated_parameters(d: Description, of_all: Real, of_experts: Real) -> Real:
     return where(sharded, shared_part(d, of_all, of_experts), of_all + of_experts)
 
 
+@once
 def table_parameters(d: Description) -> Real:
     """Weights of the table of tokens on one device."""
     return padded_vocabulary(d) * d.shape.hidden / d.layout.tensor

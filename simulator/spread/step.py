@@ -11,7 +11,7 @@ from simulator.spread.description import Description
 from simulator.spread.exchange import ring, send
 from simulator.spread.layer import gathering, layer_times
 from simulator.spread.offload import ON_DEVICE, HostUpdate, host_update
-from simulator.spread.passes import Outside, chosen, outside, stage_pass
+from simulator.spread.passes import Outside, chosen, layer_pass, outside, stage_pass
 from simulator.spread.shapes import (
     between_copies,
     expert_copies,
@@ -82,12 +82,13 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
     SpreadStep
         Floats, or arrays of one entry a candidate.
     """
-    times, gathered, layout = layer_times(d, k), gathering(d, k), d.layout
+    times, layout = layer_times(d, k), d.layout
+    one = layer_pass(d, k, times, gathering(d, k))
     ends, between = stage_layers(d.shape.layers, layout.pipeline)
     front, back = outside(d, k, times)
-    first = stage_pass(d, k, times, gathered, layers=ends, beside=front)
-    middle = stage_pass(d, k, times, gathered, layers=between, beside=Outside())
-    last = stage_pass(d, k, times, gathered, layers=ends, beside=back)
+    first = stage_pass(d, k, one, layers=ends, beside=front)
+    middle = stage_pass(d, k, one, layers=between, beside=Outside())
+    last = stage_pass(d, k, one, layers=ends, beside=back)
     sent = _sent(d, k)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slow = slowest_stage(*lengths, layout.pipeline)
