@@ -295,7 +295,8 @@ def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
     folded = {other.lower(): other for other in known}
     close = difflib.get_close_matches(wanted, folded, n=most)
     begins = [other for other in known if last and f"/{last}" in other.lower()]
-    found = dict.fromkeys([*ends, *begins, *(folded[other] for other in close)])
+    holds = [other for other in known if last and last in other.lower()]
+    found = dict.fromkeys([*ends, *begins, *(folded[other] for other in close), *holds])
     return list(found)[:most]
 
 

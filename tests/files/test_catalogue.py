@@ -233,6 +233,12 @@ def test_names_sort_numbers_by_size(catalogue: Catalogue) -> None:
     assert names.index("instance/aws/g5.2xlarge") < names.index("instance/aws/g5.16xlarge")
 
 
+def test_names_that_hold_what_was_asked_come_last() -> None:
+    """A machine is found by its accelerator, behind those that begin so or are spelt alike."""
+    known = ["node/dgx-a100", "node/other", "node/a100-box"]
+    assert nearest_names("a100", known) == ["node/a100-box", "node/dgx-a100"]
+
+
 def test_the_nearest_names_begin_alike() -> None:
     """The same last part counts most, then its beginning."""
     known = ("gpu/a40", "gpu/a100-sxm", "cpu/a100")
