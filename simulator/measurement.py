@@ -38,6 +38,8 @@ class SplitRule(StrEnum):
     """Nothing is fitted to any of them."""
 
 
+REGIME_SEPARATOR: Final = "; "
+"""Stands between the regimes of a row."""
 SEPARATOR: Final = "|"
 """Stands between the parts of a configuration's key."""
 HELD_OUT: Final = 4
@@ -149,6 +151,7 @@ class MeasurementSet:
     those that make a group with anchors of its own, to which the parameters in `fit` are fitted
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
+    `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
     """
 
     name: str
@@ -165,3 +168,4 @@ class MeasurementSet:
     baseline: Baseline = Baseline.CONSTANT
     baseline_by: tuple[str, ...] = ()
     absolute: tuple[str, ...] = ()
+    regime: str = ""

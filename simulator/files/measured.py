@@ -98,6 +98,10 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
     if file.fit and "anchor" not in heading.table.columns:
         hint = "mark the rows that constants are fitted to, in a column anchor"
         yield document.problem(("fit",), "has no anchors to fit to", hint=hint, show=False)
+    labels = heading.labels
+    if file.regime is not None and file.regime not in labels:
+        hint = nearest_hint(file.regime, labels)
+        yield document.problem(("regime",), "is no label of the table", hint=hint)
     for i, table in enumerate(file.fit):
         yield from _fit_problems(document, i, table)
     for i, tolerance in enumerate(file.tolerance):
@@ -180,6 +184,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         baseline=file.baseline,
         baseline_by=tuple(file.baseline_by),
         absolute=tuple(file.absolute),
+        regime=file.regime or "",
     )
 
 

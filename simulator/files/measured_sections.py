@@ -88,6 +88,8 @@ class SetFile(FileModel):
     """Which row of a group is its anchor, in words."""
     fit: list[FitTable] = Field(default_factory=list)
     """Constants fitted to each group's anchors."""
+    regime: TextField | None = None
+    """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
     """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
     baseline_by: list[TextField] = Field(default_factory=list)

@@ -25,6 +25,7 @@ HEAD: Final = (
     *("family", "split", "rows", "out", "median", "mean", "p90", "max"),
     *("bias", "ranks", "in band", "score", "naive"),
 )
+REGIME_HEAD: Final = ("regime", *HEAD[1:])
 ALIGN: Final = "<<>>>>>>>>>>>"
 WORST_HEAD: Final = (
     *("set", "row", "split", "metric", "measured", "predicted", "P10", "P90", "error"),
@@ -65,6 +66,10 @@ def _set_block(found: Validated, one: MeasurementSet) -> list[str]:
         shown = [*families, *(totals if several else [])]
         lines += ["", *wrapped(_metric_line(one, metric), hang="", width=WIDTH)]
         lines += columns([HEAD, *(cells(family) for family in shown)], ALIGN)
+        regimes = [f for f in found.regimes if (f.set, f.metric) == (one.name, metric)]
+        if regimes:
+            lines += ["", *wrapped(f"{metric}, by regime; a row may lie in several", hang="")]
+            lines += columns([REGIME_HEAD, *(cells(regime) for regime in regimes)], ALIGN)
     lines += section("Tolerances, on test rows", _tolerance_lines(found, one))
     lines += section("Calibrated on anchors", _group_lines(found, one))
     lines += section("Left out", _left_lines([left for left in found.left if left.set == one.name]))

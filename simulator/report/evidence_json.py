@@ -23,6 +23,7 @@ def as_object(found: Validated) -> dict[str, Any]:
         "version": __version__,
         "sets": [_set(one) for one in found.sets],
         "families": [_family(family) for family in found.families],
+        "regimes": [_family(family) for family in found.regimes],
         "totals": [_family(family) for family in found.totals],
         "rows": [_row(one) for one in found.judged],
         "excluded": [_left(one) for one in found.left],

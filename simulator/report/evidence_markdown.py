@@ -8,6 +8,7 @@ from simulator.measurement import MeasurementSet
 from simulator.report.evidence import (
     HEAD,
     LEGEND,
+    REGIME_HEAD,
     TOLERANCE_HEAD,
     WORST_HEAD,
     band_lines,
@@ -46,6 +47,10 @@ def _set(found: Validated, one: MeasurementSet) -> str:
         parts.append(f"`{metric}`, {kind}; naive: {one.baseline}\n")
         rows = [cells(family) for family in (*families, *(totals if several else []))]
         parts.append(table(HEAD, rows))
+        regimes = [f for f in found.regimes if (f.set, f.metric) == (one.name, metric)]
+        if regimes:
+            parts.append(f"`{metric}` by regime; a row may lie in several:\n")
+            parts.append(table(REGIME_HEAD, [cells(regime) for regime in regimes]))
     own = [f for f in (*found.families, *found.totals) if f.set == one.name]
     limits = list(tolerance_rows(own))
     if limits:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Final
 
-from simulator.measurement import Baseline, MeasurementSet, Row, Split, Tolerance
+from simulator.measurement import REGIME_SEPARATOR, Baseline, MeasurementSet, Row, Split, Tolerance
 from simulator.metrics import measurable
 from simulator.studies.bands import Bands, Figure, bands
 from simulator.studies.baselines import Seen, baseline
@@ -93,9 +94,9 @@ class Family:
 class Validated:
     """What validation found.
 
-    `totals` are over all families of a set. `unfitted` lists groups that no constant was fitted
-    for, with the reason. `bands` judges the intervals over all sets. `warnings` are doubts about
-    the measured figures.
+    `totals` are over all families of a set, `regimes` over the rows of a regime. `unfitted` lists
+    groups that no constant was fitted for, with the reason. `bands` judges the intervals over all
+    sets. `warnings` are doubts about the measured figures.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -103,6 +104,7 @@ class Validated:
     left: tuple[Left, ...]
     families: tuple[Family, ...]
     totals: tuple[Family, ...]
+    regimes: tuple[Family, ...]
     constants: Mapping[GroupKey, tuple[str, ...]]
     unfitted: Mapping[GroupKey, str]
     bands: Bands | None = None
@@ -143,18 +145,20 @@ def validate(
         forecasts = forecast_all(sets, workers, progress=progress, profiles=profiles)
     judged = tuple(one for found in sets for one in _judge(found, forecasts))
     left = tuple(one for found in sets for one in _left(found, forecasts))
-    families, totals = [], []
+    families, totals, regimes = [], [], []
     for found in sets:
         own = [one for one in judged if one.set == found.name]
         out = [one for one in left if one.set == found.name]
         families += list(_families(found, own, out))
         totals += list(_totals(found, own, out))
+        regimes += list(_regimes(found, own))
     return Validated(
         sets=tuple(sets),
         judged=judged,
         left=left,
         families=tuple(families),
         totals=tuple(totals),
+        regimes=tuple(regimes),
         constants={group.key: group.overrides for group in forecasts.groups if group.overrides},
         unfitted={group.key: group.unfitted for group in forecasts.groups if group.unfitted},
         bands=bands([_figure(one) for one in judged]),
@@ -251,6 +255,21 @@ def _totals(
             if rows:
                 family = _family(found, EVERY_FAMILY, split, metric, rows)
                 yield _finished(family, rows, out, _width(judged, metric))
+
+
+def _regimes(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[Family]:
+    """Rows of each regime together, in both splits; a row may lie in several."""
+    if not found.regime:
+        return
+    lie = {row.id: row.labels.get(found.regime, "").split(REGIME_SEPARATOR) for row in found.rows}
+    names = sorted({name for regimes in lie.values() for name in regimes if name})
+    widths = {metric: _width(judged, metric) for metric in found.metrics}
+    for metric, name, split in product(found.metrics, names, (Split.TEST, Split.FIT)):
+        own = [one for one in judged if (one.metric, one.split) == (metric, split)]
+        rows = [one for one in own if name in lie[one.id]]
+        if rows:
+            family = replace(_family(found, name, split, metric, rows), tolerances=())
+            yield _finished(family, rows, 0, widths[metric])
 
 
 def _family(

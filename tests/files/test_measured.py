@@ -372,3 +372,10 @@ def test_whatever_is_broken_is_told(data: st.DataObject) -> None:
     except InputError as error:
         said = str(error).strip()
     assert said is None or said
+
+
+def test_regimes_are_named_in_a_label() -> None:
+    """A column of the table, or the mistake is told with the nearest name."""
+    toml = TOML + 'regime = "machine"\n'
+    assert read(toml).regime == "machine"
+    assert any("regime: is no label" in text for text in refused(TOML + 'regime = "machin"\n'))

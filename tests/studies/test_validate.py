@@ -9,6 +9,9 @@ import pytest
 from support.evidence import PREDICTED, forecast, steps, validated
 
 from simulator.measurement import Split
+from simulator.report.evidence import as_text
+from simulator.report.evidence_json import as_object
+from simulator.report.evidence_markdown import as_markdown
 from simulator.studies.forecast import Forecast
 from simulator.studies.validate import EVERY_FAMILY, Family, Validated
 
@@ -144,3 +147,22 @@ def test_one_constant_width_is_fitted_on_fit_rows(family: Look) -> None:
         missed = max(0.0, abs(real - predicted) - half)
         expected += (2 * half + 10 * missed) / real / 2
     assert family("small", Split.TEST).constant_width_score == pytest.approx(expected)
+
+
+def test_regimes_are_scored_beside_families(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row counts in each regime it lies in, and in none where it has none; nothing is judged."""
+    lie = {"a2": "narrow; long", "a4": "narrow", "b1": "long"}
+    rows = tuple(replace(r, labels={**r.labels, "regime": lie.get(r.id, "")}) for r in steps().rows)
+    found = validated(monkeypatch, replace(steps(), rows=rows, regime="regime"))
+    means = {
+        family.name: family.score.mean
+        for family in found.regimes
+        if family.metric == "step_time_s.mean" and family.score is not None
+    }
+    assert means == pytest.approx({"long": (0.04 + 0.15) / 2, "narrow": (0.04 + 0.06) / 2})
+    assert all(f.split is Split.TEST and not f.tolerances for f in found.regimes)
+    text, page = as_text(found), as_markdown(found)
+    assert "by regime; a row may lie in several" in text
+    assert "| narrow | test | 2 |" in page
+    assert {one["name"] for one in as_object(found)["regimes"]} == {"long", "narrow"}
+    assert validated(monkeypatch).regimes == ()

@@ -15,6 +15,7 @@ from typing import Final
 
 from simulator.importers.llm_machines import machine_cells
 from simulator.importers.llm_recipes import recipe_cells, recipe_of
+from simulator.importers.llm_regimes import regimes_of
 from simulator.importers.llm_software import NEVER_FITTED, software_cells
 from simulator.importers.tables import Columns, TableRow
 from simulator.units import BYTE, parse
@@ -114,6 +115,7 @@ def _cells(row: TableRow) -> dict[str, str]:
     }
     return {
         **labels,
+        "regime": regimes_of(cells),
         "family": _family(row, recipe),
         **_only_needed(cells),
         **_measured(row),
