@@ -13,13 +13,14 @@ import pytest
 from support.search import BASE, SHORT, Buggy, Changing, Deadly, grid, reader
 
 from simulator.errors import PlanError
+from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
 from simulator.goal import Objective, Sense
 from simulator.metrics import METRICS, Value
 from simulator.predict import predict
 from simulator.studies import store as store_module
 from simulator.studies.evaluate import plain
-from simulator.studies.explore import Request, Standing, bounds_of, explore
+from simulator.studies.explore import TIME_AND_COST, Request, Standing, bounds_of, explore
 from simulator.studies.findings import findings
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.store import Store, StoreError
@@ -62,6 +63,24 @@ def test_screening_loses_nothing_of_the_front() -> None:
     assert counted[Status.SCREENED] + counted[Status.PREDICTED] == len(CANDIDATES)
     for mine, theirs in zip(screened, full, strict=True):
         assert mine == theirs or mine.status is Status.SCREENED
+
+
+@pytest.mark.no_cover
+def test_screening_loses_nothing_on_machines_to_rent() -> None:
+    """Busy cores and busy devices, near ties among workers and batches: the same front."""
+    machines = ("g4dn.2xlarge", "g5.12xlarge", "g6e.48xlarge", "p5.48xlarge")
+    rows = grid(
+        hardware_machine=tuple(f"instance/aws/{name}" for name in machines),
+        input_workers=(8, 16, 24),
+        train_batch_size=(96, 160, 256),
+    )
+    usual = Request(reader=CandidateReader("resnet50-imagenet-p4d"), candidates=rows)
+    full, screened = run(replace(usual, exhaustive=True)), run(usual)
+    one, other = (findings(found, TIME_AND_COST).front for found in (full, screened))
+    assert one == other
+    assert len(one) > 1
+    counted = Counter(outcome.status for outcome in screened)
+    assert counted[Status.SCREENED] > counted[Status.PREDICTED]
 
 
 def test_what_is_screened_out_says_what_beats_it() -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.engine.run import Options
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
 from simulator.units import Real
@@ -22,6 +23,11 @@ FEWEST_BATCHES: Final = 64.0
 """Batches of a rank that a random run draws at least, where the epoch has them."""
 FEWEST_STEPS: Final = 200.0
 """Steps that are looked at where they don't repeat."""
+LONGEST_SEEN: Final = Options().most_steps
+"""Steps of an epoch up to which all of them may be looked at."""
+BOTH: Final = 2.0
+"""Batches of a maker, one on its way and one made ahead, with which it never waits to be asked
+because of another maker."""
 AHEAD: Final = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""
 UNEVEN: Final = 0.025
@@ -44,7 +50,7 @@ def share_of_making(scenario: Scenario, lengths: Lengths, makers: Sequence[Real]
     Groups of makers of their own pace work side by side in a pattern that never quite repeats, so
     the steps looked at may hold one more batch of each maker.
     """
-    seen: Real = 1.0
+    seen = _share_of_waiting(scenario, lengths)
     if len(makers) > 1:
         seen = np.maximum(0.0, 1.0 - sum(makers, 0.0) / (FEWEST_STEPS * lengths.accumulation))
     if not random(scenario):
@@ -52,6 +58,21 @@ def share_of_making(scenario: Scenario, lengths: Lengths, makers: Sequence[Real]
     drawn = np.maximum(1.0, scenario.job.train.batch_size * _batches(lengths))
     errors = STANDARD_ERRORS * _deviation(scenario) / np.sqrt(drawn)
     return seen * np.maximum(0.0, 1.0 - UNEVEN - errors)
+
+
+def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
+    """The same where makers wait to be asked, as each has but one batch to make.
+
+    Then they come out of step with each other and with the device, and a long epoch may not repeat.
+    What was asked for, or on its way to the device, when the steps begin that are looked at may all
+    be there already, and nothing of it when they end.
+    """
+    crew = scenario.job.loader.crew
+    waits = np.logical_and(crew.makers > 0, crew.credits < BOTH * crew.makers)
+    whole_bursts = np.maximum(1.0, FEWEST_STEPS - crew.makers) * lengths.accumulation
+    known = np.maximum(0.0, 1.0 - (crew.credits + AHEAD) / whole_bursts)
+    unsure = np.logical_and(waits, lengths.steps > LONGEST_SEEN)
+    return np.where(unsure, known, 1.0)[()]
 
 
 def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:

@@ -65,7 +65,7 @@ class Crowd:
             return 0.0
         lengths = self.lengths
         # The engine may merge batches of a step: fewer makers then begin at once, on more each.
-        full = np.clip(lengths.batches - lengths.accumulation, 1.0, self.begun)
+        full = np.minimum(np.maximum(1.0, lengths.batches - lengths.accumulation), self.begun)
         # The last batch may be smaller; where it is not among the first, all of these are full.
         return np.where(self.begun < lengths.batches, self._made(full), 0.0)[()]
 
@@ -73,7 +73,8 @@ class Crowd:
     def begun(self) -> Real:
         """Batches of each rank that are begun at once."""
         crew = self.scenario.job.loader.crew
-        return np.maximum(1.0, np.minimum(crew.makers, crew.credits))
+        begun: Real = np.maximum(1.0, np.minimum(crew.makers, crew.credits))
+        return begun
 
     @cached_property
     def cycle(self) -> Real:

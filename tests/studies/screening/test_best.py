@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from property.test_bounds import scenarios
 from support.bounded import BY_NAME, better
+from support.scenarios import host, scenario, store
 
 from simulator import metrics
 from simulator.errors import PlanError
@@ -21,6 +22,8 @@ from simulator.predict import predict
 from simulator.scenario import Scenario
 from simulator.studies.pareto import front, may_beat
 from simulator.studies.screening import best_cases
+from simulator.workload.dataset import CachePolicy
+from simulator.workload.loader import LoaderKind
 from simulator.workload.spread import Shape, Spread
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
@@ -90,6 +93,37 @@ def test_random_samples_stay_within_what_chance_leaves(
 
 
 @pytest.mark.no_cover
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workers": 6, "prefetch": 1, "batch_cpu": 0.05, "gpus": 4},
+        {"workers": 16, "prefetch": 3, "kind": LoaderKind.ACTORS, "batch_cpu": 0.2, "gpus": 1},
+    ],
+    ids=["one batch each", "actors"],
+)
+def test_long_epochs_that_never_repeat_are_not_undercut(changes: dict[str, object]) -> None:
+    """Makers that wait to be asked get out of step, and part of an epoch stands for all of it."""
+    usual: dict[str, object] = {
+        "batches": 1000,
+        "compute": 1e-6,
+        "cache": CachePolicy.SCAN,
+        "storage": store(rate=5e7, operations=20000.0),
+        "output_bytes": 1e5,
+        "receive_per_batch": 0.01,
+    }
+    asked = usual | changes
+    machine = host(
+        gpus=int(asked.pop("gpus")),
+        cores=16.0,
+        threads=16.0,
+        smt_worth=0.3,
+        contention=0.5,
+        memory_bandwidth=5e8,
+    )
+    job = scenario(machine=machine, **asked)  # type: ignore[arg-type] # figures by name
+    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
     """With settings changed at random, and together as alone."""
