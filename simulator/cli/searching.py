@@ -104,9 +104,9 @@ def asking(means: Means, *, remember: bool) -> Iterator[Ask]:
 
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
 
-        def tell(standing: Standing) -> None:
+        def tell(done: float, standing: Standing) -> None:
             if show is not None:
-                show(standing.done, _counts(standing))
+                show(done, _counts(standing))
 
         ask = searching(workers, store, tell)
         yield remembering(store, ask) if remember else ask

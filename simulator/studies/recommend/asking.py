@@ -3,33 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from simulator.errors import PlanError
-from simulator.goal import Goal, Objective
-from simulator.studies.evaluate import Assignment, stored_key
-from simulator.studies.explore import TIME_AND_COST, Request, Standing, explore
+from simulator.goal import Goal, Limits, Objective
+from simulator.studies.evaluate import Assignment, Bounded, stored_key
+from simulator.studies.explore import (
+    TIME_AND_COST,
+    Judge,
+    Request,
+    Standing,
+    bounds_of,
+    explore,
+)
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.recommend.ground import Reader, Settings
+from simulator.studies.recommend.choice import MONEY, TIME
+from simulator.studies.recommend.ground import Reader
+from simulator.studies.recommend.inquiry import Inquiry
 from simulator.studies.store import Store
 from simulator.studies.workers import Workers
 
 NOT_STORED = "not predicted in what is stored"
+AT_FIRST: Final = 2
+"""Candidates that are predicted first for each one wanted."""
+
+
+class Course:
+    """How far a search of several requests is as a whole.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Told the share that is done, and how far the request of the moment is; what it has counted
+        are predictions of all requests so far.
+    """
+
+    def __init__(self, tell: Callable[[float, Standing], None] | None = None) -> None:
+        self._tell = tell
+        self._done = self._share = 0.0
+        self._predicted = self._stored = 0
+        self._last: Standing | None = None
+
+    def begin(self, share: float) -> None:
+        """The next request is so much of what is left."""
+        if self._last is not None:
+            self._predicted, self._stored = self._last.predicted, self._last.stored
+        self._done += self._share
+        self._share = share * (1.0 - self._done)
+
+    def told(self, standing: Standing) -> None:
+        """How far the request of the moment is."""
+        self._last = replace(
+            standing,
+            predicted=self._predicted + standing.predicted,
+            stored=self._stored + standing.stored,
+        )
+        if self._tell is not None:
+            self._tell(self._done + self._share * standing.done, self._last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Who answers a request; `remembered` says whether all came from a store, nothing predicted."""
+    """Who answers a request.
+
+    `bounds` tells what is known without any prediction, `remembered` says whether all answers
+    came from a store, `course` is told which share of the whole follows.
+    """
 
     of: Callable[[Request], tuple[Outcome, ...]]
+    bounds: Callable[[Request], dict[int, Bounded]]
     remembered: Callable[[], bool] = lambda: False
+    course: Course = field(default_factory=Course)
 
 
 def searching(
-    workers: Workers, store: Store | None, progress: Callable[[Standing], None] | None = None
+    workers: Workers,
+    store: Store | None,
+    tell: Callable[[float, Standing], None] | None = None,
 ) -> Ask:
-    """Ask by predicting whatever could still be wanted."""
-    return Ask(of=lambda request: explore(request, workers=workers, store=store, progress=progress))
+    """Ask by predicting whatever could still be wanted; `tell` is told how far all of it is."""
+    course = Course(tell)
+    return Ask(
+        of=lambda request: explore(request, workers=workers, store=store, progress=course.told),
+        bounds=lambda request: bounds_of(request, workers=workers, progress=course.told),
+        course=course,
+    )
 
 
 def remembering(store: Store, otherwise: Ask) -> Ask:
@@ -47,12 +106,16 @@ def remembering(store: Store, otherwise: Ask) -> Ask:
             return found
         return otherwise.of(request)
 
-    return Ask(of=ask, remembered=lambda: all(known.values()))
+    return Ask(
+        of=ask,
+        bounds=otherwise.bounds,
+        remembered=lambda: all(known.values()),
+        course=otherwise.course,
+    )
 
 
 def _remembered(store: Store, request: Request) -> tuple[Outcome, ...]:
-    assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
-    keys = [_key(request, candidate, assignment) for candidate in request.candidates]
+    keys = _keys(request)
     found = store.found([key for key in keys if key])
     return tuple(
         replace(found[key], candidate=candidate)
@@ -60,6 +123,14 @@ def _remembered(store: Store, request: Request) -> tuple[Outcome, ...]:
         else Outcome(candidate=candidate, status=Status.SCREENED, reason=NOT_STORED)
         for candidate, key in zip(request.candidates, keys, strict=True)
     )
+
+
+def _keys(request: Request) -> list[str]:
+    """What candidates are stored under; empty for those that cannot be read."""
+    if request.bounded is not None:
+        return [request.bounded[candidate.index].key for candidate in request.candidates]
+    assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
+    return [_key(request, candidate, assignment) for candidate in request.candidates]
 
 
 def _key(request: Request, candidate: Candidate, assignment: Assignment) -> str:
@@ -71,69 +142,100 @@ def _key(request: Request, candidate: Candidate, assignment: Assignment) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """A search that goes on: candidates, and what is known of each so far."""
+    """A search that goes on: candidates, and what is known of each so far.
+
+    `judge` says how a candidate's figures count; `bounded` is known of candidates at once, from
+    the first question about all of them on.
+    """
 
     reader: Reader
     goal: Goal
     candidates: tuple[Candidate, ...]
     ask: Ask
     known: dict[int, Outcome]
+    judge: Judge | None = None
     seed: int = 0
-    margin: float = 0.0
+    bounded: dict[int, Bounded] | None = None
 
     @staticmethod
-    def of(
-        reader: Reader, goal: Goal, settings: Sequence[Settings], ask: Ask, *, seed: int
-    ) -> Search:
+    def of(inquiry: Inquiry, ask: Ask, *, seed: int) -> Search:
         """A search that knows nothing yet."""
-        candidates = tuple(
-            Candidate(index=index, settings=one) for index, one in enumerate(settings)
+        return Search(
+            reader=inquiry.ground.reader,
+            goal=inquiry.goal,
+            candidates=tuple(
+                Candidate(index=index, settings=one) for index, one in enumerate(inquiry.settings)
+            ),
+            ask=ask,
+            known={},
+            judge=None if inquiry.goal.spot is None else inquiry.counted,
+            seed=seed,
         )
-        return Search(reader=reader, goal=goal, candidates=candidates, ask=ask, known={}, seed=seed)
 
-    def survey(self, top: int) -> None:
-        """The front in time, cost and the goal, and the best so many by the goal."""
-        objectives = dict.fromkeys((self.goal.objective, *TIME_AND_COST))
-        self._learn(self.candidates, tuple(objectives), top, self._memory())
+    def bound(self, share: float) -> None:
+        """Know of all candidates at once what no prediction is needed for; a share of the work."""
+        self.ask.course.begin(share)
+        self.bounded = self.ask.bounds(self._request(self.candidates, (self.goal.objective,)))
 
-    def best_of(self, candidates: Sequence[Candidate], *, within_limits: bool = True) -> None:
-        """Make sure that the best of these by the goal is predicted, if any may be best."""
-        parts = [self._memory(), self._most() if within_limits else ""]
-        where = " and ".join(part for part in parts if part)
-        self._learn(tuple(candidates), (self.goal.objective,), 1, where)
+    def best_of(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        top: int = 1,
+        close: float = 0.0,
+        within_limits: bool = True,
+    ) -> None:
+        """Make sure that the best of these by the goal are predicted, if any may be best.
 
-    def extremes(self, candidates: Sequence[Candidate]) -> None:
-        """The front of these in time and cost, within the limits on memory and without them."""
-        self._learn(tuple(candidates), TIME_AND_COST, None, "")
-        if self._memory():
-            self._learn(tuple(candidates), TIME_AND_COST, None, self._memory())
+        Parameters
+        ----------
+        candidates : sequence of Candidate
+            Which ones.
+        top : int
+            So many of them.
+        close : float
+            Share by which another one may be better all the same.
+        within_limits : bool
+            Those that keep the limits on time and cost too, not only on memory.
+        """
+        where = limits_as_text(self.goal.limits) if within_limits else self._memory()
+        request = self._request(candidates, (self.goal.objective,))
+        request = replace(request, top=top, margin=-close, first=AT_FIRST * top, where=where)
+        self._learn(request)
+
+    def front(self, candidates: Sequence[Candidate], *, close: float = 0.0) -> None:
+        """The front of these in time and cost within the limits on memory.
+
+        What is ahead of it by no more than a share `close` may be missing.
+        """
+        request = self._request(candidates, TIME_AND_COST)
+        self._learn(replace(request, margin=-close, where=self._memory()))
 
     def all_of(self, candidates: Sequence[Candidate]) -> None:
         """Predict all of these."""
-        self._learn(tuple(candidates), (self.goal.objective,), None, "", exhaustive=True)
+        self._learn(replace(self._request(candidates, (self.goal.objective,)), exhaustive=True))
 
-    def _learn(
-        self,
-        candidates: tuple[Candidate, ...],
-        objectives: tuple[Objective, ...],
-        top: int | None,
-        where: str,
-        *,
-        exhaustive: bool = False,
-    ) -> None:
-        if not candidates:
-            return
-        request = Request(
+    def meeting(self, candidates: Sequence[Candidate], objective: Objective, where: str) -> None:
+        """The best of these that meet a condition, by an objective."""
+        request = self._request(candidates, (objective,))
+        self._learn(replace(request, top=1, first=AT_FIRST, where=where))
+
+    def _request(
+        self, candidates: Sequence[Candidate], objectives: tuple[Objective, ...]
+    ) -> Request:
+        return Request(
             reader=self.reader,
-            candidates=candidates,
+            candidates=tuple(candidates),
             objectives=objectives,
-            top=top,
-            margin=self.margin,
-            exhaustive=exhaustive,
-            where=where,
             seed=self.seed,
             doubts=True,
+            judge=self.judge,
+            bounded=self.bounded,
         )
+
+    def _learn(self, request: Request) -> None:
+        if not request.candidates:
+            return
         for outcome in self.ask.of(request):
             before = self.known.get(outcome.candidate.index)
             if before is None or before.status is not Status.PREDICTED:
@@ -141,25 +243,27 @@ class Search:
 
     def _memory(self) -> str:
         """The limits that are not on time or cost, as a condition."""
-        limits = self.goal.limits
-        margins = (
-            ("host_ram_bytes", limits.ram_margin),
-            ("gpu_memory_bytes", limits.gpu_memory_margin),
-        )
-        parts = [
-            f"{what}.total <= {1.0 - margin!r} * {what}.capacity"
-            for what, margin in margins
-            if margin > 0.0
-        ]
-        parts += [f"({limits.where})"] if limits.where else []
-        return " and ".join(parts)
+        return limits_as_text(replace(self.goal.limits, deadline=None, budget=None))
 
-    def _most(self) -> str:
-        """Deadline and budget as a condition; what interruptions add can only break them more."""
-        limits = self.goal.limits
-        parts = []
-        if limits.deadline is not None:
-            parts.append(f"total_time_s <= {limits.deadline!r}")
-        if limits.budget is not None:
-            parts.append(f"cost.usd_to_train <= {limits.budget!r}")
-        return " and ".join(parts)
+
+def limits_as_text(limits: Limits) -> str:
+    """The limits that need figures as a condition; empty if there are none.
+
+    Examples
+    --------
+    >>> limits_as_text(Limits(deadline=60.0, where="fits.gpu == 'yes'"))
+    "(fits.gpu == 'yes') and total_time_s <= 60.0"
+    """
+    margins = (
+        ("host_ram_bytes", limits.ram_margin),
+        ("gpu_memory_bytes", limits.gpu_memory_margin),
+    )
+    parts = [
+        f"not {what}.total > {1.0 - margin!r} * {what}.capacity"  # what has none keeps it
+        for what, margin in margins
+        if margin > 0.0
+    ]
+    parts += [f"({limits.where})"] if limits.where else []
+    parts += [] if limits.deadline is None else [f"{TIME} <= {limits.deadline!r}"]
+    parts += [] if limits.budget is None else [f"{MONEY} <= {limits.budget!r}"]
+    return " and ".join(parts)

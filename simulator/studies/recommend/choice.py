@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from simulator.goal import Plain
 from simulator.metrics import Value
@@ -14,6 +15,13 @@ from simulator.studies.recommend.machines import Machine
 TIME = "total_time_s"
 MONEY = "cost.usd_to_train"
 """The two axes of the front."""
+PREPARES: Final = "input.where"
+"""A remedy that sets this changes what the loader does, which the user must want: it is told of,
+but not taken."""
+_BOUGHT: Final = (
+    *("hardware.machine", "hardware.count", "remote.machine", "remote.count"),
+    *("hardware.storage", "data.placement", "cost.purchase"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +64,13 @@ class Choice:
     @property
     def hardware(self) -> tuple[object, ...]:
         """What is bought: two choices that differ only in settings of the program are alike."""
-        keys = ("hardware.storage", "data.placement", "cost.purchase", "remote.machine")
-        bought = tuple(self.settings.get(key) for key in keys)
-        return (self.machine.name, self.count, self.settings.get("remote.count"), *bought)
+        named = {"hardware.machine": self.machine.name, "hardware.count": self.count}
+        return hardware_of({**self.settings, **named})
+
+
+def hardware_of(settings: Mapping[str, Plain]) -> tuple[object, ...]:
+    """What is bought with a candidate, whatever its program is set to."""
+    return tuple(settings.get(key) for key in _BOUGHT)
 
 
 def number(figures: Mapping[str, Value], name: str) -> float | None:

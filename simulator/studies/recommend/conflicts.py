@@ -1,19 +1,26 @@
-"""Where no candidate keeps all limits: which of them exclude each other, and what would do."""
+"""Where no candidate keeps all limits: which of them exclude each other, and what would do.
+
+Limits on the hardware, on memory and pins are known of every candidate without a prediction. What
+else a candidate breaks is asked for only where it matters: the smallest set of limits that no
+candidate known so far keeps is taken for the conflict until one is found that keeps it. A
+candidate that cannot keep a limit even at best needs no prediction. So the set found is one that
+no candidate looked at keeps, and none of fewer limits is.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.goal import Goal, Limits
+from simulator.goal import Goal, Limits, Objective, Sense
 from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
-from simulator.studies.recommend.asking import Ask, Search
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.asking import Ask, Search, limits_as_text
+from simulator.studies.recommend.choice import MONEY, PREPARES, TIME, Choice, number
 from simulator.studies.recommend.conflict import smallest_conflict
-from simulator.studies.recommend.ground import Settings
+from simulator.studies.recommend.ground import COUNT, Settings
 from simulator.studies.recommend.inquiry import Inquiry, inquire
 from simulator.studies.recommend.limits import Subject, broken
 from simulator.units import SECOND, USD, show
@@ -23,6 +30,14 @@ FURTHER: Final = 4
 COMMON: Final = 3
 """Reasons named where nothing can be predicted at all."""
 PIN: Final = "pin "
+READING: Final = 0.3
+"""Share of the work that is reading all candidates, for its progress."""
+ROUND: Final = 0.2
+"""The same for each question after that, of what is left."""
+_MEASURES: Final = {
+    "deadline": Objective(metric=TIME, sense=Sense.MINIMIZE),
+    "budget": Objective(metric=MONEY, sense=Sense.MINIMIZE),
+}
 
 
 def hardware_conflict(inquiry: Inquiry) -> Conflict | None:
@@ -46,8 +61,7 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
     seeds : iterable of settings
         As in that search.
     ask : callable
-        Who predicts; the fastest and the cheapest are looked for once more for every set of
-        limits on the hardware that candidates break.
+        Who predicts; asked for a candidate that keeps what seems to exclude each other.
     seed : int
         Of all random draws.
     """
@@ -55,18 +69,15 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
     if on_hardware is not None:
         return on_hardware
     wide = inquire(inquiry.ground, _freed(inquiry.goal), seeds)
-    search = Search.of(wide.ground.reader, wide.goal, wide.settings, ask, seed=seed)
-    for group in _groups(inquiry, wide, search.candidates):
-        search.extremes(group)
-    told = [inquiry.judged(outcome) for outcome in search.known.values()]
-    choices = [choice for choice in told if choice.is_predicted and choice.value is not None]
-    kinds = {choice.index: _breaks(inquiry, choice) for choice in choices}
-    order = [rule.name for rule in inquiry.rules] + [f"{PIN}{key}" for key in inquiry.goal.pins]
-    names = smallest_conflict(order, kinds.values()) if choices else None
-    if names is None:
-        reasons = Counter(choice.outcome.reason for choice in told if choice.outcome.reason)
-        return Conflict(limits=(), ways_out=tuple(r for r, _ in reasons.most_common(COMMON)))
-    ways = (_way_out(inquiry, name, choices, kinds) for name in names)
+    search = Search.of(wide, ask, seed=seed)
+    search.candidates = tuple(c for c in search.candidates if PREPARES not in c.settings)
+    search.bound(READING)
+    court = _Court(inquiry=inquiry, wide=wide, search=search)
+    names = court.excluding()
+    if not names:
+        told = Counter(one.reason for one in search.known.values() if one.reason)
+        return Conflict(limits=(), ways_out=tuple(r for r, _ in told.most_common(COMMON)))
+    ways = [court.way_out(name) for name in names]
     return Conflict(limits=_texts(inquiry, names), ways_out=tuple(way for way in ways if way))
 
 
@@ -83,44 +94,92 @@ def _texts(inquiry: Inquiry, names: Sequence[str]) -> tuple[str, ...]:
     return tuple({**texts, **pins}[name] for name in names)
 
 
-def _breaks(inquiry: Inquiry, choice: Choice) -> frozenset[str]:
-    """Limits and pins that a choice does not keep."""
-    loose = {f"{PIN}{key}" for key in inquiry.goal.pins if not inquiry.keeps_pin(choice, key)}
-    return frozenset({*choice.broken, *loose})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Court:
+    """Asks which limits exclude each other: those of `inquiry`, among candidates without them."""
 
+    inquiry: Inquiry
+    wide: Inquiry
+    search: Search
 
-def _groups(
-    inquiry: Inquiry, wide: Inquiry, candidates: Sequence[Candidate]
-) -> Iterator[list[Candidate]]:
-    """Candidates by the limits on the hardware that they break."""
-    rules = [rule for rule in inquiry.rules if rule.of_hardware]
-    groups: dict[tuple[str, ...], list[Candidate]] = {}
-    for candidate in candidates:
-        machine, count = wide.machine(candidate.settings), wide.count(candidate.settings)
-        names = broken(rules, Subject(machine=machine, count=count, figures={}))
-        groups.setdefault(names, []).append(candidate)
-    yield from groups.values()
+    def excluding(self) -> tuple[str, ...]:
+        """A smallest set of limits that no candidate keeps; empty if nothing can be predicted."""
+        order = [rule.name for rule in self.inquiry.rules]
+        order += [f"{PIN}{key}" for key in self.inquiry.goal.pins]
+        names: tuple[str, ...] = ()
+        kinds: list[frozenset[str]] = []
+        while (found := self._keeping(names)) is not None:
+            kinds.append(self._broken(found))
+            smallest = smallest_conflict(order, kinds)
+            if smallest is None:  # one keeps all limits, but has no value by the goal
+                return ()
+            names = smallest
+        return names
 
+    def way_out(self, name: str) -> str:
+        """What a limit would have to be for the others to be kept; empty if that is no help."""
+        others = [rule.name for rule in self.inquiry.rules if rule.name != name]
+        others += [f"{PIN}{key}" for key in self.inquiry.goal.pins if f"{PIN}{key}" != name]
+        best = self._keeping(others, name)
+        if best is None:
+            return ""
+        where = f"{best.count} x {best.machine.name}"
+        if name == "deadline":
+            least = show(number(best.figures, TIME) or 0.0, SECOND)
+            return f"a deadline of {least} would do, with {where}"
+        if name == "budget":
+            least = show(number(best.figures, MONEY) or 0.0, USD)
+            return f"a budget of {least} would do, with {where}"
+        if name == "nodes":
+            return f"nodes = {best.count} would do, with {where}"
+        text = _texts(self.inquiry, [name])[0]
+        time = show(number(best.figures, TIME) or 0.0, SECOND)
+        return f"without {text}: {where}, {time}"
 
-def _way_out(
-    inquiry: Inquiry, name: str, choices: Sequence[Choice], kinds: dict[int, frozenset[str]]
-) -> str:
-    """What a limit would have to be for all the others to be kept; empty if that is no help."""
-    others = [choice for choice in choices if kinds[choice.index] <= {name}]
-    if not others:
-        return ""
-    measures: dict[str, Callable[[Choice], float]] = {
-        "deadline": lambda c: number(c.figures, TIME) or 0.0,
-        "budget": lambda c: number(c.figures, MONEY) or 0.0,
-        "nodes": lambda c: float(c.count),
-    }
-    best = min(others, key=measures.get(name, lambda c: float(c.index)))
-    where = f"{best.count} x {best.machine.name}"
-    if name == "deadline":
-        return f"a deadline of {show(measures[name](best), SECOND)} would do, with {where}"
-    if name == "budget":
-        return f"a budget of {show(measures[name](best), USD)} would do, with {where}"
-    if name == "nodes":
-        return f"nodes = {best.count} would do, with {where}"
-    text = _texts(inquiry, [name])[0]
-    return f"without {text}: {where}, {show(number(best.figures, TIME) or 0.0, SECOND)}"
+    def _keeping(self, names: Collection[str], measure: str = "") -> Choice | None:
+        """A candidate that keeps these limits, the best by what a limit measures; or None."""
+        may = [c for c in self.search.candidates if self._known_broken(c).isdisjoint(names)]
+        objective = _MEASURES.get(measure, _MEASURES["deadline"])
+        where = self._condition(names)
+        for group in self._by_count(may) if measure == "nodes" else [may]:
+            self.search.ask.course.begin(ROUND)
+            self.search.meeting(group, objective, where)
+            choices = [self.inquiry.judged(self.search.known[c.index]) for c in group]
+            kept = [c for c in choices if c.is_predicted and self._broken(c).isdisjoint(names)]
+            if kept:
+                return min(kept, key=lambda c: number(c.figures, objective.metric) or 0.0)
+        return None
+
+    def _by_count(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+        """Candidates of one machine, of two, and so on."""
+        groups: dict[int, list[Candidate]] = {}
+        for candidate in candidates:
+            groups.setdefault(int(candidate.settings[COUNT]), []).append(candidate)
+        return [groups[count] for count in sorted(groups)]
+
+    def _condition(self, names: Collection[str]) -> str:
+        """Those of the limits that a prediction is needed for."""
+        limits = self.inquiry.goal.limits
+        return limits_as_text(
+            Limits(
+                deadline=limits.deadline if "deadline" in names else None,
+                budget=limits.budget if "budget" in names else None,
+                ram_margin=limits.ram_margin if "ram_margin" in names else 0.0,
+                gpu_memory_margin=limits.gpu_memory_margin if "gpu_memory_margin" in names else 0.0,
+                where=limits.where if "where" in names else "",
+            )
+        )
+
+    def _known_broken(self, candidate: Candidate) -> frozenset[str]:
+        """Limits on the hardware and pins that a candidate does not keep."""
+        settings = candidate.settings
+        rules = [rule for rule in self.inquiry.rules if rule.of_hardware]
+        subject = Subject(
+            machine=self.wide.machine(settings), count=self.wide.count(settings), figures={}
+        )
+        loose = [key for key in self.inquiry.goal.pins if not self.inquiry.keeps(settings, key)]
+        return frozenset({*broken(rules, subject), *(f"{PIN}{key}" for key in loose)})
+
+    def _broken(self, choice: Choice) -> frozenset[str]:
+        """Limits and pins that a predicted choice does not keep."""
+        return frozenset(choice.broken) | self._known_broken(choice.outcome.candidate)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from simulator.goal import Goal
 from simulator.metrics import Value
-from simulator.studies.outcome import Outcome, Status
+from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.choice import TIME, Choice, number
 from simulator.studies.recommend.ground import COUNT, MACHINE, PURCHASE, Ground, Settings
@@ -41,7 +41,7 @@ class Inquiry:
         """A candidate's outcome as the goal sees it."""
         settings = outcome.candidate.settings
         machine, count = self.machine(settings), self.count(settings)
-        figures = self._with_losses(outcome)
+        figures = self.counted(outcome.candidate, outcome.figures)
         subject = Subject(machine=machine, count=count, figures={**settings, **figures})
         return Choice(
             machine=machine,
@@ -53,9 +53,9 @@ class Inquiry:
             idea=self.ideas.get(outcome.candidate.index, ""),
         )
 
-    def _with_losses(self, outcome: Outcome) -> Mapping[str, Value]:
-        spot, figures = self.goal.spot, outcome.figures
-        settings = outcome.candidate.settings
+    def counted(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
+        """A candidate's figures with lost work and restarts in them where it is spot capacity."""
+        spot, settings = self.goal.spot, candidate.settings
         total, step = number(figures, TIME), number(figures, "step_time_s.mean")
         if spot is None or PURCHASE not in settings or total is None or step is None:
             return figures
@@ -67,10 +67,10 @@ class Inquiry:
         """How many machines of it train."""
         return int(settings[COUNT])
 
-    def keeps_pin(self, choice: Choice, key: str) -> bool:
-        """Whether a choice keeps one of the pins."""
+    def keeps(self, settings: Settings, key: str) -> bool:
+        """Whether a candidate keeps one of the pins."""
         value = self.goal.pins[key]
-        return pinning.keeps(self.ground, choice.machine, choice.settings, key, value)
+        return pinning.keeps(self.ground, self.machine(settings), settings, key, value)
 
     def pinned(self, choice: Choice, without: str = "") -> bool:
         """Whether a choice keeps the pins, one of them left out."""

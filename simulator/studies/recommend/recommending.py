@@ -11,7 +11,7 @@ from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Conflict, Loser, PinPrice, Recommendation
 from simulator.studies.recommend.asking import NOT_STORED, Ask, Search
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.choice import MONEY, PREPARES, TIME, Choice, hardware_of, number
 from simulator.studies.recommend.confidence import sureness
 from simulator.studies.recommend.conflicts import conflict_of
 from simulator.studies.recommend.ground import Settings
@@ -22,9 +22,14 @@ from simulator.studies.recommend.spot import Interrupted, interrupted
 
 SURE_OF: Final = 3
 """Best candidates by the goal that are predicted for sure."""
-PREPARES: Final = "input.where"
-"""A remedy that sets this changes what the loader does, which the user must want: it is told of,
-but not taken."""
+CLOSE: Final = 0.01
+"""What is better by no more than this share is not looked for beside the best of all: the front,
+who comes second, and what pins and remedies come to are known that well."""
+HARDLY: Final = 0.05
+"""The same for the best of an accelerator that lost."""
+READING, SURVEYING, SECOND = 0.35, 0.3, 0.1
+"""Shares of what is left of a search, for its progress: reading, the best and the front, who comes
+second."""
 CONTENDERS: Final = 8
 """Choices of different hardware among which the chance of being best is counted."""
 
@@ -52,16 +57,17 @@ def recommend(
     everywhere : bool
         Also predict the best on every machine, for a choice that several workloads share.
     """
-    search = Search.of(inquiry.ground.reader, inquiry.goal, inquiry.settings, ask, seed=seed)
+    search = Search.of(inquiry, ask, seed=seed)
     search.all_of(search.candidates[:1])
     now = inquiry.judged(search.known[0])
     starved = is_cpu_bound(now)
     plain = [c for c in search.candidates if c.index not in inquiry.ideas]
     search.candidates = search.candidates if starved else tuple(plain)
-    search.survey(SURE_OF)
+    search.bound(READING)
+    _survey(inquiry, search)
     _fill(inquiry, search, starved=starved, everywhere=everywhere)
     choices = [inquiry.judged(outcome) for outcome in search.known.values()]
-    kept = [c for c in choices if inquiry.pinned(c) and PREPARES not in c.settings]
+    kept = _kept(inquiry, search)
     ranked = in_order(inquiry.goal.objective, kept)
     answer = Recommendation(
         scenario=inquiry.ground.scenario,
@@ -88,9 +94,34 @@ def _unknown(count: int) -> Conflict:
     return Conflict(limits=(), ways_out=(way,))
 
 
+def _survey(inquiry: Inquiry, search: Search) -> None:
+    """The best by the goal, what comes second on other hardware, and the front."""
+    search.ask.course.begin(SURVEYING)
+    search.best_of(search.candidates, top=SURE_OF)
+    search.ask.course.begin(SURVEYING)
+    search.front(search.candidates, close=CLOSE)
+    best = in_order(inquiry.goal.objective, _kept(inquiry, search))
+    if best:
+        search.ask.course.begin(SECOND)
+        search.best_of(
+            [c for c in search.candidates if hardware_of(c.settings) != best[0].hardware],
+            close=CLOSE,
+        )
+
+
+def _kept(inquiry: Inquiry, search: Search) -> list[Choice]:
+    """What is known of those that may win: they keep the pins and need nobody's consent."""
+    choices = (inquiry.judged(outcome) for outcome in search.known.values())
+    return [c for c in choices if inquiry.pinned(c) and PREPARES not in c.settings]
+
+
 def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) -> None:
-    """Predict the best of every kind: of each accelerator, with each pin left out, of each idea."""
-    groups: dict[object, list[Candidate]] = {}
+    """Predict the best of every kind: of each accelerator, with each pin left out, of each idea.
+
+    The best of an accelerator only says why it lost: there another that is hardly better is not
+    looked for.
+    """
+    groups: dict[tuple[str, str], list[Candidate]] = {}
     for candidate in search.candidates:
         machine = inquiry.machine(candidate.settings)
         groups.setdefault(("gpu", machine.gpu), []).append(candidate)
@@ -102,8 +133,9 @@ def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) 
         groups[("free", key)] = _freed(inquiry, search, key)
     if inquiry.goal.pins:
         groups[("free", "")] = _freed(inquiry, search, "")
-    for group in groups.values():
-        _be_sure(inquiry, search, group)
+    for place, ((kind, _), group) in enumerate(groups.items()):
+        search.ask.course.begin(1.0 / (len(groups) - place))
+        _be_sure(inquiry, search, group, HARDLY if kind == "gpu" else CLOSE)
 
 
 def _freed(inquiry: Inquiry, search: Search, key: str) -> list[Candidate]:
@@ -116,14 +148,14 @@ def _freed(inquiry: Inquiry, search: Search, key: str) -> list[Candidate]:
     ]
 
 
-def _be_sure(inquiry: Inquiry, search: Search, group: Sequence[Candidate]) -> None:
+def _be_sure(inquiry: Inquiry, search: Search, group: Sequence[Candidate], close: float) -> None:
     """Know the best of a group within the limits; or, where none keeps them, without them."""
     if all(_hopeless(search.known.get(c.index)) for c in group):
         return
-    search.best_of(group)
+    search.best_of(group, close=close)
     judged = [inquiry.judged(search.known[c.index]) for c in group if c.index in search.known]
     if not any(choice.is_predicted for choice in judged):
-        search.best_of(group, within_limits=False)
+        search.best_of(group, close=close, within_limits=False)
 
 
 def _hopeless(outcome: Outcome | None) -> bool:

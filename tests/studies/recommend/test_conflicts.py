@@ -1,0 +1,80 @@
+"""Limits that no candidate keeps: the set named is kept by none, and every part of it by some."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from simulator.files.candidates import CandidateReader
+from simulator.files.catalogue import Catalogue
+from simulator.goal import Goal, Limits, Objective, Sense
+from simulator.studies.outcome import Status
+from simulator.studies.recommend.asking import Search, searching
+from simulator.studies.recommend.conflicts import FURTHER, conflict_of
+from simulator.studies.recommend.ground import ground_of
+from simulator.studies.recommend.inquiry import Inquiry, inquire
+from simulator.studies.workers import local_workers
+
+pytestmark = pytest.mark.no_cover
+
+CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
+WIDE = Limits(most_nodes=2)
+
+
+def inquiry(limits: Limits) -> Inquiry:
+    """A search of a small scenario among the machines of its own cloud."""
+    reader = CandidateReader("choose-starved-gpus", overrides=("train.epochs=1",))
+    ground = ground_of(reader, Catalogue.default())
+    few = tuple(machine for machine in ground.machines if machine.cloud == ground.own.cloud)
+    return inquire(replace(ground, machines=few), Goal(objective=CHEAP, limits=limits))
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[dict[str, object]]:
+    """Figures of all there is on these machines, predicted one by one."""
+    wide = inquiry(Limits(most_nodes=2 * FURTHER))
+    with local_workers(1) as workers:
+        search = Search.of(wide, searching(workers, None), seed=0)
+        search.all_of(search.candidates)
+    choices = [wide.judged(outcome) for outcome in search.known.values()]
+    return [
+        {**choice.figures, "count": choice.count}
+        for choice in choices
+        if choice.outcome.status is Status.PREDICTED and "input.where" not in choice.settings
+    ]
+
+
+def kept(limits: Limits, rows: list[dict[str, object]], names: tuple[str, ...]) -> bool:
+    """Whether some row keeps the limits so named, of as many machines as are looked at."""
+    most = {
+        "deadline": ("total_time_s", limits.deadline),
+        "budget": ("cost.usd_to_train", limits.budget),
+        "nodes": ("count", limits.most_nodes),
+    }
+    there = [row for row in rows if int(str(row["count"])) <= FURTHER * (limits.most_nodes or 1)]
+    return any(all(float(str(row[most[n][0]])) <= most[n][1] for n in names) for row in there)  # type: ignore[operator] # those named are there
+
+
+@pytest.mark.parametrize("tight", ["deadline", "both", "all"])
+def test_the_set_is_a_smallest_one_among_everything(
+    tight: str, everything: list[dict[str, object]]
+) -> None:
+    """Held against every prediction there is, not only those that the search made."""
+    times = sorted(float(str(row["total_time_s"])) for row in everything)
+    money = sorted(float(str(row["cost.usd_to_train"])) for row in everything)
+    ones = sorted(float(str(r["total_time_s"])) for r in everything if r["count"] == 1)
+    limits = {
+        "deadline": replace(WIDE, deadline=times[0] / 2.0, budget=money[-1]),
+        "both": replace(WIDE, deadline=times[0], budget=money[0]),
+        "all": replace(WIDE, most_nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
+    }[tight]
+    with local_workers(1) as workers:
+        found = conflict_of(inquiry(limits), ({},), searching(workers, None), 0)
+    names = tuple(text.split(" ")[0] for text in found.limits)
+    assert names
+    assert not kept(limits, everything, names)
+    for part in combinations(names, len(names) - 1):
+        assert kept(limits, everything, part)
+    assert found.ways_out
