@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -64,6 +65,8 @@ QUESTIONS: Final = (
     Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 ..."),
 )
 
+_MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
+"""How a message ends that knows just one name like the answer."""
 
 COMPLETE: Final[Mapping[str, completion.Complete]] = {
     "hardware.machine": completion.profiles("node", "instance"),
@@ -155,7 +158,7 @@ def _answers(
 def _ask(
     question: Question, default: str, answers: dict[str, str], profiles: tuple[Path, ...]
 ) -> None:
-    """Ask until the answer is one that the key may have."""
+    """Ask until the key may have the answer; after a mistake Enter takes the name that was meant."""
     while True:
         given: str = click.prompt(question.text, default=default, err=True)
         answers[question.key] = given.strip()
@@ -165,6 +168,8 @@ def _ask(
             wrong = [one for one in error.problems if one.key == question.key]
             if wrong:
                 complain(str(wrong[0]))
+                meant = _MEANT.search(str(wrong[0]))
+                default = meant[1] if meant else default
                 continue
         return
 

@@ -90,6 +90,8 @@ def nearest_scenarios(name: str, folder: Path = Path()) -> str:
     ]
     if close:
         return f"did you mean {' or '.join(repr(other) for other in close)}?"
+    if name.endswith(".toml"):
+        return "`plan init` writes a first one"
     return f"shipped: {', '.join(shipped)}" if shipped else "none are shipped"
 
 

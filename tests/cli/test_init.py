@@ -87,6 +87,33 @@ def test_a_wrong_answer_is_asked_again(
     assert (written["hardware"]["count"], written["data"]["samples"]) == (2, 500)
 
 
+def test_enter_takes_the_name_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a mistake with just one name like it, that name stands in brackets."""
+    typed = iter(["g5.2xlarge"])
+    offered: list[str] = []
+
+    def prompt(_: str, default: str, *, err: bool) -> str:
+        assert err
+        offered.append(default)
+        return next(typed, default)
+
+    monkeypatch.setattr("click.prompt", prompt)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["init"]) == Exit.FINE
+    assert offered[:2] == ["node/dgx-a100-80gb", "instance/aws/g5.2xlarge"]
+    written = tomllib.loads(Path("my-job.toml").read_text())
+    assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
+
+
+def test_a_file_that_is_missing_can_be_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who asks for a file of their own is told how to get one, not what ships."""
+    assert main(["simulate", str(tmp_path / "none.toml")]) == Exit.BAD_INPUT
+    assert main(["simulate", "another-one.toml"]) == Exit.BAD_INPUT
+    assert "`plan init` writes a first one" in capsys.readouterr().err
+
+
 class Terminal(io.StringIO):
     """Standard input that somebody types on."""
 
