@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteField,
     ByteRateField,
+    Checked,
     Choice,
     ClockField,
     CountField,
@@ -34,7 +35,7 @@ _DATE: Final = re.compile(rf"undated|(?:[<>]=)?{_DAY}|{_DAY}\.\.{_DAY}")
 
 
 @dataclass(frozen=True, slots=True)
-class DateText:
+class DateText(Checked):
     """Marks a text field as a date: day, month, year, a range such as ``>=2025-06``, undated."""
 
     def read(self, value: object) -> str:
@@ -43,12 +44,6 @@ class DateText:
             hint = "write '2026-08-22', '2026-08', '2026', '>=2025-06' or 'undated'"
             refuse("is not a date", hint)
         return value
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler

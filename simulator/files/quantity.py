@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, Protocol
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -110,8 +110,23 @@ def nearest_hint(name: str, valid: Sequence[str]) -> str:
     return f"{meant} {allowed}".strip()
 
 
+class Checked(Protocol):
+    """Marks a field of a file: `read` checks its values, in place of pydantic's own conversions."""
+
+    __slots__ = ()
+
+    def read(self, value: Any) -> Any:  # noqa: ANN401 - each marker has values of its own
+        """What `value` means; refused with an error pydantic reports."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(self.read)
+
+
 @dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Checked):
     """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
 
     Examples
@@ -150,12 +165,6 @@ class Quantity:
         if smallest and 0.0 < number < units.parse(smallest, self.unit):
             refuse("is too small to be meant", f"at least {smallest}")
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
-
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
@@ -172,7 +181,7 @@ def _refuse_unit(text: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Checked):
     """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
 
     A whole number may not be written as a float, nor may true and false stand for 1 and 0.
@@ -202,12 +211,6 @@ class Number:
         low = f"above {self.low:,g}" if self.above else f"at least {self.low:,g}"
         return low if self.high >= _MOST else f"{low} and at most {self.high:,.0f}"
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
-
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
@@ -219,7 +222,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Percent:
+class Percent(Checked):
     """Marks a share of a whole as text in per cent: ``"10%"`` gives 0.1; at most `high`."""
 
     high: float = 1.0
@@ -237,12 +240,6 @@ class Percent:
             refuse("is out of range", hint)
         return share
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
-
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
@@ -251,7 +248,7 @@ class Percent:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Checked):
     """Marks a field as one of the values of a `StrEnum`.
 
     Examples
@@ -269,12 +266,6 @@ class Choice:
         hint = nearest_hint(value if isinstance(value, str) else "", names)
         refuse("is not a valid choice", hint)
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
-
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
@@ -283,7 +274,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(Checked):
     """Marks a text field: not empty, no control characters, at most `longest` characters."""
 
     longest: int = 10_000
@@ -299,12 +290,6 @@ class Text:
         if any(not (c.isprintable() or c in "\n\t") for c in value):
             refuse("holds a control character", "write printable text")
         return value
-
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
