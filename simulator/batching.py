@@ -97,9 +97,9 @@ def stack(scenarios: Sequence[Scenario], most: int | None = None) -> tuple[Batch
         Every candidate stands in exactly one, in order.
     """
     found: dict[Key, list[int]] = {}
-    keys = _Keys()
+    _keys.make_room()
     for index, scenario in enumerate(scenarios):
-        found.setdefault(keys.of_scenario(scenario, index), []).append(index)
+        found.setdefault(_keys.of_scenario(scenario, index), []).append(index)
     return tuple(
         Batch(indices=tuple(part), scenario=_together([scenarios[i] for i in part]))
         for indices in found.values()
@@ -114,12 +114,19 @@ def _parts(indices: Sequence[int], most: int) -> Iterable[Sequence[int]]:
 class _Keys:
     """Structures by what stands for them: the same object for equal structures.
 
-    Objects that several scenarios share are looked at once.
+    Objects that several scenarios share are looked at once, and scenarios that are put together
+    again (first to ask how their samples vary, then for their bounds) are known.
     """
 
     def __init__(self) -> None:
         self._known: dict[Key, object] = {}
         self._seen: dict[int, tuple[object, Key]] = {}
+
+    def make_room(self) -> None:
+        """Forget everything where much is known: what is kept cannot be anything else's."""
+        if len(self._seen) > _MOST_SEEN:
+            self._known.clear()
+            self._seen.clear()
 
     def of_scenario(self, scenario: Scenario, index: int) -> Key:
         """The structure of a scenario, with what its numbers decide."""
@@ -155,6 +162,9 @@ class _Keys:
         return tuple([value if type(value) in _PLAIN else of(value) for value in values])
 
 
+_MOST_SEEN: Final = 100_000
+"""Objects whose structure is kept for the next call."""
+_keys: Final = _Keys()
 _PLAIN: Final = frozenset({float, int, str, bool, type(None)})
 
 

@@ -27,7 +27,7 @@ from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers
 
-READ_AT_ONCE: Final = 1000
+READ_AT_ONCE: Final = 2500
 """Candidates that a worker reads and bounds as one task."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task; what it has finished is stored then."""
