@@ -158,7 +158,7 @@ def _answers(
 def _ask(
     question: Question, default: str, answers: dict[str, str], profiles: tuple[Path, ...]
 ) -> None:
-    """Ask until the key may have the answer; after a mistake Enter takes the name that was meant."""
+    """Ask until the key may have the answer; after a mistake Enter takes what was meant."""
     while True:
         given: str = click.prompt(question.text, default=default, err=True)
         answers[question.key] = given.strip()
