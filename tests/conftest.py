@@ -1,8 +1,9 @@
-"""Shared by all tests: golden texts, written anew by ``pytest --update-golden``."""
+"""Shared by all tests: golden texts (``pytest --update-golden``), tests that are not traced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden texts instead of comparing"
     )
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Run what is marked ``untraced`` at full speed: coverage counts no lines of it.
+
+    The ``no_cover`` of pytest-cov does not do that in a process of xdist: coverage is started twice
+    there, and where one is stopped the other goes on.
+    """
+    tracer = sys.gettrace()
+    if item.get_closest_marker("untraced"):
+        sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 @pytest.fixture

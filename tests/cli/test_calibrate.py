@@ -92,7 +92,7 @@ def test_from_rows_to_a_calibrated_prediction(plan: Run, own: Path) -> None:
     assert "--force" in refused.err
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_json_is_one_object(plan: Run, own: Path) -> None:
     """Numbers in SI units; an existing file is replaced when forced."""
     over = own.with_name("over.toml")

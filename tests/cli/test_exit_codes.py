@@ -169,7 +169,7 @@ QUICK: Final = {
 } | {"completion": ("completion", "bash"), "init": ("init", "--yes", "-o", "-")}
 
 
-@pytest.mark.no_cover  # the answers are those of other tests; here only the output fails
+@pytest.mark.untraced  # the answers are those of other tests; here only the output fails
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("verb", QUICK)
 def test_an_answer_that_cannot_be_given(

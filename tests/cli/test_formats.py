@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        pytest.param(arguments, id=name, marks=[pytest.mark.no_cover] * (name in LONG))
+        pytest.param(arguments, id=name, marks=[pytest.mark.untraced] * (name in LONG))
         for name, arguments in VERBS.items()
     ],
 )
@@ -54,7 +54,7 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
     assert tables
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", [name for name in VERBS if name != "schema"])
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
@@ -86,7 +86,7 @@ def test_differences_of_profiles_in_si_units(plan: Run) -> None:
     assert row["unit"] == "B/s"
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_a_table_without_a_winner_says_why(plan: Run, folder: Path) -> None:
     """Where nothing keeps the limits, the reason stands on standard error beside the table."""
     goal = 'minimize = "cost.usd_to_train"\nbudget = "$0.01"\nnodes = 1\ngpus = ["v100*"]\n'

@@ -57,8 +57,8 @@ def searched(
     "name",
     [
         "choose-starved-gpus",
-        pytest.param("choose-light-vision", marks=pytest.mark.no_cover),
-        pytest.param("choose-large-language", marks=pytest.mark.no_cover),
+        pytest.param("choose-light-vision", marks=pytest.mark.untraced),
+        pytest.param("choose-large-language", marks=pytest.mark.untraced),
     ],
 )
 def test_shipped_goals(
@@ -72,7 +72,7 @@ def test_shipped_goals(
     golden(f"recommend-{name}", done.out)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_a_changed_goal_predicts_nothing(
     ask: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,7 +108,7 @@ def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
     assert "gpus = gpu/v100*" in done.out
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_a_deadline_that_needs_more_machines(ask: Plan, tmp_path: Path) -> None:
     """Too short for one machine without help: the limits, and how many machines would do."""
     path = tmp_path / "two.toml"
@@ -129,7 +129,7 @@ def test_an_unknown_metric_is_refused_by_name(ask: Plan, tmp_path: Path) -> None
     assert "cost.dollars_to_train" in done.err
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_the_launch_hint_is_valid_yaml(
     plan: Plan, searched: Callable[[str], tuple[Outcome, Path]]
 ) -> None:

@@ -30,7 +30,7 @@ from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind, Preparation, Remote, Straggler
 from simulator.workload.train import Mode
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 FEW = settings(max_examples=80, deadline=None, derandomize=True)
 LOOSE = 1e-9

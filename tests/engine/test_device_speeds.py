@@ -89,7 +89,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulator.engine.run.run_of", lambda *_: None)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_one_device_stands_for_all(ranks: int) -> None:
     """A step of the folded run is the mean of runs with drawn speeds, within three errors."""
@@ -101,7 +101,7 @@ def test_one_device_stands_for_all(ranks: int) -> None:
     assert mean > COMPUTE + 3.0 * error
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_late_batches_hide_slow_devices(ranks: int) -> None:
     """Batches made when needed, unequal ones: the slowest device rarely has the latest batch."""

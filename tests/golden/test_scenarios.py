@@ -15,9 +15,14 @@ FOLDER = ROOT / "scenarios"
 NAMES = sorted(
     path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
 )
+LONG = {"gpu-decode", "preprocess-beforehand"}
+"""They are simulated many times as long as the others."""
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES],
+)
 def test_report(
     name: str,
     golden: Callable[[str, str], None],

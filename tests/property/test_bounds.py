@@ -19,7 +19,7 @@ from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
 from simulator.workload.spread import CONSTANT, Shape, Spread
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 SLOWER = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.1)

@@ -25,7 +25,7 @@ from simulator.workload.models.custom import CustomModel
 from simulator.workload.parallelism import Parallelism
 from simulator.workload.spread import CONSTANT, Shape, Spread
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)

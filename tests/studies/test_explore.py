@@ -65,7 +65,7 @@ def test_screening_loses_nothing_of_the_front() -> None:
         assert mine == theirs or mine.status is Status.SCREENED
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_screening_loses_nothing_on_machines_to_rent() -> None:
     """Busy cores and busy devices, near ties among workers and batches: the same front."""
     machines = ("g4dn.2xlarge", "g5.12xlarge", "g6e.48xlarge", "p5.48xlarge")

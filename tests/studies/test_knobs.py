@@ -15,7 +15,7 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
     """The value that a knob is said to have now is the one the prediction rests on."""
@@ -28,7 +28,7 @@ def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
         assert after.usage.keys() == base.usage.keys()
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 def test_values_of_a_calibrated_scenario_are_those_of_its_file() -> None:
     """Factors stay in force beside a what-if, and are not applied twice."""
     factors = ("calibration.storage=0.5", "calibration.network=0.5", "calibration.cpu=2.0")

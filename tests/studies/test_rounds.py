@@ -47,7 +47,7 @@ def test_front_is_what_none_beats(points: list[tuple[float, float]]) -> None:
     assert set(np.flatnonzero(on_front(np.array(points)))) == front(points)
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_no_member_of_the_front_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]]
@@ -57,7 +57,7 @@ def test_no_member_of_the_front_is_lost(
     assert front(truth) <= found
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @given(POINTS, SLACK, st.integers(1, 10))
 def test_none_of_the_best_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]], top: int
@@ -68,7 +68,7 @@ def test_none_of_the_best_is_lost(
     assert set(best) | front(truth) <= found
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_nothing_within_the_margin_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]]

@@ -27,7 +27,7 @@ from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
 from simulator.engine.stream import Stream
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 Floats: TypeAlias = NDArray[np.float64]
 Serve: TypeAlias = Callable[[float], Event]

@@ -17,7 +17,7 @@ from simulator.studies.recommend.ground import ground_of
 from simulator.studies.recommend.inquiry import Inquiry, inquire
 from simulator.studies.workers import local_workers
 
-pytestmark = pytest.mark.no_cover
+pytestmark = pytest.mark.untraced
 
 CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
 WIDE = Limits(most_nodes=2)

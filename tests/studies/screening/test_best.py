@@ -92,7 +92,7 @@ def test_random_samples_stay_within_what_chance_leaves(
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "changes",
     [
@@ -190,7 +190,7 @@ def test_spread_models_are_the_same_alone_and_together() -> None:
         )
 
 
-@pytest.mark.no_cover
+@pytest.mark.untraced
 @pytest.mark.parametrize("seed", range(3))
 def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     """Simulating only what may still be wanted finds the front of simulating everything."""
