@@ -168,6 +168,12 @@ class Configuration:
         A thousand a second: for trying many ways to spread a model, one after the other. Data is
         taken to be at hand; `simulate` looks at all of it.
 
+        Returns
+        -------
+        Estimate
+            `step_time` [s], `throughput` [samples/s], `memory` of a device by item with its `total`
+            and `capacity` [B], whether it `fits`, and `usd_per_step`; None for what is not known.
+
         Raises
         ------
         InputError

@@ -1,4 +1,4 @@
-"""Candidates a second that are bounded in closed form: together against one by one, in one run.
+"""Candidates a second that are read, and bounded in closed form: together against one by one.
 
 ``python benchmarks/screening/bench.py`` prints the table of `benchmarks/README.md`. CPU time of
 one process; a busy machine makes all of it slower, the ratios less so.
@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
+from simulator import load
 from simulator.batching import Batch, stack
+from simulator.errors import PlanError
+from simulator.files.axes import parse_axis
 from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
 from simulator.footprint import memory_fit
+from simulator.goal import Axes, Plain
 from simulator.scenario import Scenario
 from simulator.spread.describe import describe, kernels_of
 from simulator.spread.step import spread_step
+from simulator.studies.candidates import expand
+from simulator.studies.evaluate import Assignment, Chunk, bound
 from simulator.studies.screening import best_cases, best_of
 from simulator.workload.train import Recompute
 
 ONE_BY_ONE = 60
 """Candidates of a grid that are also bounded alone."""
 RECOMPUTE = (Recompute.SELECTIVE, Recompute.FULL)
+ALONE = 4000
+"""Different configurations that are estimated one after the other."""
 READ = 200
-"""Candidates that are read from text as well."""
+"""Candidates that are read whole as well."""
+SEARCH = "turing-nlg-530b"
+GRID = ("train.batch_size=32..1024 x2", "input.workers=1..16", "hardware.machine=instance/aws/*")
+"""Of images on every machine there is."""
 
 
 def rate(work: Callable[[], object], number: int, least: float = 1.0) -> float:
@@ -97,6 +109,49 @@ def step_and_memory(scenario: Scenario) -> object:
     return step.total, memory_fit(scenario)
 
 
+def once(
+    work: Callable[[Mapping[str, Plain]], object], asked: Sequence[Mapping[str, Plain]]
+) -> float:
+    """Settings per second of CPU time, each tried once; those that are refused count too."""
+    started = time.process_time()
+    for settings in asked:
+        with suppress(PlanError):
+            work(settings)
+    return len(asked) / (time.process_time() - started)
+
+
+def settings_of(scenario: Scenario) -> dict[str, Plain]:
+    """What tells a candidate of `spread` from the others, as keys of a scenario."""
+    train, degrees = scenario.job.train, scenario.job.parallelism
+    return {
+        "parallelism.tensor": degrees.tensor,
+        "parallelism.pipeline": degrees.pipeline,
+        "parallelism.interleave": degrees.interleave,
+        "parallelism.sequence": degrees.sequence,
+        "train.batch_size": int(train.batch_size),
+        "train.recompute": train.recompute.value,
+    }
+
+
+def reading(name: str, axes: Axes | None) -> str:
+    """A line on how many candidates of a search are read and bounded in a second."""
+    reader = CandidateReader(name)
+    asked = expand(axes or reader.axes or Axes(axes=()), reader)
+    chunk = Chunk(assignment=Assignment.of(reader, seed=0, doubts=False), candidates=asked)
+    started = time.process_time()
+    found = reader.read_bare([one.settings for one in asked])
+    read = time.process_time() - started
+    sound = sum(not isinstance(one, PlanError) for one in found)
+    started = time.process_time()
+    bound(chunk)
+    both = time.process_time() - started
+    whole = once(CandidateReader(name).read, [one.settings for one in asked[:: len(asked) // READ]])
+    return (
+        f"| {name} ({len(asked):,}, {sound:,} of them sound) | {len(asked) / read:,.0f}/s "
+        f"| {len(asked) / both:,.0f}/s | {whole:,.0f}/s |\n"
+    )
+
+
 def row(what: str, together: float, one_by_one: float) -> None:
     """Print a row of the table."""
     ratio = together / one_by_one
@@ -121,17 +176,18 @@ def main() -> None:
                 rate(lambda: best_cases(inputs), len(inputs)),
                 rate(alone(grid), ONE_BY_ONE),
             )
-    batches = stack(large, 512)
-    one = load_scenario("megatron-1t", overrides=["hardware.count=384"])
+    batches, job = stack(large, 512), load("megatron-1t", {"hardware.count": 384})
     row(
-        "step and memory, a trillion parameters on 3,072 GPUs",
+        f"step and memory, a trillion parameters on 3,072 GPUs ({len(large):,})",
         rate(lambda: [step_and_memory(b.scenario) for b in batches], len(large)),
-        rate(lambda: [step_and_memory(one) for _ in range(10)], 10),
+        once(job.estimate, [settings_of(each) for each in large[:: len(large) // ALONE]]),
     )
-    reader = CandidateReader("resnet50-imagenet-p4d")
-    asked = [{"input.workers": 1 + i % 16, "train.batch_size": 16 + i} for i in range(READ)]
-    read = rate(lambda: [reader.read(each) for each in asked], READ)
-    sys.stdout.write(f"\nReading a candidate's text: {read:,.0f}/s\n")
+    sys.stdout.write(
+        "\n| candidates of a search | read | read and bounded | read whole, one by one |\n"
+    )
+    sys.stdout.write("|---|---|---|---|\n")
+    images = Axes(axes=tuple(parse_axis(text) for text in GRID))
+    sys.stdout.write(reading(SEARCH, None) + reading("resnet50-imagenet-p4d", images))
 
 
 if __name__ == "__main__":
