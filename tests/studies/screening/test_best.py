@@ -124,6 +124,7 @@ def test_long_epochs_that_never_repeat_are_not_undercut(changes: dict[str, objec
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
     """With settings changed at random, and together as alone."""
