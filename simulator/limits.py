@@ -70,7 +70,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
     elif not covers(scenario):
         yield (
             f"in {job.train.precision}: no kernel figures were fitted to it; allowed: bf16, fp16, "
-            "fp8, fp4"
+            "fp8, fp4, tf32, fp32"
         )
     elif job.model.depth + _ENDS < degrees.pipeline * degrees.interleave:
         yield "with more stages, or chunks of them, than layers, embedding and head"

@@ -64,6 +64,8 @@ class Grade(StrEnum):
     """Follows from kernels and exchanges fitted to other runs of such devices and software."""
     EXPERTS = "fitted kernels of experts"
     """The same where tokens go to experts, so that load and exchange depend on the data."""
+    CARRIED = "kernels carried over"
+    """The same with figures fitted to other devices, other software or another precision."""
     PROFILED = "profiled kernels"
     """The same where what is measured was put together from kernels timed one by one."""
     DATASHEET = "data sheet"

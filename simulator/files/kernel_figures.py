@@ -90,6 +90,8 @@ class KernelFile(FileModel):
     """Frameworks for which they hold only where a model is spread over devices."""
     compiled: bool | None = None
     """Whether they hold for compiled models; both by default."""
+    carried_over: bool = False
+    """Whether nothing was fitted to it: its figures are those of another device or framework."""
     launches_of_others: bool = False
     """Whether frameworks that nothing was fitted to are taken to launch as these do."""
     attention_kernel: TextField | None = None

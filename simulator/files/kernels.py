@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import Final
 
 from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
 from simulator.hardware.gpu import Gpu
@@ -25,6 +26,8 @@ from simulator.workload.kernels import (
     UpdateFigures,
 )
 from simulator.workload.software import CudaGraphs, GradientSum, Scaling, Software
+
+_FULL: Final = (Precision.FP32, Precision.TF32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,7 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             padding=found.value("expert_padding"),
         ),
         memory=_memory(found, gpu, use.software),
+        carried_over=device.carried_over or era.carried_over or use.precision in _FULL,
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
         sources=found.sources(),
@@ -209,4 +213,6 @@ def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
     if way is GradientSum.IN_PLACE:
         return 0.0
     wide = "sum_32" if use.summed_in is Precision.FP32 else "sum_16"
+    if use.precision in _FULL and "sum_uncast" in found:
+        wide = "sum_uncast"
     return found.first("sum_fused", wide) if way is GradientSum.FUSED else found.value(wide)

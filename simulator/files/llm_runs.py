@@ -21,6 +21,8 @@ class MachineTable(FileModel):
     """Words on the wires between machines; any by default."""
     name: TextField
     """The machine's profile."""
+    gpu: TextField | None = None
+    """Profile of its devices, where they are others than the machine's."""
     domain: CountField
     """Devices of one of them that rows use at most."""
 

@@ -85,6 +85,9 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
     model = scenario.job.model
     if isinstance(model, Transformer) and model.experts is not None:
         return Grade.EXPERTS
+    kernels = scenario.job.software.kernels
+    if kernels is not None and kernels.carried_over:
+        return Grade.CARRIED
     return Grade.PROFILED if scenario.job.software.profiled_kernels else Grade.FITTED
 
 

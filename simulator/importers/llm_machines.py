@@ -19,6 +19,7 @@ def machine_cells(row: TableRow) -> dict[str, str]:
     rate = next((n.rate for n in llm_runs().network if n.words in wires), "")
     return {
         "hardware.machine": machine.name,
+        **({"hardware.gpu": machine.gpu} if machine.gpu else {}),
         "hardware.gpus": str(used),
         "hardware.count": str(math.ceil(total / used)),
         **({"hardware.network_bandwidth": rate} if rate else {}),

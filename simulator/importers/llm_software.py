@@ -182,6 +182,7 @@ _MASKED: Final = "0.156"
 """Share of the tokens guessed: 80 of 512, 20 of 128, which the example scores alone (recalled)."""
 
 
+_FULL: Final = ("fp32", "tf32")
 _BINNED: Final = 512.0
 """Length from which the example's batches hold samples of similar length alone: bins of 64, padded
 to the longest of a batch (README of NVIDIA's lddl 0.1.0 on PyPI, "Language Datasets and Data
@@ -207,7 +208,7 @@ def _encoder(row: TableRow) -> Cells:
         "model.shape.scored_share": _MASKED,
         "model.shape.filled": _FILLED if binned else "",
         "software.fused_attention": _NO,
-        "train.precision": "fp16",
+        "train.precision": row.text("precision") if row.text("precision") in _FULL else "fp16",
         "train.gradient_precision": "fp32",
         "train.overlap_communication": _NO,
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from simulator.equations.memory import FULL_PRECISION
-from simulator.equations.spread_memory import HALF_PRECISION, recomputed_layer_bytes
+from simulator.equations.spread_memory import recomputed_layer_bytes
 from simulator.spread.description import Description, once
 from simulator.spread.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.units import Bytes, Real, at_least, where
@@ -22,8 +22,8 @@ from simulator.workload.kernels import MemoryFigures
 
 _MASKS: Final = 2.0
 """Bytes of a token's value for the masks of two dropouts [B]."""
-_PROBABILITIES: Final = 5.0
-"""Bytes kept of a score: the probability, dropped and not, and the mask [B]."""
+_SCORE_MASK: Final = 1.0
+"""Bytes of a score's dropout mask; kept beside the probability, dropped and not [B]."""
 _RESIDUALS: Final = 2.0
 """Values of the model's width that a layer adds to: input of attention, of the MLP."""
 _NORMED: Final = 2.0
@@ -50,7 +50,7 @@ def _sides(d: Description) -> Real:
 @once
 def _attention(d: Description) -> Bytes | Real:
     """Queries, keys, values and output of a token [B]."""
-    return HALF_PRECISION * _sides(d) + _output(d)
+    return d.work.element * _sides(d) + _output(d)
 
 
 @once
@@ -58,7 +58,7 @@ def _output(d: Description) -> Bytes | Real:
     """Attention's output, and the sums of a fused kernel's rows of scores, of a token [B]."""
     s = d.shape
     sums = where(d.work.fused_attention > 0, FULL_PRECISION * s.heads, 0.0)
-    return HALF_PRECISION * s.heads * s.value_width + sums
+    return d.work.element * s.heads * s.value_width + sums
 
 
 @once
@@ -73,14 +73,14 @@ def _inside(d: Description) -> Real:
 def _sent(d: Description) -> Bytes | Real:
     """Copies of a token that its experts need [B]."""
     s = d.shape
-    return _ROUTED * HALF_PRECISION * s.top_k * s.hidden * s.routed * d.layout.imbalance
+    return _ROUTED * d.work.element * s.top_k * s.hidden * s.routed * d.layout.imbalance
 
 
 @once
 def _scores(d: Description) -> Bytes | Real:
     """Scores of attention that is not fused, of a token [B]."""
-    s = d.shape
-    return where(d.work.fused_attention > 0, 0.0, _PROBABILITIES * s.heads * s.sequence)
+    s, kept = d.shape, 2.0 * d.work.element + _SCORE_MASK
+    return where(d.work.fused_attention > 0, 0.0, kept * s.heads * s.sequence)
 
 
 def _narrow(d: Description, f: MemoryFigures) -> Real:
@@ -95,9 +95,9 @@ def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
     below 16 bit keep that of attention's output beside it, which attention needs in 16 bit.
     """
     s, narrow = d.shape, _narrow(d, f)
-    width = where(narrow > 0, d.work.width, HALF_PRECISION)
-    wide = HALF_PRECISION * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
-    inner = (HALF_PRECISION * (1.0 + s.gated) + width) * _inside(d)
+    width = where(narrow > 0, d.work.width, d.work.element)
+    wide = d.work.element * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
+    inner = (d.work.element * (1.0 + s.gated) + width) * _inside(d)
     copied = narrow * width * s.heads * s.value_width
     split = _attention(d) + inner + copied + _sent(d)
     return s.hidden * wide / along(d) + split / d.layout.tensor
@@ -106,10 +106,10 @@ def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
 def _without_modules(d: Description) -> Bytes | Real:
     """The same without what norms and activations make, and without projections up [B]."""
     s = d.shape
-    inner = HALF_PRECISION * (1.0 + s.gated) * _inside(d)
+    inner = d.work.element * (1.0 + s.gated) * _inside(d)
     up = where(s.latent > 0, s.kv_rank + s.rope_width + s.query_rank, _sides(d))
-    split = (HALF_PRECISION * up + _output(d) + inner + _sent(d)) / d.layout.tensor
-    return HALF_PRECISION * _RESIDUALS * s.hidden / along(d) + split
+    split = (d.work.element * up + _output(d) + inner + _sent(d)) / d.layout.tensor
+    return d.work.element * _RESIDUALS * s.hidden / along(d) + split
 
 
 def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
@@ -123,8 +123,8 @@ def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
     # one product makes queries, keys and values where there are biases to add to them
     products = where(s.gated > 0, products, _sides(d) + _inside(d))
     output = where(s.gated > 0, f.unread, 0.0)
-    split = (_output(d) + HALF_PRECISION * products) / d.layout.tensor
-    return HALF_PRECISION * s.hidden * (1.0 + output) / along(d) + split
+    split = (_output(d) + d.work.element * products) / d.layout.tensor
+    return d.work.element * s.hidden * (1.0 + output) / along(d) + split
 
 
 def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
@@ -142,7 +142,7 @@ def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     modules = (work.redo_passes > 0) & (work.redo_passes < 1)
     plain = where(modules, _without_modules(d), _whole(d, f)) + scores
     some = where(work.redo_products > 0, _every_second(d, f), plain)
-    full = HALF_PRECISION * d.shape.hidden / along(d)
+    full = d.work.element * d.shape.hidden / along(d)
     return tokens(d) * where(work.redo_products >= 1, full, some)
 
 
@@ -156,13 +156,13 @@ def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     whole = _whole(d, f) + _scores(d) / layout.tensor
     again = recomputed_layer_bytes(rows * whole, kept_bytes(d, f))
     widest = at_least((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
-    split = HALF_PRECISION * widest + where(
-        d.work.fused_attention > 0, 0.0, 2.0 * HALF_PRECISION * s.heads * s.sequence
+    split = d.work.element * widest + where(
+        d.work.fused_attention > 0, 0.0, 2.0 * d.work.element * s.heads * s.sequence
     )
-    gathered = where(layout.sequence_parallel > 0, 2.0 * HALF_PRECISION * s.hidden, 0.0)
+    gathered = where(layout.sequence_parallel > 0, 2.0 * d.work.element * s.hidden, 0.0)
     keys = s.kv_heads * (s.head_width + s.value_width)
-    passed = where(layout.context > 1, 2.0 * HALF_PRECISION * keys, 0.0)
-    gradients = HALF_PRECISION * _TOKEN_GRADIENTS * s.hidden / along(d)
+    passed = where(layout.context > 1, 2.0 * d.work.element * keys, 0.0)
+    gradients = d.work.element * _TOKEN_GRADIENTS * s.hidden / along(d)
     return again + rows * (gradients + gathered + (split + passed) / layout.tensor)
 
 

@@ -24,6 +24,8 @@ from simulator.workload.train import Recompute
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
 SIXTEEN: Final = (Precision.BF16, Precision.FP16)
+FULL: Final = (Precision.TF32, Precision.FP32)
+"""Values are stored in 32 bit. Nothing was fitted to them: shares are those of 16 bit."""
 _HALF_WIDTH: Final = Precision.BF16.bytes_per_element
 _LOW_WIDTH: Final = 1.0
 """Bytes of a value that a product below 16 bit reads; 4-bit ones are as wide with their scales."""
@@ -45,7 +47,7 @@ def covers(scenario: Scenario) -> bool:
     """Whether there are figures for the scenario's model, software, precision and device."""
     job = scenario.job
     known = of_tokens(job.model) and job.software.kernels is not None
-    return known and job.train.precision in (*NARROW, *SIXTEEN)
+    return known and job.train.precision in (*NARROW, *SIXTEEN, *FULL)
 
 
 def kernels_of(scenario: Scenario) -> Kernels:
@@ -186,7 +188,8 @@ def _layout(scenario: Scenario) -> Layout:
 def gradient_precision(job: Job) -> Precision:
     """What gradients are exchanged in."""
     given = job.train.gradient_precision
-    return given or (Precision.FP32 if job.train.mixed else Precision.BF16)
+    full = job.train.mixed or job.train.precision in FULL
+    return given or (Precision.FP32 if full else Precision.BF16)
 
 
 def summed_in(job: Job) -> Precision:
@@ -198,7 +201,9 @@ def _work(job: Job, model: Transformer) -> Work:
     train, software, degrees = job.train, job.software, job.parallelism
     low = train.precision in NARROW
     many = train.batch_size * model.heads / degrees.tensor
-    fits = (many % _SOFTMAX_GROUP == 0) & (model.sequence <= _SOFTMAX_LONGEST)
+    element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
+    short = model.sequence <= _SOFTMAX_LONGEST and element == _HALF_WIDTH
+    fits = (many % _SOFTMAX_GROUP == 0) & short
     full = train.recompute is Recompute.FULL
     operators = train.recompute is Recompute.OPERATORS
     scores = train.recompute is Recompute.SELECTIVE and not software.fused_attention
@@ -208,10 +213,11 @@ def _work(job: Job, model: Transformer) -> Work:
     waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
     gathered = degrees.gather_precision
     return Work(
+        element=element,
         low=float(low),
-        width=_LOW_WIDTH if low else _HALF_WIDTH,
+        width=_LOW_WIDTH if low else element,
         gradient_bytes=gradient_precision(job).bytes_per_element,
-        gather_bytes=_HALF_WIDTH if gathered is None else max(gathered.bytes_per_element, 1.0),
+        gather_bytes=element if gathered is None else max(gathered.bytes_per_element, 1.0),
         optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
         wide_gradients=float(summed_in(job) is Precision.FP32),
         redo_products=1.0 if full else _EVERY_SECOND * operators,
@@ -234,7 +240,7 @@ def _work(job: Job, model: Transformer) -> Work:
 def _device(scenario: Scenario, gpu: Gpu) -> Device:
     host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
     used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
-    wide = precision if precision in SIXTEEN else Precision.BF16
+    wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
     peaks = {each: gpu.peak[gpu.fallback.get(each, each)] for each in (wide, precision)}
     link = host.peer_link or host.host_link
     return Device(

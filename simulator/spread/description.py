@@ -107,13 +107,14 @@ class Layout:
 class Work:
     """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
 
-    `low`: linear layers compute in `width` bytes below 16 bit. `optimizer_bytes` are those of state
-    in fp32 beside a weight. `redo_*` are the shares of a forward
-    pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of unfused
-    attention are one kernel. `waits`: the host waits for the counts of tokens that go to experts.
-    `eager_activation`: the activation of experts is many kernels.
+    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
+    16 bit. `optimizer_bytes` are those of state in fp32 beside a weight. `redo_*` are the shares
+    of a forward pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of
+    unfused attention are one kernel. `waits`: the host waits for the counts of tokens that go to
+    experts. `eager_activation`: the activation of experts is many kernels.
     """
 
+    element: Bytes | Real = 2.0
     low: Real = 0.0
     width: Bytes | Real = 2.0
     gradient_bytes: Bytes | Real = 2.0

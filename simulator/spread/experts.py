@@ -9,21 +9,18 @@ from simulator.spread.shapes import tokens
 from simulator.units import Real, Seconds, where
 from simulator.workload.kernels import Kernels
 
-_HALF = 2.0
-"""Bytes of a value sent [B]."""
-
 
 def passes(d: Description, k: Kernels) -> Both:
     """Permutation there and back, activation functions and casts, on average over the layers."""
-    s, sent = d.shape, tokens(d) / d.layout.tensor
+    s, sent, size = d.shape, tokens(d) / d.layout.tensor, d.work.element
     rows = sent * s.top_k
     fused = where(d.work.fused_experts > 0, k.expert.fused, 1.0)
     eager = where(d.work.eager_activation > 0, k.expert.eager, 1.0) * fused
     cast = cast_bytes(d, k) * fused
     inside, shared = rows * s.expert_ffn * eager, sent * s.shared_ffn
-    moved = rows * s.hidden * _HALF * 8.0 + (inside + shared) * 6.0
+    moved = rows * s.hidden * size * 8.0 + (inside + shared) * 3.0 * size
     moved = moved + cast * rows * (s.hidden + s.expert_ffn)
-    back = rows * s.hidden * _HALF * 10.0 + (inside + shared) * 10.0
+    back = rows * s.hidden * size * 10.0 + (inside + shared) * 5.0 * size
     back = back + cast * rows * (s.hidden + 2.0 * s.expert_ffn)
     factor = where(s.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
     return Both(moved, back).times(factor * s.routed)
@@ -31,6 +28,6 @@ def passes(d: Description, k: Kernels) -> Both:
 
 def exchange(d: Description, k: Kernels) -> Seconds | Real:
     """Dispatch and combination of tokens in one pass, on average over the layers [s]."""
-    rows, width = tokens(d) / d.layout.tensor, _HALF * d.shape.hidden
+    rows, width = tokens(d) / d.layout.tensor, d.work.element * d.shape.hidden
     both: Real = 2.0 * all_to_all(rows, width, d, k) * d.shape.routed
     return both

@@ -17,19 +17,18 @@ from simulator.spread.shapes import (
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
 from simulator.workload.kernels import SMALL_KERNELS, Kernels
 
-_HALF: Final = 2.0
-"""Bytes of a stored activation [B]."""
 _TILE: Final = 128.0
 """Positions a fused attention kernel handles at once; half of a diagonal tile is wasted."""
 _REPEATED: Final = 2.5
 """Work of a fused attention's backward pass over that of its forward pass: five products to two."""
-_DROPPED: Final = 5.0
-"""Bytes of a score that dropout moves [B]: read, written, and its mask."""
+_MASK: Final = 1.0
+"""Bytes of a value's dropout mask [B]."""
 _ONE_KERNEL: Final = (4.0, 6.0)
 _MANY_KERNELS: Final = (26.0, 26.0)
-"""Bytes of a score that scale, mask and softmax move, forward and backward [B]."""
-_EMBEDDED: Final = 30.0
-"""Bytes that an embedded value moves: looked up, dropped, cast, and its gradient [B]."""
+"""Bytes of a score that scale, mask and softmax move, forward and backward [B]: in 16 bit for one
+kernel, in fp32 in between for many."""
+_EMBEDDED: Final = 15.0
+"""How often an embedded value moves: looked up, dropped, cast, and its gradient."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,9 @@ def score_traffic(d: Description, k: Kernels) -> Both:
     s = d.shape
     scores = d.layout.micro_batch * s.heads / d.layout.tensor * attended(d) ** 2
     seconds = scores / bandwidth(d, k)
+    dropped = 2.0 * d.work.element + _MASK
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
-    moved = [where(d.work.fused_softmax > 0, one, many) + _DROPPED for one, many in pairs]
+    moved = [where(d.work.fused_softmax > 0, one, many) + dropped for one, many in pairs]
     return Both(seconds * moved[0], seconds * moved[1])
 
 
@@ -87,22 +87,23 @@ def passes(d: Description, k: Kernels) -> Both:
 def _whole_bytes(d: Description, k: Kernels) -> Both:
     """Bytes of what tensor parallelism leaves whole: two norms, two residual sums with dropout."""
     values, dropped = tokens(d) * d.shape.hidden, d.shape.dropout
-    norms, sums = 2.0 * 2.0 * _HALF, 2.0 * (3.0 * _HALF + dropped)
-    back = 2.0 * 5.0 * _HALF + 2.0 * (2.0 * _HALF + 1.0) * dropped + 2.0 * 3.0 * _HALF
+    size = d.work.element
+    norms, sums = 2.0 * 2.0 * size, 2.0 * (3.0 * size + dropped)
+    back = 2.0 * 5.0 * size + 2.0 * (2.0 * size + _MASK) * dropped + 2.0 * 3.0 * size
     cast = 2.0 * cast_bytes(d, k)
     return Both(values * (norms + sums + cast), values * (back + cast))
 
 
 def _split_bytes(d: Description, k: Kernels) -> Both:
     """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
-    s, rows, cast = d.shape, tokens(d), cast_bytes(d, k)
+    s, rows, cast, size = d.shape, tokens(d), cast_bytes(d, k), d.work.element
     inside = s.ffn * (1.0 - s.routed)
-    function = inside * _HALF * where(s.gated > 0, 3.0, 2.0)
-    derived = inside * _HALF * where(s.gated > 0, 5.0, 3.0 + s.bias)
+    function = inside * size * where(s.gated > 0, 3.0, 2.0)
+    derived = inside * size * where(s.gated > 0, 5.0, 3.0 + s.bias)
     sides, width = (s.heads + 2.0 * s.kv_heads) * s.head_width, s.heads * s.head_width
     apart = 1.0 - d.work.fused_attention
-    moved = (sides + width) * 2.0 * _HALF * apart + sides * 2.0 * _HALF * s.rotary
-    back = moved + sides * _HALF * s.bias + width * 2.0 * _HALF * d.work.fused_attention
+    moved = (sides + width) * 2.0 * size * apart + sides * 2.0 * size * s.rotary
+    back = moved + sides * size * s.bias + width * 2.0 * size * d.work.fused_attention
     narrow = cast * (width + inside)
     narrow_back = cast * (sides + inside * (1.0 + s.gated))
     return Both(rows * (function + moved + narrow), rows * (derived + back + narrow_back))
@@ -126,7 +127,7 @@ def loss(d: Description, k: Kernels) -> Seconds | Real:
 
 def embedding(d: Description, k: Kernels) -> Seconds | Real:
     """Looking up a micro-batch's tokens [s]."""
-    return tokens(d) * d.shape.hidden * _EMBEDDED / bandwidth(d, k)
+    return tokens(d) * d.shape.hidden * _EMBEDDED * d.work.element / bandwidth(d, k)
 
 
 def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds | Real:

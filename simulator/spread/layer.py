@@ -27,8 +27,6 @@ from simulator.spread.shapes import (
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
-_VALUE: Final = 2.0
-"""Bytes of an activation that is exchanged [B]."""
 _GATHERED_AGAIN: Final = 0.5
 """Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
 
@@ -143,7 +141,7 @@ def _clock(k: Kernels, products: Both, rest: Both, host: Both) -> Real:
 def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
     """Exchange of a layer that the device waits for, and all of it."""
     layout, s = d.layout, d.shape
-    reduce = tensor_all_reduce(tokens(d) * s.hidden * _VALUE, d, k)
+    reduce = tensor_all_reduce(tokens(d) * s.hidden * d.work.element, d, k)
     shown = 1.0 - layout.async_tensor * k.exchange.hidden_tensor
     # a layer of experts reduces once, after attention
     count = where(s.experts > 0, 1.0 + s.dense_share, 2.0)

@@ -215,11 +215,11 @@ def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[s
     of_state = updated_parameters(d, own.shared, own.experts)
     here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
     summed = where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
-    stored = where(state.master > 0.0, state.master * here, HALF_PRECISION)
+    stored = where(state.master > 0.0, state.master * here, d.work.element)
     copied = where(state.master > 0.0, HALF_PRECISION * f.copies, 0.0)
     moments = here * state.moments * of_state
     return {
-        "parameters": where(split, (stored + copied) * part, HALF_PRECISION * own.total),
+        "parameters": where(split, (stored + copied) * part, d.work.element * own.total),
         "gradients": where(split, stored * here * part, summed * own.total),
         "optimizer": where(split, moments, moments + here * state.master * of_state),
     }
@@ -242,10 +242,10 @@ def _gathered(d: Description, own: _Own) -> Bytes | Real:
 
     Two layers at a time, or all where they are not dropped after the forward pass; tables twice.
     """
-    width, exchanged = d.work.gather_bytes, HALF_PRECISION + d.work.gradient_bytes
+    width, exchanged = d.work.gather_bytes, d.work.element + d.work.gradient_bytes
     matrices = own.total - own.table
     together = where(d.layout.again > 0, _UNITS * own.unit, matrices) * width
-    tables = _UNITS * HALF_PRECISION * own.table
+    tables = _UNITS * d.work.element * own.table
     return _spread(d) * (together + tables + exchanged * own.unit)
 
 

@@ -23,7 +23,6 @@ _SPLIT_FROM: Final = 8.0 * 128.0
 """Steps along the inner dimension that a part has at least."""
 _PARTIAL: Final = 4.0
 """Bytes of a partial sum [B]."""
-_RESULT: Final = 2.0
 
 
 class _Sides(NamedTuple):
@@ -58,15 +57,15 @@ def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tu
     """
     if _are_plain(products):
         # Candidates that are tried one after the other mostly share the products of a layer.
-        width = float(d.work.width)
+        widths = float(d.work.width), float(d.work.element)
         return _known.of(
             (k,),
-            lambda: _worked_out(products, d.device, width, k),
+            lambda: _worked_out(products, d.device, widths, k),
             tuple(products),
             d.device,
-            width,
+            widths,
         )
-    return _worked_out(products, d.device, d.work.width, k)
+    return _worked_out(products, d.device, (d.work.width, d.work.element), k)
 
 
 _known: Final[Kept[tuple[Array, Array]]] = Kept(4096)
@@ -78,7 +77,10 @@ def _are_plain(products: Sequence[Product]) -> bool:
 
 
 def _worked_out(
-    products: Sequence[Product], device: Device, narrow: Bytes | Real, k: Kernels
+    products: Sequence[Product],
+    device: Device,
+    widths: tuple[Bytes | Real, Bytes | Real],
+    k: Kernels,
 ) -> tuple[Array, Array]:
     m, n, inner, batch, share, low, aligned = _columns(products)
     sides = _Sides(
@@ -88,9 +90,9 @@ def _worked_out(
         batch=batch,
         reached=np.where(low > 0, k.product.share, k.product.share16) * aligned,
         peak=np.where(low > 0, device.peak, device.peak16),
-        width=np.where(low > 0, narrow, _RESULT),
+        width=np.where(low > 0, *widths),
     )
-    forward, inputs, weights = _times(sides, device, k)
+    forward, inputs, weights = _times(sides, device, widths[1], k)
     return share * forward, share * (inputs + weights)
 
 
@@ -103,8 +105,8 @@ def _columns(products: Sequence[Product]) -> Array:
     return np.array(alike).reshape(len(products), count, -1).transpose(1, 0, 2)
 
 
-def _times(sides: _Sides, device: Device, k: Kernels) -> Array:
-    """The best tile and split, or the memory's time where that is longer."""
+def _times(sides: _Sides, device: Device, result: Bytes | Real, k: Kernels) -> Array:
+    """The best tile and split, or the memory's time where that is longer; results are so wide."""
     m, n, inner, batch, reached, peak, width = sides
     units = np.asarray(device.units, dtype=float)
     shape = k.product.tile_half, k.product.wave
@@ -117,6 +119,6 @@ def _times(sides: _Sides, device: Device, k: Kernels) -> Array:
             extra = memory_time(_PARTIAL * parts * m * n * batch, bandwidth)
             time = np.where(inner >= _SPLIT_FROM * parts, time + extra, np.inf)
         best = np.minimum(best, time)
-    moved = batch * product_traffic(m, n, inner, width, _RESULT)
+    moved = batch * product_traffic(m, n, inner, width, result)
     longest: Array = np.maximum(best / reached, memory_time(moved, bandwidth))
     return longest

@@ -9,7 +9,7 @@ import numpy as np
 from simulator.equations.memory import state_bytes
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.scenario import Scenario
-from simulator.spread.describe import covers, describe, kernels_of
+from simulator.spread.describe import FULL, covers, describe, kernels_of
 from simulator.spread.description import Description
 from simulator.spread.memory import RankMemory, State, rank_memory
 from simulator.units import Bytes, Real
@@ -39,7 +39,8 @@ def memory_of(scenario: Scenario, width: Bytes) -> RankMemory:
         If it is not.
     """
     train = scenario.job.train
-    state = State(master=width if train.mixed else 0.0, moments=state_bytes(train.optimizer, width))
+    copied = train.mixed and train.precision not in FULL
+    state = State(master=width if copied else 0.0, moments=state_bytes(train.optimizer, width))
     return rank_memory(_longest(describe(scenario)), kernels_of(scenario).memory, state)
 
 

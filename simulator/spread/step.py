@@ -25,8 +25,6 @@ from simulator.spread.shapes import (
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
-_VALUE: Final = 2.0
-"""Bytes of an activation that is sent [B]."""
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
 
@@ -116,7 +114,7 @@ def _sent(d: Description, k: Kernels) -> Seconds | Real:
     """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
     layout = d.layout
     along = where(layout.sequence_parallel > 0, layout.tensor, 1.0)
-    size = tokens(d) * d.shape.hidden * _VALUE / along
+    size = tokens(d) * d.shape.hidden * d.work.element / along
     seen = where(layout.async_sends > 0, k.exchange.unhidden_sends, 1.0)
     return 2.0 * send(size, d, k) * layout.chunks * seen
 

@@ -189,8 +189,9 @@ class MemoryFigures:
 class Kernels:
     """What the software of a scenario reaches on its device.
 
-    `slowness` is a factor of the whole step. `at_bound` names the figures that the fit would have
-    moved beyond what is physically possible; `sources` say what each was fitted to.
+    `slowness` is a factor of the whole step. `carried_over`: nothing was fitted to this device,
+    framework or precision; figures are those of others. `at_bound` names the figures that the fit
+    would have moved beyond what is physically possible; `sources` say what each was fitted to.
     """
 
     product: ProductFigures
@@ -201,5 +202,6 @@ class Kernels:
     expert: ExpertFigures
     memory: MemoryFigures
     slowness: float = 1.0
+    carried_over: bool = False
     at_bound: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)

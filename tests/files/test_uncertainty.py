@@ -38,7 +38,7 @@ USED = (
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
-    *((Rate.STEP, g) for g in (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)),
+    *((Rate.STEP, g) for g in (Grade.FITTED, Grade.EXPERTS, Grade.CARRIED, Grade.PROFILED)),
     (Rate.WAITING, Grade.COMPUTED),
     (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
@@ -63,6 +63,7 @@ def test_every_grade_in_use_has_a_deviation(rate: Rate, grade: Grade) -> None:
         ((Rate.DEVICE, Grade.STATED), (Rate.DEVICE, Grade.COMPUTED)),
         ((Rate.WORKERS, Grade.STATED), (Rate.WORKERS, Grade.COMPUTED)),
         ((Rate.STORAGE, Grade.CALIBRATED), (Rate.STORAGE, Grade.DATASHEET)),
+        ((Rate.STEP, Grade.FITTED), (Rate.STEP, Grade.CARRIED)),
         ((Rate.HANDOVER, Grade.STATED), (Rate.HANDOVER, Grade.ASSUMED)),
     ],
 )

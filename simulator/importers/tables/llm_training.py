@@ -64,7 +64,6 @@ _UNKNOWN: Final = "nan"
 _BINARY_MEMORY: Final = ("titan", "stas")
 """Series that state memory in GiB."""
 _PREDICTED_TIERS: Final = ("A", "B")
-_FULL: Final = ("fp32", "tf32")
 _HELD: Final = {"stas-0002": "fit", "stas": "test"}
 """Rows and series whose part is given: one row said what an optimizer on the host reaches."""
 _TUNED: Final = ("LoRA", "SFT")
@@ -154,8 +153,6 @@ def _reasons(row: TableRow, recipe: Mapping[str, str] | None) -> Iterator[str]:
         yield from _missing(row)
     elif any(word in recipe["arch"] for word in _HYBRID):
         yield "state-space or compressed attention layers, which are not modelled"
-    if row.text("precision") in _FULL:
-        yield f"in {row.text('precision')}: kernel figures were fitted in 16 bit and below"
     if not machine_cells(row):
         yield f"no machine of the catalogue has '{row.text('gpu')}'"
     if not software_cells(row):
