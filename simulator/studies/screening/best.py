@@ -119,7 +119,7 @@ def _times(scenario: Scenario) -> dict[str, Real]:
         cold = Floors(scenario=scenario, plant=plant, stages=table[Phase.COLD], lengths=length)
     first, later = _epochs(scenario, length, cold, warm)
     several = np.asarray(length.epochs) > 1.0
-    own = np.where(several, warm.step, cold.step) * ROUNDING * _seen(scenario, length)
+    own = np.where(several, _counted(warm), _counted(cold)) * ROUNDING
     # An epoch of one step may hold less than a full one: there the whole of it is the mean step.
     whole = np.where(several, later, first)
     step = np.where(np.asarray(length.steps) == 1, np.minimum(own, whole), own) + beside.per_step
@@ -135,15 +135,16 @@ def _times(scenario: Scenario) -> dict[str, Real]:
     }
 
 
-def _seen(scenario: Scenario, length: Lengths) -> Real:
-    """What remains of a step's floor in the mean step of an epoch too short to become steady.
+def _counted(floors: Floors) -> Real:
+    """A step's floor in the mean step of an epoch that may be too short to become steady.
 
     The mean is then that of the steps after a warm-up. What stood ready when the warm-up ended was
     made before: at most the batches that may be asked for and not yet taken, and those on their
-    way to the device. Where order is not kept, the small last batch may be among those counted.
-    Longer epochs are looked at until steps repeat, in whole periods, or after `most_steps` in whole
-    bursts of batches.
+    way to the device. Its own work in a step a device never does before. Where order is not kept,
+    the small last batch may be among those counted. Longer epochs are looked at until steps repeat,
+    in whole periods, or after `most_steps` in whole bursts of batches.
     """
+    scenario, length = floors.scenario, floors.lengths
     job, crew = scenario.job, scenario.job.loader.crew
     away = 0 if job.remote is None else job.remote.queue + job.remote.workers
     asked = np.maximum(1.0, np.maximum(crew.credits + away, crew.makers))
@@ -154,8 +155,10 @@ def _seen(scenario: Scenario, length: Lengths) -> Real:
     counted = np.maximum(1.0, steps - dropped - 1.0) * length.accumulation
     small = 0.0 if crew.in_order and job.remote is None else 1.0 - length.last_share
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
+    made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
+    used = floors.device * np.maximum(0.0, 1.0 - small / counted)
     short = steps <= Options().most_steps
-    return np.where(short, np.maximum(0.0, 1.0 - ready / counted), 1.0)[()]
+    return np.where(short, np.maximum(made, used), floors.step)[()]
 
 
 def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:

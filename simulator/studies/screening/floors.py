@@ -71,6 +71,11 @@ class Floors:
         return floor
 
     @cached_property
+    def device(self) -> Real:
+        """What a device does in a step: the last to end one does all of the next after that."""
+        return self.lengths.accumulation * self._per_batch + self._per_step
+
+    @cached_property
     def epoch(self) -> Real:
         """An epoch whose makers begin anew, from when they begin."""
         units = longest(self._unit_epochs())
