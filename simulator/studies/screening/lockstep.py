@@ -31,7 +31,7 @@ import numpy as np
 
 from simulator.engine.merging import FEWEST
 from simulator.engine.run import Options
-from simulator.loads import TINY, longest, users
+from simulator.loads import TINY, users
 from simulator.plant import Place, Plant
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
@@ -128,15 +128,10 @@ class Crowd:
         if demand.path is Path.CORES:
             pool = self.plant.host.cpu
             return demand.amount * number / pool.capacity_for(number * demand.threads)
-        taken = {unit: use * number for unit, use in self.plant.way(demand, Place(rank=0))}
-        return self._carried(demand, taken)
-
-    def _carried(self, demand: Demand, taken: Mapping[str, Real]) -> Real:
-        """A transfer at its share of units that so much is taken of for each unit of its rate."""
         rate: Real = np.inf if demand.ceiling is None else demand.ceiling
-        for unit, use in taken.items():
-            if np.any(use):
-                rate = np.minimum(rate, self.plant.units[unit].capacity / np.maximum(use, TINY))
+        for unit, use in self.plant.way(demand, Place(rank=0)):
+            share = self.plant.units[unit].capacity / np.maximum(use * number, TINY)
+            rate = np.minimum(rate, share)
         return demand.latency + demand.amount / rate
 
     @cached_property
@@ -200,22 +195,26 @@ class Crowd:
         if demand.path is Path.CORES:
             threads = self.plant.ranks * (self._makers + 1.0)
             return demand.amount * threads / self.plant.host.cpu.capacity_for(threads)
-        ways = [self.plant.way(demand, Place(rank=rank)) for rank, _ in self._users(demand)]
-        taken = [{unit: self._wanted[unit] for unit, use in way if np.any(use)} for way in ways]
-        return longest(self._carried(demand, units) for units in taken)
+        rate: Real = np.inf if demand.ceiling is None else demand.ceiling
+        for unit in dict.fromkeys(unit for unit, _ in self._taken(demand)):
+            rate = np.minimum(rate, self._shares[unit])
+        return demand.latency + demand.amount / rate
 
     @cached_property
-    def _wanted(self) -> Mapping[str, Real]:
-        """What all transfers that are no maker's take of each unit if all are under way at once."""
-        found: dict[str, Real] = {}
+    def _shares(self) -> Mapping[str, Real]:
+        """Rate of one of all transfers that are no maker's, were all under way at once."""
+        wanted: dict[str, Real] = {}
         for demand in (*self._of(Actor.RECEIVER), *self._used):
-            for rank, alike in self._users(demand):
-                for unit, use in self.plant.way(demand, Place(rank=rank)):
-                    found[unit] = found.get(unit, 0.0) + alike * use
-        return found
+            for unit, use in self._taken(demand):
+                wanted[unit] = wanted.get(unit, 0.0) + use
+        units = self.plant.units
+        return {unit: units[unit].capacity / np.maximum(use, TINY) for unit, use in wanted.items()}
 
-    def _users(self, demand: Demand) -> tuple[tuple[int, float], ...]:
-        return users(self.plant, demand.path)
+    def _taken(self, demand: Demand) -> Iterator[tuple[str, Real]]:
+        """What a demand of every rank takes of units for each unit of its rate."""
+        for rank, alike in users(self.plant, demand.path):
+            for unit, use in self.plant.way(demand, Place(rank=rank)):
+                yield unit, alike * use
 
 
 def _total(times: Iterable[Real]) -> Real:
