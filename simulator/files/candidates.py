@@ -131,12 +131,7 @@ class CandidateReader:
         plain = [one for one in found if isinstance(one, Bare)]
         given = [one.ask(spread_given) for one in plain]
         varied = iter(with_assumed_spreads([one.scenario for one in plain], given))
-        return tuple(
-            Loaded(scenario=next(varied), key=content_key(one.ask))
-            if isinstance(one, Bare)
-            else one
-            for one in found
-        )
+        return tuple(_loaded(next(varied), one) if isinstance(one, Bare) else one for one in found)
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
         """The scenario with these settings, nothing assumed of how samples vary; no doubts.
@@ -228,6 +223,12 @@ class CandidateReader:
             model=ScenarioFile,
             overlay=self.calibration,
         )
+
+
+def _loaded(scenario: Scenario | PlanError, bare: Bare) -> Loaded | PlanError:
+    if isinstance(scenario, PlanError):
+        return scenario
+    return Loaded(scenario=scenario, key=content_key(bare.ask))
 
 
 def _options(settings: Mapping[str, Plain]) -> tuple[str, ...]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 
 import numpy as np
 
 from simulator.batching import stack
+from simulator.errors import PlanError
 from simulator.loads import alternating
 from simulator.plant import build
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Scenario
 from simulator.stages import worker_table
 from simulator.stages.base import Phase
+from simulator.units import Real
 from simulator.workload.spread import Shape, Spread
 
 ASSUMED = Spread(shape=Shape.GAMMA, relative_deviation=0.2)
@@ -28,12 +31,12 @@ _SOURCE = Source(
 
 def with_assumed_spread(scenario: Scenario, *, given: bool) -> Scenario:
     """The scenario with samples that vary in size and cost, if that matters and none is `given`."""
-    return scenario if given or not _alternates(scenario) else _varied(scenario)
+    return scenario if given or not bool(_alternates(scenario)) else _varied(scenario)
 
 
 def with_assumed_spreads(
     scenarios: Sequence[Scenario], given: Sequence[bool]
-) -> tuple[Scenario, ...]:
+) -> tuple[Scenario | PlanError, ...]:
     """Each scenario as `with_assumed_spread` gives it; those of equal structure are asked at once.
 
     Parameters
@@ -42,22 +45,32 @@ def with_assumed_spreads(
         As their files say.
     given : sequence of bool
         Whether a spread is given, for each of them.
+
+    Returns
+    -------
+    tuple
+        In their order; a mistake stands in the place of a scenario whose batches cannot be made.
     """
-    found = list(scenarios)
+    found: list[Scenario | PlanError] = list(scenarios)
     asked = [i for i, one in enumerate(given) if not one]
     for batch in stack([scenarios[i] for i in asked]):
-        if batch.scenario.job.loader.crew.reads_ahead:
+        own = [asked[index] for index in batch.indices]
+        try:
+            varied = np.broadcast_to(_alternates(batch.scenario), batch.size).tolist()
+        except PlanError:
+            for index in own:
+                found[index] = _varied_or_mistake(scenarios[index])
             continue
-        plant = build(batch.scenario)
-        tables = [worker_table(batch.scenario, phase) for phase in Phase]
-        cold, warm = (alternating(plant, table) for table in tables)
-        varied = np.logical_or(cold, warm)
-        for index, is_varied in zip(
-            batch.indices, np.broadcast_to(varied, batch.size).tolist(), strict=True
-        ):
-            if is_varied:
-                found[asked[index]] = _varied(scenarios[asked[index]])
+        for index in compress(own, varied):
+            found[index] = _varied(scenarios[index])
     return tuple(found)
+
+
+def _varied_or_mistake(scenario: Scenario) -> Scenario | PlanError:
+    try:
+        return with_assumed_spread(scenario, given=False)
+    except PlanError as mistake:
+        return mistake
 
 
 def _varied(scenario: Scenario) -> Scenario:
@@ -76,9 +89,10 @@ def _varied(scenario: Scenario) -> Scenario:
     return replace(scenario, jobs=(varied,), notes=(*scenario.notes, note))
 
 
-def _alternates(scenario: Scenario) -> bool:
+def _alternates(scenario: Scenario) -> Real:
     """Whether batches are made by workers that go back and forth, in any epoch."""
     if scenario.job.loader.crew.reads_ahead:
         return False
     plant = build(scenario)
-    return any(bool(alternating(plant, worker_table(scenario, phase))) for phase in Phase)
+    cold, warm = (alternating(plant, worker_table(scenario, phase)) for phase in Phase)
+    return np.logical_or(cold, warm)

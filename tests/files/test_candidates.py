@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.errors import InputError, PlanError, UnknownName
+from simulator.errors import InputError, NotModelled, PlanError, UnknownName
 from simulator.files import content
-from simulator.files.candidates import CandidateReader
+from simulator.files.candidates import CandidateReader, Loaded
 from simulator.files.catalogue import packaged
 from simulator.files.scenario import load_scenario
 from simulator.files.settings import as_option
@@ -45,7 +45,12 @@ VALUES: dict[str, list[Plain]] = {
     "train.mode": ["infer", "prepare"],
     "train.evaluation.samples": [100],
     "train.global_batch_size": [2048],
-    "hardware.machine": ["instance/aws/p4d.24xlarge", "instance/aws/g5.xlarge", "nowhere"],
+    "hardware.machine": [
+        "instance/aws/p4d.24xlarge",
+        "instance/aws/g5.xlarge",
+        "nowhere",
+        "instance/aws/c5.9xlarge",
+    ],
     "hardware.storage": ["storage/s3", "local"],
     "hardware.count": [1, 4],
     "hardware.gpus": [1, 8, 9],
@@ -355,3 +360,16 @@ def test_the_version_counts_sources_and_data_but_not_what_only_shows(tmp_path: P
         found.append(content.digest_of(tmp_path))
     assert len(set(found)) == 3
     assert found[2] == found[3] == found[4]
+
+
+def test_a_candidate_whose_batches_cannot_be_made_spoils_no_other() -> None:
+    """Helpers without accelerators beside a model that is spread: refused as it is alone."""
+    helpers = ("instance/aws/p4d.24xlarge", "instance/aws/c5.9xlarge", "instance/aws/p4d.24xlarge")
+    asked: list[dict[str, Plain]] = [{"remote.machine": name} for name in helpers]
+    reader = CandidateReader("gpt3-175b-megatron")
+    first, second, third = reader.read_bare(asked)
+    assert isinstance(first, Loaded)
+    assert isinstance(second, NotModelled)
+    assert isinstance(third, Loaded)
+    with pytest.raises(NotModelled, match=re.escape(str(second))):
+        reader.read(asked[1])
