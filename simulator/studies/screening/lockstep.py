@@ -31,7 +31,7 @@ import numpy as np
 
 from simulator.engine.merging import FEWEST
 from simulator.engine.run import Options
-from simulator.loads import TINY, users
+from simulator.loads import users
 from simulator.plant import Place, Plant
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
@@ -44,6 +44,8 @@ MOST_MAKERS: Final = Options().most_steps // 8
 """Makers of a rank up to which an epoch is surely simulated until its generations repeat."""
 AHEAD: Final = 2.0
 """Batches of each maker that must be allowed to be asked for, so that none waits for the device."""
+UNUSED: Final = 1e-280
+"""Stands for no use of a unit: what is carried there takes no time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,7 @@ class Crowd:
             return demand.amount * number / pool.capacity_for(number * demand.threads)
         rate: Real = np.inf if demand.ceiling is None else demand.ceiling
         for unit, use in self.plant.way(demand, Place(rank=0)):
-            share = self.plant.units[unit].capacity / np.maximum(use * number, TINY)
+            share = self.plant.units[unit].capacity / np.maximum(use * number, UNUSED)
             rate = np.minimum(rate, share)
         return demand.latency + demand.amount / rate
 
@@ -208,7 +210,9 @@ class Crowd:
             for unit, use in self._taken(demand):
                 wanted[unit] = wanted.get(unit, 0.0) + use
         units = self.plant.units
-        return {unit: units[unit].capacity / np.maximum(use, TINY) for unit, use in wanted.items()}
+        return {
+            unit: units[unit].capacity / np.maximum(use, UNUSED) for unit, use in wanted.items()
+        }
 
     def _taken(self, demand: Demand) -> Iterator[tuple[str, Real]]:
         """What a demand of every rank takes of units for each unit of its rate."""
