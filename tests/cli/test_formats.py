@@ -16,8 +16,8 @@ from tests.support.answers import GPU, OTHER, SCENARIO, VERBS, write_evidence
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""
-LONG = {"whatif", "recommend", "calibrate"}
-"""Verbs that predict often, each of which is run several times here."""
+LONG = {"advise", "whatif", "recommend", "calibrate", "hardware mixed"}
+"""Verbs that take long, each of which is run several times here."""
 
 
 @pytest.fixture

@@ -96,6 +96,7 @@ def test_a_changed_goal_predicts_nothing(
     assert again["winner"]["value"] == min(times)
 
 
+@pytest.mark.untraced
 def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
     """A capability that the wanted accelerators lack: both are named, exit code 1."""
     path = tmp_path / "two.toml"
@@ -145,6 +146,7 @@ def test_the_launch_hint_is_valid_yaml(
     assert "num_workers=4" in answer["launch"]["loader"]
 
 
+@pytest.mark.untraced
 def test_the_price_of_a_pin_is_shown(ask: Plan, tmp_path: Path) -> None:
     """Two machines, whatever they cost: beside the best of any number, in the goal's units."""
     path = tmp_path / "two.toml"

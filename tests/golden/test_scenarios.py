@@ -15,7 +15,7 @@ FOLDER = ROOT / "scenarios"
 NAMES = sorted(
     path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.toml")
 )
-LONG = {"gpu-decode", "preprocess-beforehand"}
+LONG = {"gpu-decode", "preprocess-beforehand", "stage-or-stream"}
 """They are simulated many times as long as the others."""
 
 
