@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -93,13 +92,6 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
 
 def _rendered(found: Advice, form: str) -> str:
     from simulator.report import advise as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.table import Format, reported
 
-    tree = report.as_object
-    return rendered(
-        Format(form),
-        text=lambda: report.as_text(found),
-        tree=lambda: json.dumps(tree(found), indent=2, ensure_ascii=False, allow_nan=False),
-        table=lambda: report.as_table(found),
-        page=lambda: report.as_page(found),
-    )
+    return reported(report, found, Format(form))

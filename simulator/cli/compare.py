@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,12 @@ from simulator.cli.exits import Exit
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    seed_option,
+    set_option,
+)
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
@@ -39,13 +43,7 @@ FEWEST: Final = 2
     shell_complete=completion.scenarios,
 )
 @format_option
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a key of all scenarios; may be given again.",
-)
+@set_option("Set a key of all scenarios; may be given again.")
 @profiles_option
 @calibration_option
 @seed_option
@@ -97,13 +95,6 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
 
 def _rendered(sides: list[Side], form: str) -> str:
     from simulator.report import compare as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.table import Format, reported
 
-    tree = report.as_object
-    return rendered(
-        Format(form),
-        text=lambda: report.as_text(sides),
-        tree=lambda: json.dumps(tree(sides), indent=2, ensure_ascii=False, allow_nan=False),
-        table=lambda: report.as_table(sides),
-        page=lambda: report.as_page(sides),
-    )
+    return reported(report, sides, Format(form))

@@ -29,8 +29,8 @@ def hardware() -> None:
 def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     """List all profiles, or those of KIND.
 
-    KIND is gpu, cpu, link, storage, node or instance, or the beginning of a name, such as
-    instance/aws.
+    KIND is gpu, cpu, link, storage, node or instance, the beginning of a name, such as
+    instance/aws, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
     from simulator.report import hardware as report
     from simulator.report.hardware_table import list_markdown, list_table

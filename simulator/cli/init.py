@@ -94,6 +94,7 @@ def _flags(command: Command) -> Command:
         "plan init --yes --workers 16 --batch-size 512 -o mine.toml",
     )
 )
+@click.argument("misplaced", nargs=-1, metavar="")
 @_flags
 @click.option("--name", default="my-job", show_default=True, help="What the scenario is called.")
 @click.option("--title", default="How fast is my job, and what limits it?", help="What it asks.")
@@ -109,6 +110,7 @@ def _flags(command: Command) -> Command:
 @profiles_option
 def init(  # noqa: PLR0913 - one parameter an option
     *,
+    misplaced: tuple[str, ...],
     name: str,
     title: str,
     output: Path | None,
@@ -121,6 +123,9 @@ def init(  # noqa: PLR0913 - one parameter an option
 
     Asks a few questions on a terminal; flags answer them beforehand.
     """
+    if misplaced:
+        msg = f"where it goes is an option: plan init --output {misplaced[0]}"
+        raise click.UsageError(msg)
     target = Path(f"{name}.toml") if output is None else output
     to_file = str(target) != "-"
     if to_file:

@@ -13,7 +13,12 @@ from simulator.cli.exits import Exit
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
-from simulator.cli.scenarios import calibration_option, candidate_reader, seed_option
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    seed_option,
+    set_option,
+)
 from simulator.cli.searching import Means, asking, search_options
 from simulator.errors import PlanError
 
@@ -58,13 +63,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 )
 @evidence_option("the best, in --html")
 @format_option
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Set a key of the scenario, such as train.epochs=10; may be given again.",
-)
+@set_option("Set a key of the scenario, such as train.epochs=10; may be given again.")
 @profiles_option
 @search_options
 @calibration_option
@@ -125,9 +124,7 @@ def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
 
     for answer in answers:
         if answer.winner is None:
-            complain(
-                f"{answer.scenario.name}: no choice will do", *filter(None, nothing_lines(answer))
-            )
+            complain(f"{answer.scenario.name}: no choice will do", *nothing_lines(answer))
 
 
 def _goal(

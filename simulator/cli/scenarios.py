@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
+def set_option(help_: str) -> Callable[[Verb], Verb]:
+    """Add ``--set`` to a verb, which gets it as `overrides`."""
+    return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_)
+
+
 def scenario_arguments(verb: Verb) -> Verb:
     """Add SCENARIO, ``--set`` and ``--profiles`` to a verb."""
     for add in (
         profiles_option,
-        click.option(
-            "--set",
-            "overrides",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="Set a key of the scenario, such as input.workers=8; may be given again.",
-        ),
+        set_option("Set a key of the scenario, such as input.workers=8; may be given again."),
         click.argument("scenario", shell_complete=scenarios),
     ):
         verb = add(verb)

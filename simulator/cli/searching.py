@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from simulator.cli.options import jobs_option
-from simulator.cli.output import complain
+from simulator.cli.output import check_writable, complain
 from simulator.cli.progress import counting_line
 
 if TYPE_CHECKING:
@@ -117,6 +117,8 @@ def open_store(means: Means) -> Iterator[Store]:
     """The store that the options name, closed in the end."""
     from simulator.studies.store import Store, default_path
 
+    if means.store is not None:  # a folder of ours is made, a mistyped one is not
+        check_writable(means.store, "--store")
     with Store(means.store or default_path(), resume=means.resume) as store:
         yield store
 

@@ -180,9 +180,15 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
 def _check(files: dict[str, Path | None]) -> None:
     """Refuse files that cannot be written, before a long search rather than after it."""
+    taken: dict[Path, str] = {}
     for option, path in files.items():
-        if path is not None:
-            check_writable(path, option)
+        if path is None:
+            continue
+        check_writable(path, option)
+        other = taken.setdefault(path.resolve(), option)
+        if other != option and not (path.exists() and not path.is_file()):
+            msg = f"{other} and {option} would write the same file, {path}; name two"
+            raise click.UsageError(msg)
     plot, parquet = files["--plot"], files["--parquet"]
     if plot is not None:
         from simulator.report.plot.style import check_format

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -213,13 +212,6 @@ def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
 
 def _rendered(found: WhatIf, form: str) -> str:
     from simulator.report import whatif as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.table import Format, reported
 
-    tree = report.as_object
-    return rendered(
-        Format(form),
-        text=lambda: report.as_text(found),
-        tree=lambda: json.dumps(tree(found), indent=2, ensure_ascii=False, allow_nan=False),
-        table=lambda: report.as_table(found),
-        page=lambda: report.as_page(found),
-    )
+    return reported(report, found, Format(form))

@@ -9,6 +9,7 @@ with ``overlay = true`` it only replaces single figures of the one found after i
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -181,7 +182,9 @@ class Catalogue:
         return self._names[kind]
 
     def beginning(self, prefix: str) -> tuple[str, ...]:
-        """Full names that begin with `prefix`: a kind, a folder below it, or part of a name.
+        """Full names that begin with `prefix`, or match it where it is a pattern.
+
+        `prefix` is a kind, a folder below it, or part of a name; ``*`` in a pattern is any text.
 
         Raises
         ------
@@ -190,7 +193,10 @@ class Catalogue:
         """
         kind = prefix.partition("/")[0]
         names = tuple(name for known in KINDS for name in self.names(known))
-        found = tuple(name for name in names if name.startswith(prefix))
+        if set(prefix) & set("*?["):
+            found = tuple(fnmatch.filter(names, prefix))
+        else:
+            found = tuple(name for name in names if name.startswith(prefix))
         if kind in KINDS and "/" not in prefix:
             return self.names(kind)
         if not found:

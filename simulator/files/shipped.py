@@ -92,7 +92,10 @@ def nearest_scenarios(name: str, folder: Path = Path()) -> str:
         return f"did you mean {' or '.join(repr(other) for other in close)}?"
     if name.endswith(".toml"):
         return "`plan init` writes a first one"
-    return f"shipped: {', '.join(shipped)}" if shipped else "none are shipped"
+    if not shipped:
+        return "none are shipped"
+    some = difflib.get_close_matches(name, shipped, n=3, cutoff=0.0)
+    return f"{len(shipped)} are shipped in {scenario_folder()}, such as {', '.join(some)}"
 
 
 def _tried(test: Callable[[], bool]) -> bool:

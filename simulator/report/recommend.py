@@ -10,7 +10,7 @@ from simulator.goal import Goal, Objective
 from simulator.metrics import USD_PER_HOUR
 from simulator.report.figures import figure
 from simulator.report.launch import Launch
-from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.layout import INDENT, WIDTH, columns, percent, printable, section, wrapped
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.ranking import ratio
@@ -24,6 +24,10 @@ FRONT: Final = 8
 """Points of the front that are shown; ends are always among them."""
 SHOWN: Final = 12
 """Alternatives that are shown."""
+BESIDE: Final = ("hardware.storage", "data.placement", "cost.purchase", "remote.storage")
+"""Settings beside the machines that are bought too."""
+AWAY: Final = ("remote.storage",)
+"""Settings of a remedy that say more than its hardware."""
 _HIDDEN: Final = (
     *("hardware.machine", "hardware.count", "input.measured_on"),
     *("remote.machine", "remote.count"),
@@ -35,20 +39,29 @@ def as_text(answer: Recommendation, launch: Launch | None) -> str:
     """The report, `WIDTH` columns wide, without a final line end."""
     lines = [*_head(answer)]
     if answer.winner is None:
-        lines += nothing_lines(answer)
-        return "\n".join(lines)
+        return "\n".join([*lines, "", *_nothing(answer)])
     lines += [
-        *section("Best", winner_lines(answer)),
+        *section("Best", _broken(winner_lines(answer))),
         *section("Time against cost: nothing looked at is better in both", _front(answer)),
-        *section("Why the others lost (the best of each accelerator)", loser_lines(answer.losers)),
-        *section(
-            "What helps the scenario, which its CPUs hold up (best first)", idea_lines(answer)
-        ),
-        *section("What keeping it so costs", pin_lines(answer)),
-        *section("Left out", left_out_lines(answer)),
+        *(line for title, texts in why_parts(answer) for line in section(title, _broken(texts))),
         *section("To start it", launch_lines(launch)),
     ]
     return "\n".join(lines)
+
+
+def why_parts(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
+    """What is said beside the best and the front: titles, each with its sentences."""
+    return (
+        ("Why the others lost (the best of each accelerator)", loser_lines(answer.losers)),
+        ("What helps the scenario, which its CPUs hold up (best first)", idea_lines(answer)),
+        ("What keeping it so costs", pin_lines(answer)),
+        ("Left out", left_out_lines(answer)),
+    )
+
+
+def _broken(texts: Sequence[str]) -> list[str]:
+    """Sentences as lines of a terminal."""
+    return [line for text in texts for line in wrapped(text)]
 
 
 def goal_text(goal: Goal) -> str:
@@ -93,20 +106,18 @@ def nothing_lines(answer: Recommendation) -> list[str]:
     conflict = answer.conflict
     if conflict is None or not conflict.limits:
         reasons = () if conflict is None else conflict.ways_out
-        return [
-            "",
-            *wrapped("No candidate that was predicted will do.", width=WIDTH),
-            *_bullets(reasons),
-        ]
+        return ["No candidate that was predicted will do.", *reasons]
     if len(conflict.limits) == 1:
         said = f"No candidate keeps this limit: {conflict.limits[0]}."
     else:
         said = f"These limits exclude each other: {'; '.join(conflict.limits)}."
-    return ["", *wrapped(said, width=WIDTH), *_bullets(conflict.ways_out)]
+    return [said, *conflict.ways_out]
 
 
-def _bullets(texts: Sequence[str]) -> list[str]:
-    return [f"  {line}" for text in texts for line in wrapped(text)]
+def _nothing(answer: Recommendation) -> list[str]:
+    """The same as lines of a terminal: the first sentence, and the others below it."""
+    said, *ways = nothing_lines(answer)
+    return [*wrapped(said, width=WIDTH), *(f"{INDENT}{line}" for line in _broken(ways))]
 
 
 def hardware(choice: Choice) -> str:
@@ -140,8 +151,8 @@ def winner_lines(answer: Recommendation) -> list[str]:
     """The best choice with its figures, the runner-up, and how sure it is."""
     winner = answer.ranked[0]
     objective = answer.goal.objective
-    lines = wrapped(hardware(winner))
-    lines += wrapped(f"with {settings(winner)}") if settings(winner) else []
+    lines = [hardware(winner)]
+    lines += [f"with {settings(winner)}"] if settings(winner) else []
     rows = [(objective.metric, f"{worth(winner.value, objective)}{_beside_now(answer, winner)}")]
     rows += [
         (name, f"{figure(number(winner.figures, metric), unit)}{_band(winner, metric, unit)}")
@@ -151,7 +162,7 @@ def winner_lines(answer: Recommendation) -> list[str]:
     rows += [("limited by", _limit(winner)), *_memory(winner)]
     lines += columns(rows, "<<")
     if answer.lost is not None:
-        lines += wrapped(
+        lines.append(
             f"spot: {answer.lost.losses:.2g} interruptions expected; with checkpoints every "
             f"{show(answer.lost.interval, SECOND, DIGITS)} (each "
             f"{show(answer.lost.write, SECOND, DIGITS)}) the run takes "
@@ -213,7 +224,7 @@ def _second(answer: Recommendation) -> list[str]:
         f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}"
         f"{'; ' if settings(second) else ''}{settings(second)}"
     )
-    return wrapped(text)
+    return [text]
 
 
 def _behind(factor: float) -> str:
@@ -227,14 +238,23 @@ def _sure(answer: Recommendation) -> list[str]:
     said = f"best with a probability of {sure.best[0]:.0%} among {len(sure.best)} kinds of hardware"
     others = sorted(zip(sure.best[1:], answer.contenders[1:], strict=True), key=lambda p: -p[0])
     if others and others[0][0] > 0.0:
-        said += f" ({others[0][0]:.0%}: {hardware(others[0][1])})"
+        said += f" ({others[0][0]:.0%}: {_told_apart(others[0][1], answer.contenders)})"
     if sure.limits is not None:
         said += f"; it keeps deadline and budget with {sure.limits:.0%}"
     assumed = (
         ". Assumed: choices that the same part limits err alike, all others independently; prices "
         "are certain"
     )
-    return wrapped(said + assumed)
+    return [said + assumed]
+
+
+def _told_apart(choice: Choice, others: Sequence[Choice]) -> str:
+    """A choice's hardware, with its store and purchase where others differ only by those."""
+    name = hardware(choice)
+    if sum(hardware(other) == name for other in others) == 1:
+        return name
+    beside = [f"{key} = {choice.settings[key]}" for key in BESIDE if key in choice.settings]
+    return f"{name}, {', '.join(beside) or 'data where the scenario has it'}"
 
 
 def _front(answer: Recommendation) -> list[str]:
@@ -263,7 +283,7 @@ def loser_lines(losers: Sequence[Loser]) -> list[str]:
     lines: list[str] = []
     for loser in losers[:SHOWN]:
         where = "" if loser.choice is None else f" ({_short(loser.choice)})"
-        lines += wrapped(f"{loser.what}{where}: {loser.reason}")
+        lines.append(f"{loser.what}{where}: {loser.reason}")
     more = len(losers) - SHOWN
     return [*lines, f"and {more} more"] if more > 0 else lines
 
@@ -277,21 +297,29 @@ def idea_lines(answer: Recommendation) -> list[str]:
     lines: list[str] = []
     for choice in answer.ideas:
         if not choice.is_predicted:
-            lines += wrapped(f"{choice.idea}: {choice.outcome.reason}")
+            lines.append(f"{choice.idea}: {choice.outcome.reason}")
             continue
         busy = number(choice.figures, "accelerator_utilization")
         told = dict.fromkeys(_measures(answer, choice))
         parts = [*told, *([] if busy is None else [f"accelerators busy {busy:.0%}"])]
         parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
-        lines += wrapped(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
+        parts += [f"{key} = {choice.settings[key]}" for key in AWAY if key in choice.settings]
+        parts += _against(answer, choice)
+        lines.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
     if lines and all(choice.idea != FAMILY for choice in answer.ideas):
         lines.append(f"{FAMILY}: none here has more vCPUs for each accelerator")
     return lines
 
 
+def _against(answer: Recommendation, choice: Choice) -> list[str]:
+    """The pins that a remedy does not keep; what each of those costs stands further down."""
+    loose = answer.against.get(choice.index, ())
+    return [f"against your pin {key} = {answer.goal.pins[key]}" for key in loose]
+
+
 def pin_lines(answer: Recommendation) -> list[str]:
     """What each pin costs."""
-    return [line for pin in answer.pins for line in wrapped(_pin(pin, answer.goal.objective))]
+    return [_pin(pin, answer.goal.objective) for pin in answer.pins]
 
 
 def _pin(pin: PinPrice, objective: Objective) -> str:
@@ -319,10 +347,10 @@ def left_out_lines(answer: Recommendation) -> list[str]:
         reasons.setdefault(refusal.reason, []).append(refusal.machine.name.rpartition("/")[2])
     for reason, names in reasons.items():
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as many as fit a line
-        lines += wrapped(f"{some}: {reason}")
+        lines.append(f"{some}: {reason}")
     unmarked = sum(1 for choice in answer.contenders if not choice.machine.marked)
     if unmarked:
-        lines += wrapped(
+        lines.append(
             f"{unmarked} of the best have no CoreMark: their processors are taken to be as fast, "
             "core for core, as where the CPU times were measured"
         )
@@ -350,7 +378,7 @@ def several_text(answers: Sequence[Recommendation], common: Common | None) -> st
     lines = [*section("The best for each", columns(rows, "<<>>>"))]
     for answer in answers:
         if answer.winner is None:
-            lines += [*section(answer.scenario.name, nothing_lines(answer)[1:])]
+            lines += [*section(answer.scenario.name, _nothing(answer))]
     if common is None:
         return "\n".join([*lines[1:], *section("For all of them", ["no machine suits all"])])
     shared = [

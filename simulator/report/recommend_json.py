@@ -36,7 +36,11 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
             {"what": one.what, "reason": one.reason, "choice": _choice(one.choice)}
             for one in answer.losers
         ],
-        "remedies": [{"what": one.idea, "choice": _choice(one)} for one in answer.ideas],
+        "remedies": [
+            {"what": one.idea, "choice": _choice(one),
+             "against_pins": list(answer.against.get(one.index, ()))}
+            for one in answer.ideas
+        ],
         "pins": [
             {"key": pin.key, "value": pin.value, "kept": _choice(pin.kept),
              "freed": _choice(pin.freed)}

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from simulator.report.layout import columns, printable
 
 Cell: TypeAlias = str | float | int | None
 """Numbers are written so that they read back exactly; None: does not apply."""
+Found_contra = TypeVar("Found_contra", contravariant=True)
 
 
 class Format(StrEnum):
@@ -59,6 +61,35 @@ def rendered(
     if form is Format.CSV:
         return as_csv(table())
     return as_markdown(table()) if page is None else page()
+
+
+class Report(Protocol[Found_contra]):
+    """What a report module offers of what was found."""
+
+    def as_text(self, found: Found_contra, /) -> str:
+        """The report for people."""
+
+    def as_object(self, found: Found_contra, /) -> Mapping[str, Any]:
+        """The figures as plain dictionaries, lists, strings and numbers."""
+
+    def as_table(self, found: Found_contra, /) -> Table:
+        """The figures as a table."""
+
+    def as_page(self, found: Found_contra, /) -> str:
+        """The Markdown, with units."""
+
+
+def reported(report: Report[Found_contra], found: Found_contra, form: Format) -> str:
+    """What was found, by its report, in the form asked for."""
+    return rendered(
+        form,
+        text=lambda: report.as_text(found),
+        tree=lambda: json.dumps(
+            report.as_object(found), indent=2, ensure_ascii=False, allow_nan=False
+        ),
+        table=lambda: report.as_table(found),
+        page=lambda: report.as_page(found),
+    )
 
 
 def as_csv(table: Table) -> str:

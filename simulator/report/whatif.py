@@ -100,7 +100,8 @@ def _row(margins: Margins, worth: Worth) -> list[str]:
 
 
 def _signed(share: float | None) -> str:
-    return "-" if share is None else f"{100.0 * share:+.1f}%"
+    # Adding zero makes what rounds to minus zero a zero, with the sign of a number above it.
+    return "-" if share is None else f"{round(100.0 * share, 1) + 0.0:+.1f}%"
 
 
 def _dollars(before: float | None, after: float | None) -> str:

@@ -60,6 +60,9 @@ def objective_of(text: str) -> Objective:
         msg = f"--by {text}: '{way}:' is no direction{hint}"
         raise PlanError(msg)
     metric = (rest if colon else text).strip()
+    if not metric:
+        msg = "--by: names no metric; write one, such as total_time_s, or min: and an expression"
+        raise PlanError(msg)
     expression = _number(metric)
     better = _BETTER.get(str(expression))
     if sense is None and better is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from simulator.report import recommend as text
 from simulator.report.launch import Launch
-from simulator.report.layout import INDENT, printable
+from simulator.report.layout import printable
 from simulator.report.page.environment import rendered
 from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
@@ -67,10 +67,7 @@ def as_page(
 def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
     parts = [
         ("The best", text.winner_lines(answer) if answer.winner else []),
-        ("Why the others lost (the best of each accelerator)", text.loser_lines(answer.losers)),
-        ("What helps the scenario, which its CPUs hold up", text.idea_lines(answer)),
-        ("What keeping it so costs", text.pin_lines(answer)),
-        ("Left out", text.left_out_lines(answer)),
+        *text.why_parts(answer),
     ]
     return Answer(
         name=printable(answer.scenario.name),
@@ -80,7 +77,7 @@ def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
         verdict=_verdict(answer),
         found=answer.winner is not None,
         parts=tuple(
-            Part(title=title, lines=tuple(joined(lines))) for title, lines in parts if lines
+            Part(title=title, lines=tuple(map(printable, lines))) for title, lines in parts if lines
         ),
         scatter=_scatter(answer),
         launch="\n".join(text.launch_lines(launch)) if answer.winner else "",
@@ -102,7 +99,7 @@ def _verdict(answer: Recommendation) -> str:
     """What to take, and what that gives."""
     winner = answer.winner
     if winner is None:
-        return " ".join(line.strip() for line in text.nothing_lines(answer) if line)
+        return printable(" ".join(text.nothing_lines(answer)))
     settings = text.settings(winner)
     with_ = f" with {settings}" if settings else ""
     value = text.worth(winner.value, answer.goal.objective)
@@ -125,20 +122,3 @@ def _scatter(answer: Recommendation) -> Scatter | None:
 
 def _hint(choice: Choice) -> str:
     return printable(f"{text.hardware(choice)}; {text.settings(choice)}")
-
-
-def joined(lines: Sequence[str]) -> list[str]:
-    """Sentences that were broken into lines for a terminal, whole again.
-
-    Examples
-    --------
-    >>> joined(["one sentence", "  that goes on", "another"])
-    ['one sentence that goes on', 'another']
-    """
-    whole: list[str] = []
-    for line in lines:
-        if whole and line.startswith(INDENT):
-            whole[-1] = f"{whole[-1]} {line.strip()}"
-        else:
-            whole.append(line)
-    return whole

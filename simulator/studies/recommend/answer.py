@@ -46,7 +46,8 @@ class Recommendation:
 
     `ranked` are the sound choices, best first, `front` those that none beats in time and cost.
     `now` is the scenario as it stands. `excluded` counts machines that limits on the hardware
-    leave out, `ideas` are what would help a scenario that its processors hold up, best first.
+    leave out, `ideas` are what would help a scenario that its processors hold up, best first, and
+    `against` the pins that each of those does not keep, by its index.
     """
 
     scenario: Scenario
@@ -59,6 +60,7 @@ class Recommendation:
     now: Choice | None = None
     losers: tuple[Loser, ...] = ()
     ideas: tuple[Choice, ...] = ()
+    against: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     pins: tuple[PinPrice, ...] = ()
     refused: tuple[Refusal, ...] = ()
     excluded: Mapping[str, int] = field(default_factory=dict)

@@ -20,6 +20,7 @@ PREPARES: Final = "input.where"
 but not taken."""
 _BOUGHT: Final = (
     *("hardware.machine", "hardware.count", "remote.machine", "remote.count"),
+    "remote.storage",
     *("hardware.storage", "data.placement", "cost.purchase"),
 )
 
@@ -64,7 +65,10 @@ class Choice:
     @property
     def hardware(self) -> tuple[object, ...]:
         """What is bought: two choices that differ only in settings of the program are alike."""
-        named = {"hardware.machine": self.machine.name, "hardware.count": self.count}
+        named: dict[str, Plain] = {
+            "hardware.machine": self.machine.name,
+            "hardware.count": self.count,
+        }
         return hardware_of({**self.settings, **named})
 
 

@@ -18,7 +18,7 @@ from simulator.goal import Goal, Limits, Objective, Sense
 from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.asking import Ask, Search, limits_as_text
-from simulator.studies.recommend.choice import MONEY, PREPARES, TIME, Choice, number
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.conflict import smallest_conflict
 from simulator.studies.recommend.ground import COUNT, Settings
 from simulator.studies.recommend.inquiry import Inquiry, inquire
@@ -70,7 +70,7 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
         return on_hardware
     wide = inquire(inquiry.ground, _freed(inquiry.goal), seeds)
     search = Search.of(wide, ask, seed=seed)
-    search.candidates = tuple(c for c in search.candidates if PREPARES not in c.settings)
+    search.candidates = tuple(c for c in search.candidates if not wide.needs_consent(c.settings))
     search.bound(READING)
     court = _Court(inquiry=inquiry, wide=wide, search=search)
     names = court.excluding()

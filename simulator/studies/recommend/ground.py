@@ -10,7 +10,7 @@ from simulator.errors import InputError, UnknownName
 from simulator.files.catalogue import Catalogue
 from simulator.footprint import Verdict, memory_fit
 from simulator.goal import Plain
-from simulator.hardware.storage import Storage
+from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
 from simulator.studies.evaluate import Reader as Bare
 from simulator.studies.recommend.machines import Machine, machine_of, machines_on_offer
@@ -54,6 +54,15 @@ class Ground:
     def machine(self, name: str) -> Machine:
         """A machine on offer by its name."""
         return next(machine for machine in self.machines if machine.name == name)
+
+    def nearby(self, machine: Machine) -> list[Storage]:
+        """Stores of a machine's cloud whose rent is known; all of them if it is known of none."""
+        there = [
+            store
+            for store in self.stores
+            if machine.cloud in store.clouds and store.scope is not Scope.LOCAL
+        ]
+        return [store for store in there if store.price is not None] or there
 
     @property
     def global_batch(self) -> int | None:

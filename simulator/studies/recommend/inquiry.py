@@ -10,7 +10,7 @@ from simulator.goal import Goal
 from simulator.metrics import Value
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
-from simulator.studies.recommend.choice import TIME, Choice, number
+from simulator.studies.recommend.choice import PREPARES, TIME, Choice, number
 from simulator.studies.recommend.ground import COUNT, MACHINE, PURCHASE, Ground, Settings
 from simulator.studies.recommend.limits import Rule, Subject, broken, check_regions, rules_of
 from simulator.studies.recommend.machines import Machine
@@ -32,6 +32,7 @@ class Inquiry:
     ideas: Mapping[int, str]
     excluded: Mapping[str, int]
     settings: tuple[Settings, ...]
+    seeds: tuple[Settings, ...] = ({},)
 
     def machine(self, settings: Settings) -> Machine:
         """The machine of a candidate."""
@@ -62,6 +63,15 @@ class Inquiry:
         scenario = self.ground.reader.read(settings).scenario
         lost = interrupted(scenario, spot, total, step)
         return figures if lost is None else with_losses(figures, lost)
+
+    def is_searched(self, settings: Settings) -> bool:
+        """Whether a candidate lies on the axes that the goal names itself."""
+        return _lies_on(self.ground, self.seeds, settings)
+
+    def needs_consent(self, settings: Settings) -> bool:
+        """Whether a candidate changes how samples are prepared, which the user must want."""
+        own = self.ground.scenario.job.preprocessing.where.value
+        return settings.get(PREPARES, own) != own
 
     def count(self, settings: Settings) -> int:
         """How many machines of it train."""
@@ -95,6 +105,7 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
     PlanError
         If the goal names something that doesn't exist.
     """
+    seeds = tuple(seeds)
     check_regions(goal.limits, ground.machines)
     rules = rules_of(goal.limits)
     of_hardware = [rule for rule in rules if rule.of_hardware]
@@ -113,7 +124,12 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         MACHINE: ground.own.name,
         COUNT: ground.scenario.cluster.trainers.count,
     }
-    helping = list(remedies(ground, tuple(offered), _beside(ground, rules), goal.alternatives))
+    pinned = {key: value for key, value in goal.pins.items() if key not in pinning.OF_MACHINE}
+    helping = [
+        (name, {**pinned, **one})
+        for name, one in remedies(ground, tuple(offered), _beside(ground, rules), goal.alternatives)
+        if _lies_on(ground, seeds, one)
+    ]
     settings = [now, *space.settings, *(one for _, one in helping)]
     first = 1 + len(space.settings)
     ideas = {first + i: name for i, (name, _) in enumerate(helping)}
@@ -126,7 +142,14 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         ideas=ideas,
         excluded=dict(excluded),
         settings=tuple(settings),
+        seeds=seeds,
     )
+
+
+def _lies_on(ground: Ground, seeds: Iterable[Settings], settings: Settings) -> bool:
+    """Whether all keys of some point have its values, as set or as the file says."""
+    machine = ground.machine(str(settings[MACHINE]))
+    return any(pinning.keeps_all(ground, machine, settings, seed) for seed in seeds)
 
 
 ANYWHERE = frozenset({"clouds", "regions"})

@@ -11,7 +11,7 @@ from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Conflict, Loser, PinPrice, Recommendation
 from simulator.studies.recommend.asking import NOT_STORED, Ask, Search
-from simulator.studies.recommend.choice import MONEY, PREPARES, TIME, Choice, hardware_of, number
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of, number
 from simulator.studies.recommend.confidence import sureness
 from simulator.studies.recommend.conflicts import conflict_of
 from simulator.studies.recommend.ground import Settings
@@ -112,7 +112,13 @@ def _survey(inquiry: Inquiry, search: Search) -> None:
 def _kept(inquiry: Inquiry, search: Search) -> list[Choice]:
     """What is known of those that may win: they keep the pins and need nobody's consent."""
     choices = (inquiry.judged(outcome) for outcome in search.known.values())
-    return [c for c in choices if inquiry.pinned(c) and PREPARES not in c.settings]
+    return [
+        c
+        for c in choices
+        if inquiry.pinned(c)
+        and not inquiry.needs_consent(c.settings)
+        and inquiry.is_searched(c.settings)
+    ]
 
 
 def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) -> None:
@@ -175,11 +181,16 @@ def _explained(
     contenders = _different(ranked)[:CONTENDERS]
     limits = {TIME: goal.limits.deadline, MONEY: goal.limits.budget}
     most = {name: value for name, value in limits.items() if value is not None}
+    ideas = tuple(_best_ideas(inquiry, choices)) if starved else ()
     return replace(
         answer,
         second=runner_up(ranked),
         losers=tuple(_losers(inquiry, choices, winner)),
-        ideas=tuple(_best_ideas(inquiry, choices)) if starved else (),
+        ideas=ideas,
+        against={
+            idea.index: tuple(key for key in goal.pins if not inquiry.keeps(idea.settings, key))
+            for idea in ideas
+        },
         pins=tuple(_pin_prices(inquiry, choices)),
         contenders=tuple(contenders),
         sure=sureness(contenders, goal.objective, inquiry.worth, most, seed),
@@ -248,7 +259,7 @@ def _best_ideas(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[Choice]
 
 def _pin_prices(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[PinPrice]:
     objective = inquiry.goal.objective
-    choices = [choice for choice in choices if PREPARES not in choice.settings]
+    choices = [choice for choice in choices if not inquiry.needs_consent(choice.settings)]
     kept = in_order(objective, (c for c in choices if inquiry.pinned(c)))
     for key, value in inquiry.goal.pins.items():
         freed = in_order(objective, (c for c in choices if inquiry.pinned(c, without=key)))

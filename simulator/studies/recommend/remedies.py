@@ -8,12 +8,15 @@ accelerators; preparing them once, before the run. Which of them is best, the go
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Final
 
 from simulator.goal import Plain
+from simulator.hardware.storage import Scope
 from simulator.studies.recommend.ground import COUNT, MACHINE, WORKERS, Ground, Settings
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.space import moved
+from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Preparation
 from simulator.workload.train import Mode
 
@@ -78,8 +81,17 @@ def _helpers(ground: Ground, beside: tuple[Machine, ...]) -> Iterator[Settings]:
     for machine in beside:
         if machine.cloud != own.cloud or machine.gpus or not machine.networked:
             continue
-        for k in range(MOST_HELPERS.bit_length()):
-            yield {"remote.machine": machine.name, "remote.count": 2**k}
+        for store, k in product(_stores(ground, machine), range(MOST_HELPERS.bit_length())):
+            yield {"remote.machine": machine.name, "remote.count": 2**k, **store}
+
+
+def _stores(ground: Ground, helper: Machine) -> list[Settings]:
+    """Where a helper reads: as the scenario has it; stores of the cloud where it could not."""
+    data, own = ground.scenario.job.dataset, ground.scenario.cluster.trainers.storage
+    shared = own.scope is not Scope.LOCAL or data.cache_policy is CachePolicy.PRELOADED
+    if shared or helper.drives or ground.reader.given("remote.storage") is not None:
+        return [{}]
+    return [{"remote.storage": store.name} for store in ground.nearby(helper)] or [{}]
 
 
 def _beforehand(ground: Ground) -> Iterator[Settings]:

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from simulator.errors import InputError, PlanError
 from simulator.goal import Goal, Plain
-from simulator.hardware.storage import Scope, Storage
 from simulator.limits import check_modelled
 from simulator.scenario import Purchase
 from simulator.studies.recommend.batches import splits
@@ -200,8 +199,8 @@ def _stores(at: _At) -> Iterator[Settings]:
     named = next((store for store in ground.stores if store.name == ground.store), None)
     reads = dataset.cache_policy is not CachePolicy.PRELOADED
     streams = dataset.placement is Placement.STREAM
-    nearby = [store for store in _of_cloud(ground, machine) if store.name != ground.store]
-    stays = machine.drives if not ground.store else named is None or _reaches(machine, named)
+    nearby = [store for store in ground.nearby(machine) if store.name != ground.store]
+    stays = machine.drives if not ground.store else named is None or machine.cloud in named.clouds
     if stays:
         yield {}
     if stays and ground.store and reads and streams and machine.drives and named is not None:
@@ -211,20 +210,6 @@ def _stores(at: _At) -> Iterator[Settings]:
         raise UnfitError(msg)
     kept = nearby if reads else nearby[: 0 if stays else 1]
     yield from ({STORE: store.name} for store in kept)
-
-
-def _reaches(machine: Machine, store: Storage) -> bool:
-    return machine.cloud in store.clouds
-
-
-def _of_cloud(ground: Ground, machine: Machine) -> list[Storage]:
-    """Stores of a machine's cloud whose rent is known; all of them if it is known of none."""
-    there = [
-        store
-        for store in ground.stores
-        if _reaches(machine, store) and store.scope is not Scope.LOCAL
-    ]
-    return [store for store in there if store.price is not None] or there
 
 
 def _parallelism(at: _At) -> Iterator[Settings]:
