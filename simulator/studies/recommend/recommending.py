@@ -139,9 +139,10 @@ def _fill(inquiry: Inquiry, search: Search, *, starved: bool, everywhere: bool) 
         groups[("free", key)] = _freed(inquiry, search, key)
     if inquiry.goal.pins:
         groups[("free", "")] = _freed(inquiry, search, "")
-    for place, ((kind, _), group) in enumerate(groups.items()):
+    for place, ((kind, name), group) in enumerate(groups.items()):
         search.ask.course.begin(1.0 / (len(groups) - place))
-        _be_sure(inquiry, search, group, HARDLY if kind == "gpu" else CLOSE)
+        close = 0.0 if (kind, name) == ("free", "") else HARDLY if kind == "gpu" else CLOSE
+        _be_sure(inquiry, search, group, close)
 
 
 def _freed(inquiry: Inquiry, search: Search, key: str) -> list[Candidate]:

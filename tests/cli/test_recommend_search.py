@@ -1,0 +1,89 @@
+"""plan recommend: what it may take, spot capacity, stores of helpers, remedies against pins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulator.files.candidates import CandidateReader
+from simulator.files.catalogue import Catalogue
+from simulator.goal import Goal
+from simulator.studies.recommend.ground import ground_of
+from simulator.studies.recommend.inquiry import inquire
+from simulator.studies.recommend.remedies import HELPERS
+from tests.cli.conftest import Plan
+
+pytestmark = pytest.mark.no_cover
+
+SPOT = """\
+schema = 1
+extends = "choose-light-vision"
+name = "spot"
+[train]
+epochs = 2
+[goal]
+clouds = ["aws"]
+nodes = 1
+[goal.search]
+"hardware.machine" = "instance/aws/g4dn.xlarge"
+"input.workers" = [2, 4]
+[goal.spot]
+interruptions = "{rate} /h"
+restart = "5 min"
+source = "made up for a test"
+date = "2026-11"
+"""
+
+
+def spot_goal(folder: Path, rate: float) -> tuple[CandidateReader, Goal]:
+    """A scenario whose machines are taken away so often."""
+    path = folder / "spot.toml"
+    path.write_text(SPOT.format(rate=rate))
+    reader = CandidateReader(str(path))
+    assert reader.goal is not None
+    return reader, reader.goal
+
+
+def answer(plan: Plan, path: Path, folder: Path) -> dict[str, Any]:
+    """What the command says, as JSON."""
+    store = str(folder / "store.sqlite")
+    done = plan("recommend", str(path), "--json", "--store", store, "--jobs", "1")
+    assert done.code == 0, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_spot_capacity_is_taken_with_its_losses(plan: Plan, tmp_path: Path) -> None:
+    """Cheap machines that are rarely taken away win, and lost work is in time and cost."""
+    spot_goal(tmp_path, 0.05)
+    found = answer(plan, tmp_path / "spot.toml", tmp_path)
+    winner, lost = found["winner"], found["spot"]
+    assert winner["settings"]["cost.purchase"] == "spot"
+    assert lost["losses"] > 0.0
+    assert lost["stretch"] > 1.0
+    settings = {key: str(value) for key, value in winner["settings"].items()}
+    flags = [flag for key, value in settings.items() for flag in ("--set", f"{key}={value}")]
+    plain = json.loads(plan("simulate", "choose-light-vision", "--set", "train.epochs=2", *flags,
+                            "--json").out)  # fmt: skip
+    assert winner["figures"]["total_time_s"] == pytest.approx(
+        plain["total_time_s"] * lost["stretch"]
+    )
+    assert winner["figures"]["cost.usd_to_train"] > plain["cost"]["usd_to_train"]
+
+
+def test_helpers_without_drives_are_given_a_store() -> None:
+    """Where trainers read their own drives, machines beside without any read a store's copy."""
+    reader = CandidateReader("resnet50-imagenet-p4d")
+    ground = ground_of(reader, Catalogue.default())
+    goal = CandidateReader("choose-light-vision").goal
+    assert goal is not None
+    inquiry = inquire(ground, goal)
+    helped = [inquiry.settings[place] for place, name in inquiry.ideas.items() if name == HELPERS]
+    without = [s for s in helped if not ground.machine(str(s["remote.machine"])).drives]
+    assert without
+    assert all("remote.storage" in settings for settings in without)
+    for settings in without[:1]:
+        assert reader.read(settings).scenario.job.remote is not None
