@@ -26,8 +26,6 @@ SHOWN: Final = 12
 """Alternatives that are shown."""
 BESIDE: Final = ("hardware.storage", "data.placement", "cost.purchase", "remote.storage")
 """Settings beside the machines that are bought too."""
-AWAY: Final = ("remote.storage",)
-"""Settings of a remedy that say more than its hardware."""
 _HIDDEN: Final = (
     *("hardware.machine", "hardware.count", "input.measured_on"),
     *("remote.machine", "remote.count"),
@@ -75,17 +73,16 @@ def goal_text(goal: Goal) -> str:
         ("regions", ", ".join(limits.regions)),
         ("gpus", ", ".join(limits.gpus)),
         ("requires", ", ".join(limits.requires)),
-        ("RAM margin", _margin(limits.ram_margin)),
-        ("GPU memory margin", _margin(limits.gpu_memory_margin)),
+        ("RAM margin", f"{limits.ram_margin:.0%}" if limits.ram_margin else ""),
+        (
+            "GPU memory margin",
+            f"{limits.gpu_memory_margin:.0%}" if limits.gpu_memory_margin else "",
+        ),
         ("where", limits.where),
     )
     texts = [f"{name} {value}" for name, value in named if value not in (None, "")]
     texts += [f"pinned {key} = {value}" for key, value in goal.pins.items()]
     return "; ".join([f"{goal.objective.sense.value} {goal.objective.metric}", *texts])
-
-
-def _margin(share: float) -> str:
-    return f"{share:.0%}" if share > 0.0 else ""
 
 
 def _head(answer: Recommendation) -> list[str]:
@@ -303,7 +300,8 @@ def idea_lines(answer: Recommendation) -> list[str]:
         told = dict.fromkeys(_measures(answer, choice))
         parts = [*told, *([] if busy is None else [f"accelerators busy {busy:.0%}"])]
         parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
-        parts += [f"{key} = {choice.settings[key]}" for key in AWAY if key in choice.settings]
+        away = choice.settings.get("remote.storage")
+        parts += [f"remote.storage = {away}"] if away else []
         parts += _against(answer, choice)
         lines.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
     if lines and all(choice.idea != FAMILY for choice in answer.ideas):
