@@ -113,8 +113,8 @@ def nothing_lines(answer: Recommendation) -> list[str]:
 
 def _nothing(answer: Recommendation) -> list[str]:
     """The same as lines of a terminal: the first sentence, and the others below it."""
-    said, *ways = nothing_lines(answer)
-    return [*wrapped(said, width=WIDTH), *(f"{INDENT}{line}" for line in _broken(ways))]
+    first, *ways = nothing_lines(answer)
+    return [*wrapped(first, width=WIDTH), *(f"{INDENT}{line}" for line in _broken(ways))]
 
 
 def hardware(choice: Choice) -> str:
@@ -346,8 +346,7 @@ def left_out_lines(answer: Recommendation) -> list[str]:
     for reason, names in reasons.items():
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as many as fit a line
         lines.append(f"{some}: {reason}")
-    unmarked = sum(1 for choice in answer.contenders if not choice.machine.marked)
-    if unmarked:
+    if unmarked := sum(not choice.machine.marked for choice in answer.contenders):
         lines.append(
             f"{unmarked} of the best have no CoreMark: their processors are taken to be as fast, "
             "core for core, as where the CPU times were measured"
