@@ -15,7 +15,7 @@ from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch, Plan
 from simulator.engine.tracing import trace_of
-from simulator.loads import pressures
+from simulator.loads import limiting_time, pressures
 from simulator.plant import Plant
 from simulator.results import STARVED, Solver, Timing
 from simulator.run_length import Extras, Lengths, worker_start
@@ -216,5 +216,9 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
     crew = question.scenario.job.loader.crew
     if crew.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
-        return epoch.mean_step * (question.lengths.full_steps if whole else steps)
+        passed = epoch.mean_step * (question.lengths.full_steps if whole else steps)
+        # a short epoch may live on batches made ahead of it, of which the next one finds fewer
+        stages = question.demands[Phase.WARM]
+        slowest = limiting_time(question.scenario, question.plant, stages)
+        return max(passed, slowest * question.lengths.full_steps)
     return compose.epoch_time(epoch, steps) - start

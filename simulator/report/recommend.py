@@ -304,7 +304,8 @@ def idea_lines(answer: Recommendation) -> list[str]:
         parts += [f"remote.storage = {away}"] if away else []
         parts += _against(answer, choice)
         lines.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
-    if lines and all(choice.idea != FAMILY for choice in answer.ideas):
+    narrow = bool(answer.goal.search)
+    if lines and not narrow and all(choice.idea != FAMILY for choice in answer.ideas):
         lines.append(f"{FAMILY}: none here has more vCPUs for each accelerator")
     return lines
 

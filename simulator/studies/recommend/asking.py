@@ -247,12 +247,12 @@ class Search:
 
 
 def limits_as_text(limits: Limits) -> str:
-    """The limits that need figures as a condition; empty if there are none.
+    """The limits that need figures as a condition; what may not fit is no recommendation.
 
     Examples
     --------
-    >>> limits_as_text(Limits(deadline=60.0, where="fits.gpu == 'yes'"))
-    "(fits.gpu == 'yes') and total_time_s <= 60.0"
+    >>> limits_as_text(Limits(deadline=60.0, gpu_memory_margin=0.25)).split(" and ")[1:]
+    ['not gpu_memory_bytes.total > 0.75 * gpu_memory_bytes.capacity', 'total_time_s <= 60.0']
     """
     margins = (
         ("host_ram_bytes", limits.ram_margin),
@@ -261,7 +261,6 @@ def limits_as_text(limits: Limits) -> str:
     parts = [
         f"not {what}.total > {1.0 - margin!r} * {what}.capacity"  # what has none keeps it
         for what, margin in margins
-        if margin > 0.0
     ]
     parts += [f"({limits.where})"] if limits.where else []
     parts += [] if limits.deadline is None else [f"{TIME} <= {limits.deadline!r}"]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from simulator.errors import InputError, UnknownName
 from simulator.files.catalogue import Catalogue
-from simulator.footprint import Verdict, memory_fit
+from simulator.footprint import memory_fit
 from simulator.goal import Plain
 from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
@@ -115,7 +115,7 @@ class Ground:
         key = (machine.gpu, machine.gpus, rest)
         if key not in self.fitted:
             memory = memory_fit(self.reader.read(settings).scenario)
-            self.fitted[key] = memory is None or memory.verdict is not Verdict.NO
+            self.fitted[key] = memory is None or memory.total <= memory.capacity
         return self.fitted[key]
 
 

@@ -97,12 +97,12 @@ def _of_figures(limits: Limits) -> Iterator[Rule]:
         text = f"budget = {show(limits.budget, USD)}"
         yield Rule(name="budget", text=text, keeps=_at_most(MONEY, limits.budget))
     margins = (
-        ("ram_margin", "host_ram_bytes", limits.ram_margin),
-        ("gpu_memory_margin", "gpu_memory_bytes", limits.gpu_memory_margin),
+        ("ram_margin", "host RAM", "host_ram_bytes", limits.ram_margin),
+        ("gpu_memory_margin", "GPU memory", "gpu_memory_bytes", limits.gpu_memory_margin),
     )
-    for name, what, margin in margins:
-        if margin > 0.0:
-            yield Rule(name=name, text=f"{name} = {margin:.0%}", keeps=_leaves(what, margin))
+    for name, where, what, margin in margins:
+        text = f"{name} = {margin:.0%}" if margin > 0.0 else f"all of it in {where}"
+        yield Rule(name=name, text=text, keeps=_leaves(what, margin))
     if limits.where:
         expression = parse_expression(limits.where, extra_names=setting_units())
         yield Rule(
