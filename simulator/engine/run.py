@@ -219,6 +219,6 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
         passed = epoch.mean_step * (question.lengths.full_steps if whole else steps)
         # a short epoch may live on batches made ahead of it, of which the next one finds fewer
         stages = question.demands[Phase.WARM]
-        slowest = limiting_time(question.scenario, question.plant, stages)
+        slowest = float(limiting_time(question.scenario, question.plant, stages))
         return max(passed, slowest * question.lengths.full_steps)
     return compose.epoch_time(epoch, steps) - start

@@ -26,9 +26,8 @@ SHOWN: Final = 12
 """Alternatives that are shown."""
 BESIDE: Final = ("hardware.storage", "data.placement", "cost.purchase", "remote.storage")
 """Settings beside the machines that are bought too."""
-_HIDDEN: Final = (
-    *("hardware.machine", "hardware.count", "input.measured_on"),
-    *("remote.machine", "remote.count"),
+_HIDDEN: Final = frozenset(
+    {"hardware.machine", "hardware.count", "input.measured_on", "remote.machine", "remote.count"}
 )
 """Settings that are said with the machine, or that change nothing."""
 
@@ -304,8 +303,8 @@ def idea_lines(answer: Recommendation) -> list[str]:
         parts += [f"remote.storage = {away}"] if away else []
         parts += _against(answer, choice)
         lines.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
-    narrow = bool(answer.goal.search)
-    if lines and not narrow and all(choice.idea != FAMILY for choice in answer.ideas):
+    named = any(choice.idea == FAMILY for choice in answer.ideas)
+    if lines and not named and not answer.goal.search:
         lines.append(f"{FAMILY}: none here has more vCPUs for each accelerator")
     return lines
 

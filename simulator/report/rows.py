@@ -10,7 +10,7 @@ from typing import Final
 from simulator.metrics import JOULE, select
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
-from simulator.results import Prediction, StepSplit
+from simulator.results import Prediction, StepSplit, Timing
 from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
 
 Row = tuple[str, str]
@@ -20,6 +20,14 @@ DIGITS: Final = 3
 """Significant digits of the ends of an interval."""
 NEGLIGIBLE: Final = 1e-5
 """Share of the whole below which a part of it is not shown."""
+
+
+def hidden_exchange(timing: Timing) -> str:
+    """How much communication takes no time of its own; empty where it is too little to show."""
+    hidden = timing.communication.hidden
+    if hidden <= NEGLIGIBLE * timing.step_time.mean:
+        return ""
+    return f"{show(hidden, SECOND)} of communication hides under compute"
 
 
 def band(prediction: Prediction, name: str) -> str:

@@ -17,7 +17,15 @@ from simulator.report.layout import (
     section,
     wrapped,
 )
-from simulator.report.rows import NEGLIGIBLE, band, cost_rows, head, parts, run_rows
+from simulator.report.rows import (
+    NEGLIGIBLE,
+    band,
+    cost_rows,
+    head,
+    hidden_exchange,
+    parts,
+    run_rows,
+)
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction, Timing
 from simulator.units import BYTE, SECOND, show
@@ -83,9 +91,8 @@ def split_lines(timing: Timing) -> list[str]:
             rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn))
         before += share
     rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), ""))
-    hidden = timing.communication.hidden
-    note = [f"{show(hidden, SECOND)} of communication hides under compute"] if hidden > 0.0 else []
-    return columns(rows, "<>><") + note
+    note = hidden_exchange(timing)
+    return columns(rows, "<>><") + ([note] if note else [])
 
 
 def _resources(timing: Timing) -> list[str]:

@@ -14,7 +14,7 @@ from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
 from simulator.report.page.environment import rendered
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rows import Row, band, cost_rows, head, run_rows
+from simulator.report.rows import Row, band, cost_rows, head, hidden_exchange, run_rows
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction
 from simulator.studies.nearest import Neighbourhood
@@ -95,14 +95,14 @@ def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
 
 def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
     """What any page says of a prediction; parameters as for `as_page`."""
-    hidden = prediction.timing.communication.hidden
+    hidden = hidden_exchange(prediction.timing)
     return Shown(
         setting=printable("; ".join(head(prediction)[1:])),
         verdict=printable(verdict(prediction)),
         fits=prediction.fits,
         tiles=tuple(tiles(prediction)),
         waterfall=waterfall(prediction),
-        hidden=f"{show(hidden, SECOND)} of communication hides under compute." if hidden else "",
+        hidden=f"{hidden}." if hidden else "",
         busy=busy(prediction),
         timeline=_timeline(prediction),
         stacks=_stacks(prediction),
