@@ -174,10 +174,10 @@ def occupied_flops(  # noqa: PLR0913, PLR0917 - a product, and the units it runs
 
     Examples
     --------
-    One tile of 256 x 128 keeps one of 100 units busy:
+    A result of 256 x 128 is eight tiles of 64 x 64, which keep eight of 100 units busy:
 
     >>> float(occupied_flops(256.0, 128.0, 64.0, 1.0, 100.0, 0.0, 1.0) / (2 * 256 * 128 * 64))
-    100.0
+    12.5
     """
     axes = (slice(None), *(None,) * np.broadcast(m, n, steps, count).ndim)
     high, wide = HEIGHTS[axes], WIDTHS[axes]

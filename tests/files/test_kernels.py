@@ -134,7 +134,7 @@ def test_other_frameworks_and_devices_have_none() -> None:
     ("override", "said"),
     [
         ("software.framework=jax", "no kernel figures"),
-        ("train.precision=fp32", "allowed: bf16"),
+        ("train.precision=int8", "allowed: bf16"),
         ("model.name=resnet50", "families bert, gpt, llama and moe"),
         ("parallelism.interleave=99", "than layers"),
     ],
