@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.gemm import memory_time, occupied_flops
+from simulator.equations.gemm import PARTIAL_BYTES, SPLIT_FROM, memory_time, occupied_flops
 from simulator.equations.roofline import roofline_time
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.kernels import Launching
@@ -27,10 +27,6 @@ _SPLITS: Final = (1.0, 4.0, 16.0, 64.0, 256.0)
 
 Gradients of a convolution's weights sum over all positions of a batch, so libraries cut it finely.
 """
-_SPLIT_FROM: Final = 8.0 * 128.0
-"""Steps along the inner dimension that a part has at least."""
-_PARTIAL: Final = 4.0
-"""Bytes of a partial sum [B]."""
 _MACS: Final = 2.0
 
 
@@ -122,9 +118,9 @@ def _factor(sides: _Sides, rates: Rates, launching: Launching) -> _Array:
     for parts in _SPLITS:
         flops = occupied_flops(m, n, inner / parts, count * parts, units, *shape)
         if parts > 1.0:
-            moved = _PARTIAL * parts * m * n * count
+            moved = PARTIAL_BYTES * parts * m * n * count
             flops = flops + memory_time(moved, rates.memory) * rates.matrix
-            flops = np.where(inner >= _SPLIT_FROM * parts, flops, np.inf)
+            flops = np.where(inner >= SPLIT_FROM * parts, flops, np.inf)
         best = np.minimum(best, flops)
     factor: _Array = best / (_MACS * m * n * inner * count)
     return factor

@@ -8,6 +8,10 @@ import numpy as np
 
 from simulator.units import Real
 
+SPLIT_FROM: Final = 8.0 * 128.0
+"""Steps along the inner dimension that each part of it has at least, if it is cut."""
+PARTIAL_BYTES: Final = 4.0
+"""Size of a partial sum of such parts [B]."""
 HEIGHTS: Final = np.array([256.0, 128.0, 128.0, 128.0, 64.0])
 """Rows of the output that a tile covers, of the tiles that libraries choose from."""
 WIDTHS: Final = np.array([128.0, 256.0, 128.0, 64.0, 64.0])

@@ -8,7 +8,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.gemm import memory_time, occupied_flops, product_traffic
+from simulator.equations.gemm import (
+    PARTIAL_BYTES,
+    SPLIT_FROM,
+    memory_time,
+    occupied_flops,
+    product_traffic,
+)
 from simulator.kept import Kept
 from simulator.spread.description import Description, Device
 from simulator.spread.shapes import Product
@@ -19,10 +25,6 @@ Array = NDArray[np.float64]
 
 _SPLITS: Final = (1.0, 4.0)
 """Into how many parts, computed side by side, the inner dimension is cut."""
-_SPLIT_FROM: Final = 8.0 * 128.0
-"""Steps along the inner dimension that a part has at least."""
-_PARTIAL: Final = 4.0
-"""Bytes of a partial sum [B]."""
 
 
 class _Sides(NamedTuple):
@@ -116,8 +118,8 @@ def _times(sides: _Sides, device: Device, result: Bytes | Real, k: Kernels) -> A
         steps = inner / parts + k.product.fill
         time = occupied_flops(m, n, steps, batch * parts, units, *shape) / peak
         if parts > 1.0:
-            extra = memory_time(_PARTIAL * parts * m * n * batch, bandwidth)
-            time = np.where(inner >= _SPLIT_FROM * parts, time + extra, np.inf)
+            extra = memory_time(PARTIAL_BYTES * parts * m * n * batch, bandwidth)
+            time = np.where(inner >= SPLIT_FROM * parts, time + extra, np.inf)
         best = np.minimum(best, time)
     moved = batch * product_traffic(m, n, inner, width, result)
     longest: Array = np.maximum(best / reached, memory_time(moved, bandwidth))
