@@ -80,6 +80,19 @@ def test_gradients_show_where_the_link_is_slower_than_the_backward_pass() -> Non
     )
 
 
+def test_parameters_show_where_the_update_is_quicker_than_their_way_up() -> None:
+    """What the update does not hide of the parameters' copy is part of the wait for the host."""
+    description, kernels = describe(job()), kernels_of(job())
+    layers = float(description.shape.layers)
+    quick = replace(description, device=replace(description.device, host_memory=1e18))
+    found = host_update(quick, kernels, layers, 1e9)
+    assert float(found.fetched) > 0.0
+    assert float(found.total) == pytest.approx(
+        float(found.sent) + float(found.update) + float(found.fetched)
+    )
+    assert float(found.total - found.update - found.sent) == pytest.approx(float(found.fetched))
+
+
 def test_every_micro_batch_sends_its_gradients() -> None:
     """Four micro-batches wait for the host's link four times."""
     description = describe(job("train.accumulation=4"))

@@ -1,0 +1,60 @@
+"""Memory traffic of expert layers beside their products, worked by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator.files.scenario import load_scenario
+from simulator.spread.describe import describe, kernels_of
+from simulator.spread.description import Description
+from simulator.spread.experts import passes
+from simulator.spread.kernels import bandwidth, cast_bytes
+from simulator.spread.shapes import tokens
+from simulator.workload.kernels import Kernels
+
+
+def mixture(*, shared: float = 0.0, low: float = 0.0) -> tuple[Description, Kernels]:
+    """Mixtral with shared experts of that width, in 16 bit or below."""
+    scenario = load_scenario("mixtral-8x7b-megatron")
+    description = describe(scenario)
+    shape = replace(description.shape, shared_ffn=shared)
+    work = replace(description.work, low=low)
+    return replace(description, shape=shape, work=work), kernels_of(scenario)
+
+
+def rate(description: Description, kernels: Kernels) -> float:
+    """Bytes per second of the layers' small kernels, for a byte of an average layer [B/s]."""
+    gated = description.shape.gated > 0
+    factor = kernels.kernel.gated if gated else kernels.kernel.plain
+    return float(bandwidth(description, kernels) / (factor * description.shape.routed))
+
+
+def test_shared_experts_add_their_activations() -> None:
+    """Each token moves 3 values of the shared width forward and 5 backward."""
+    with_them, kernels = mixture(shared=4096.0)
+    without, _ = mixture()
+    sent = float(tokens(with_them) / with_them.layout.tensor)
+    added = sent * 4096.0 * with_them.work.element / rate(with_them, kernels)
+    more, less = passes(with_them, kernels), passes(without, kernels)
+    assert float(more.forward - less.forward) == pytest.approx(3.0 * added)
+    assert float(more.backward - less.backward) == pytest.approx(5.0 * added)
+
+
+def test_casts_below_16_bit_cover_twice_the_width_of_experts_in_the_backward_pass() -> None:
+    """Forward casts the input and the activation; backward casts two gradients of the width."""
+    narrow, kernels = mixture(low=1.0)
+    wide, _ = mixture()
+    shape = narrow.shape
+    rows = float(tokens(narrow) / narrow.layout.tensor * shape.top_k)
+    each = float(cast_bytes(narrow, kernels)) * rows / rate(narrow, kernels)
+    assert each > 0.0
+    more, less = passes(narrow, kernels), passes(wide, kernels)
+    fused = 1.0 if narrow.work.fused_experts == 0 else kernels.expert.fused
+    assert float(more.forward - less.forward) == pytest.approx(
+        fused * each * (shape.hidden + shape.expert_ffn)
+    )
+    assert float(more.backward - less.backward) == pytest.approx(
+        fused * each * (shape.hidden + 2.0 * shape.expert_ffn)
+    )
