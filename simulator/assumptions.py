@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from simulator import footprint
 from simulator.bill import machine_price
-from simulator.device_time import device_time
+from simulator.compute.describe import kernels_of
+from simulator.compute.device_time import device_time
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope
@@ -12,7 +13,6 @@ from simulator.plant import drives_used
 from simulator.provenance import Assumption
 from simulator.results import Timing
 from simulator.scenario import Scenario
-from simulator.spread.describe import kernels_of
 from simulator.stages.read import helpers_alone
 from simulator.units import (
     BYTE,

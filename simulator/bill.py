@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.equations import cost as equations
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.hardware.cluster import Group

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.device_time import is_measured, is_timed
+from simulator.compute.device_time import is_measured, is_timed
 from simulator.provenance import Source
 from simulator.scenario import Scenario
 from simulator.uncertainty import Axis, Doubt, Rate, Reach, stretched

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.bill import machines_price
-from simulator.device_time import DeviceTime, device_time
+from simulator.compute.device_time import DeviceTime, device_time
 from simulator.equations.cost import cost_per_step
 from simulator.equations.step import exposed_communication
 from simulator.errors import NotModelled

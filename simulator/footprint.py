@@ -16,13 +16,13 @@ from typing import Final, cast
 
 import numpy as np
 
+from simulator.compute.memory import RankMemory
+from simulator.compute.rank import is_spread, memory_of, offloaded
 from simulator.equations import host_memory, memory
 from simulator.errors import NotModelled
 from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
-from simulator.spread.memory import RankMemory
-from simulator.spread.rank import is_spread, memory_of, offloaded
 from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind

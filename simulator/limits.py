@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from simulator.compute.describe import covers, of_tokens
 from simulator.errors import NotModelled
 from simulator.scenario import Scenario
-from simulator.spread.describe import covers, of_tokens
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.train import Mode
 

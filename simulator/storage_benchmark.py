@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.results import Prediction
 from simulator.units import PerSecond, Seconds
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from simulator.device_time import BACKWARD_SHARE
+from simulator.compute.device_time import BACKWARD_SHARE
 from simulator.equations.stragglers import harmonic
 from simulator.files.catalogue import Catalogue
 from simulator.files.measured import load_set

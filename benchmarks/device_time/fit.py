@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.catalogue import Catalogue
 from simulator.files.launches import launching
 from simulator.files.models import load_model
 from simulator.hardware.gpu import Gpu
-from simulator.operator_time import Rates, work_of
 from simulator.precision import Precision
 from simulator.workload.models import Model
 from simulator.workload.models.families import with_attention

@@ -15,6 +15,8 @@ from itertools import product
 
 from simulator import load
 from simulator.batching import Batch, stack
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.step import training_step
 from simulator.errors import PlanError
 from simulator.files.axes import parse_axis
 from simulator.files.candidates import CandidateReader
@@ -22,8 +24,6 @@ from simulator.files.scenario import load_scenario
 from simulator.footprint import memory_fit
 from simulator.goal import Axes, Plain
 from simulator.scenario import Scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.step import spread_step
 from simulator.studies.candidates import expand
 from simulator.studies.evaluate import Assignment, Chunk, bound
 from simulator.studies.screening import best_cases, best_of
@@ -105,7 +105,7 @@ def alone(scenarios: Sequence[Scenario]) -> Callable[[], object]:
 
 def step_and_memory(scenario: Scenario) -> object:
     """The step and the device memory of a spread model: what Calculon answers."""
-    step = spread_step(describe(scenario), kernels_of(scenario))
+    step = training_step(describe(scenario), kernels_of(scenario))
     return step.total, memory_fit(scenario)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean, median
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
 from simulator.measurement import MeasurementSet, Row

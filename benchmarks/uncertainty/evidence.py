@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.engine.run import Question
 from simulator.ensemble import HALF_WIDTH, figures
 from simulator.envelope import placed

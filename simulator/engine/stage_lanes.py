@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.device_time import pipeline_of
+from simulator.compute.device_time import pipeline_of
+from simulator.compute.step import TrainingStep
 from simulator.engine.recorder import Epoch
 from simulator.results import PIPELINE, Slice
 from simulator.scenario import Scenario
 from simulator.schedule import Pipeline, Stretch, timelines
-from simulator.spread.step import SpreadStep
 from simulator.stages.exchange import step_of
 from simulator.units import Seconds, in_common
 from simulator.workload.parallelism import Parallelism
@@ -47,7 +47,7 @@ def stage_slices(scenario: Scenario, epoch: Epoch) -> Iterator[Slice]:
             )
 
 
-def _as_late(step: SpreadStep, degrees: Parallelism) -> Pipeline:
+def _as_late(step: TrainingStep, degrees: Parallelism) -> Pipeline:
     """The pipeline with passes as long as those of the step's slowest stage are."""
     pipeline = pipeline_of(step, degrees)
     passes = [a + b for a, b in zip(pipeline.forward, pipeline.backward, strict=True)]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.calibration import Overlay
-from simulator.device_time import is_measured, is_spread, is_timed, measured_times
+from simulator.compute.device_time import is_measured, is_spread, is_timed, measured_times
 from simulator.envelope import outside, placed
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft

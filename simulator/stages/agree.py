@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.device_time import device_time, is_spread
+from simulator.compute.device_time import device_time, is_spread
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource, passing

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.collectives import Team, pace_between, pace_inside
-from simulator.device_time import is_spread
+from simulator.compute.device_time import is_spread
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.hardware.host import Host
 from simulator.hardware.link import Collective, LinkKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.device_time import DeviceTime, device_time
+from simulator.compute.device_time import DeviceTime, device_time
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
 from simulator.units import Real

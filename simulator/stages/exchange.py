@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
+from simulator.compute.step import TrainingStep
 from simulator.scenario import Scenario
-from simulator.spread.step import SpreadStep
 from simulator.stages.base import Actor, Demand, Phase, Resource, passing
 from simulator.units import Real, Seconds
 
@@ -30,7 +30,7 @@ class Exchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a micro-batch that passes without compute."""
         step = step_of(scenario)
-        return () if step is None else (_waiting(step.exchange, scenario, "SpreadStep.exchange"),)
+        return () if step is None else (_waiting(step.exchange, scenario, "TrainingStep.exchange"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,12 @@ class GradientExchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""
         step = step_of(scenario)
-        return () if step is None else (_waiting(step.gradients, scenario, "SpreadStep.gradients"),)
+        return (
+            () if step is None else (_waiting(step.gradients, scenario, "TrainingStep.gradients"),)
+        )
 
 
-def step_of(scenario: Scenario) -> SpreadStep | None:
+def step_of(scenario: Scenario) -> TrainingStep | None:
     """The step of a spread model; None where the model isn't, or its steps were measured."""
     time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
     return None if time is None else time.step
@@ -64,6 +66,6 @@ def _waiting(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:
     return passing(
         seconds,
         Resource.NETWORK if several else Resource.NVLINK,
-        equation=f"spread.step.spread_step, {name}",
+        equation=f"step.training_step, {name}",
         inputs={"replicas": scenario.ranks, "devices": scenario.devices},
     )

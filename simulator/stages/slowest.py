@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.device_time import DeviceTime, device_time
+from simulator.compute.device_time import DeviceTime, device_time
 from simulator.equations.stragglers import left_to_wait, wait_for_slowest
 from simulator.lateness import slowest_factor
 from simulator.scenario import Scenario

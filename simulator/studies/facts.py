@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.loads import pressures
 from simulator.plant import build
 from simulator.results import Prediction

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.device_time import device_time, is_spread
+from simulator.compute.device_time import device_time, is_spread
 from simulator.errors import NotModelled, PlanError
 from simulator.footprint import Verdict
 from simulator.metrics import unstarved_rate

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from simulator.device_time import is_spread, measured_times
+from simulator.compute.device_time import is_spread, measured_times
 from simulator.goal import Plain
 from simulator.hardware.cluster import Group
 from simulator.hardware.host import CpuPool

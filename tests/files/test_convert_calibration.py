@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.calibration import FACTORS
-from simulator.device_time import device_time
+from simulator.compute.device_time import device_time
 from simulator.files.calibration_section import CalibrationSection
 from simulator.files.scenario import load_scenario
 from simulator.scenario import Scenario

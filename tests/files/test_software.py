@@ -9,12 +9,12 @@ from statistics import median
 import pytest
 
 from simulator import units
+from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.launches import launching
 from simulator.files.models import load_model
 from simulator.files.software import efficiency, factors
 from simulator.hardware.gpu import Gpu, Stack
-from simulator.operator_time import Rates, work_of
 from simulator.precision import Precision
 from simulator.workload.models import Model, StepTimes
 from simulator.workload.models.families import with_attention

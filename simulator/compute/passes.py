@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
-from simulator.spread import kernels, launch
-from simulator.spread.description import Description
-from simulator.spread.kernels import Both
-from simulator.spread.layer import Gathering, LayerTimes
+from simulator.compute import kernels, launch
+from simulator.compute.description import Description
+from simulator.compute.kernels import Both
+from simulator.compute.layer import Gathering, LayerTimes
 from simulator.units import Real, Seconds, at_least, where
 from simulator.workload.kernels import Kernels
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.memory import State, rank_memory
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict, memory_fit
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.memory import State, rank_memory
 from simulator.units import BYTE, parse
 
 ADAM = State(master=4.0, moments=8.0)

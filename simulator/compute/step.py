@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.equations.pipeline import pipeline_bubble, slowest_stage
-from simulator.spread import kernels
-from simulator.spread.description import Description
-from simulator.spread.exchange import ring, send
-from simulator.spread.layer import gathering, layer_times
-from simulator.spread.offload import ON_DEVICE, HostUpdate, host_update
-from simulator.spread.passes import Outside, chosen, layer_pass, outside, stage_pass
-from simulator.spread.shapes import (
+from simulator.compute import kernels
+from simulator.compute.description import Description
+from simulator.compute.exchange import ring, send
+from simulator.compute.layer import gathering, layer_times
+from simulator.compute.offload import ON_DEVICE, HostUpdate, host_update
+from simulator.compute.passes import Outside, chosen, layer_pass, outside, stage_pass
+from simulator.compute.shapes import (
     between_copies,
     expert_copies,
     layer_parameters,
@@ -22,6 +21,7 @@ from simulator.spread.shapes import (
     table_parameters,
     tokens,
 )
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
@@ -30,7 +30,7 @@ _BEHIND: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadStep:
+class TrainingStep:
     """One optimizer step [s].
 
     `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
@@ -65,7 +65,7 @@ class SpreadStep:
         return self.micro_batches * self.exchange + self.gradients
 
 
-def spread_step(d: Description, k: Kernels) -> SpreadStep:
+def training_step(d: Description, k: Kernels) -> TrainingStep:
     """Time of one optimizer step.
 
     Parameters
@@ -77,7 +77,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
 
     Returns
     -------
-    SpreadStep
+    TrainingStep
         Floats, or arrays of one entry a candidate.
     """
     times, layout = layer_times(d, k), d.layout
@@ -95,7 +95,7 @@ def spread_step(d: Description, k: Kernels) -> SpreadStep:
     held, _ = layer_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
-    return SpreadStep(
+    return TrainingStep(
         micro_batches=layout.micro_batches,
         forward=own.forward * late,
         backward=own.backward * late,

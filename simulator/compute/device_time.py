@@ -13,17 +13,17 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.describe import covers, describe, kernels_of
+from simulator.compute.operator_time import Rates, Work, work_of
+from simulator.compute.step import TrainingStep, training_step
 from simulator.equations.memory import state_bytes
 from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.hardware.gpu import Gpu
-from simulator.operator_time import Rates, Work, work_of
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
 from simulator.schedule import Pipeline, simulate
-from simulator.spread.describe import covers, describe, kernels_of
-from simulator.spread.step import SpreadStep, spread_step
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.kernels import Launching
 from simulator.workload.models import Model, StepTimes
@@ -53,7 +53,7 @@ class DeviceTime:
     inputs: dict[str, Real]
     source: Source
     measured: bool = False
-    step: SpreadStep | None = None
+    step: TrainingStep | None = None
 
     @property
     def total(self) -> Real:
@@ -125,14 +125,14 @@ def is_spread(scenario: Scenario) -> bool:
 
 def _from_kernels(scenario: Scenario) -> DeviceTime:
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
-    step = spread_step(describe(scenario), kernels_of(scenario))
+    step = training_step(describe(scenario), kernels_of(scenario))
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
         step = replace(step, bubble=_simulated_bubble(step, degrees))
     return DeviceTime(
         forward=step.forward,
         backward=step.backward,
         optimizer=step.update + step.launches,
-        equation="spread.step.spread_step",
+        equation="step.training_step",
         inputs={
             "micro-batch": scenario.job.train.batch_size,
             "tensor": degrees.tensor,
@@ -145,7 +145,7 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
     )
 
 
-def _simulated_bubble(step: SpreadStep, degrees: Parallelism) -> Seconds:
+def _simulated_bubble(step: TrainingStep, degrees: Parallelism) -> Seconds:
     """Waiting of the slowest stage in a schedule that has no closed form [s]."""
     pipeline = pipeline_of(step, degrees)
     run = simulate(degrees.schedule, pipeline, int(step.micro_batches))
@@ -153,7 +153,7 @@ def _simulated_bubble(step: SpreadStep, degrees: Parallelism) -> Seconds:
     return run.length - float(step.micro_batches) * slowest * pipeline.chunks
 
 
-def pipeline_of(step: SpreadStep, degrees: Parallelism) -> Pipeline:
+def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
     """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
 
     The weights' gradients, which a zero-bubble schedule may put off, take half of what a backward

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from simulator.compute.description import Description, once
 from simulator.equations.lengths import mean_square_length
 from simulator.equations.pipeline import end_layers, middle_layers
-from simulator.spread.description import Description, once
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
 from simulator.workload.kernels import Kernels
 

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.offload import host_update
+from simulator.compute.step import TrainingStep, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
 from simulator.files.scenario import load_scenario
@@ -16,9 +19,6 @@ from simulator.limits import check_modelled
 from simulator.plant import build
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.offload import host_update
-from simulator.spread.step import SpreadStep, spread_step
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
 
@@ -32,9 +32,9 @@ def job(*overrides: str) -> Scenario:
     return scenario
 
 
-def step(scenario: Scenario) -> SpreadStep:
+def step(scenario: Scenario) -> TrainingStep:
     """Its step."""
-    return spread_step(describe(scenario), kernels_of(scenario))
+    return training_step(describe(scenario), kernels_of(scenario))
 
 
 def parameters(scenario: Scenario) -> float:
@@ -133,7 +133,7 @@ def test_a_faster_host_never_slows_the_step(rate: str, factor: float) -> None:
     description, kernels = describe(job()), kernels_of(job())
     own = getattr(description.device, rate)
     faster = replace(description, device=replace(description.device, **{rate: own * factor}))
-    before, after = spread_step(description, kernels), spread_step(faster, kernels)
+    before, after = training_step(description, kernels), training_step(faster, kernels)
     assert float(after.total) <= float(before.total) * (1.0 + 1e-12)
 
 
@@ -141,7 +141,7 @@ def test_a_batch_of_candidates_may_differ_in_it() -> None:
     """With and without, side by side, as each alone."""
     description, kernels = describe(job()), kernels_of(job())
     layout = replace(description.layout, offloaded=np.array([0.0, 1.0]))
-    both = spread_step(replace(description, layout=layout), kernels).total
+    both = training_step(replace(description, layout=layout), kernels).total
     alone = [float(step(each).total) for each in (load_scenario("llama3-8b-fsdp"), job())]
     assert np.broadcast_to(both, (2,)) == pytest.approx(alone, rel=1e-12)
 

@@ -18,9 +18,9 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.description import Description
+from simulator.compute.shapes import layer_parameters, table_parameters, updated_parameters
 from simulator.equations.offload import host_update_bytes, late_copies
-from simulator.spread.description import Description
-from simulator.spread.shapes import layer_parameters, table_parameters, updated_parameters
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, where
 from simulator.workload.kernels import Kernels
 

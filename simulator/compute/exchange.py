@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.description import Description
 from simulator.equations.dispatch import distinct_places
-from simulator.spread.description import Description
 from simulator.units import (
     SECOND,
     Bytes,

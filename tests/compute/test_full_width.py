@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.kernels import passes
+from simulator.compute.step import training_step
 from simulator.files.scenario import load_scenario
 from simulator.footprint import memory_fit
 from simulator.predict import predict
 from simulator.scenario import Scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.kernels import passes
-from simulator.spread.step import spread_step
 
 LAYOUT = ("parallelism.tensor=2", "parallelism.sharding=optimizer", "train.mixed_precision=false")
 
@@ -44,7 +44,7 @@ def test_values_are_twice_as_wide() -> None:
 def test_a_wider_precision_takes_longer(slower: str, faster: str) -> None:
     """The data sheet's peak decides: fp16, tf32, fp32."""
     steps = [
-        float(spread_step(describe(s), kernels_of(s)).total) for s in (job(slower), job(faster))
+        float(training_step(describe(s), kernels_of(s)).total) for s in (job(slower), job(faster))
     ]
     assert steps[0] > 1.3 * steps[1]
 

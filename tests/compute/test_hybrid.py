@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Description
+from simulator.compute.exchange import ring
+from simulator.compute.layer import gathering
+from simulator.compute.shapes import layer_parameters, table_parameters
+from simulator.compute.step import TrainingStep, training_step
 from simulator.files.scenario import load_scenario
 from simulator.footprint import MemoryFit, memory_fit
 from simulator.limits import check_modelled
 from simulator.scenario import Scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import Description
-from simulator.spread.exchange import ring
-from simulator.spread.layer import gathering
-from simulator.spread.shapes import layer_parameters, table_parameters
-from simulator.spread.step import SpreadStep, spread_step
 from simulator.workload.kernels import Kernels
 
 JOB = ("hardware.count=4", "train.batch_size=1")
@@ -33,9 +33,9 @@ def job(*overrides: str) -> tuple[Description, Kernels]:
     return describe(scenario), kernels_of(scenario)
 
 
-def step(*overrides: str) -> SpreadStep:
+def step(*overrides: str) -> TrainingStep:
     """Its step."""
-    return spread_step(*job(*overrides))
+    return training_step(*job(*overrides))
 
 
 def memory(*overrides: str) -> float:
@@ -116,7 +116,7 @@ def test_volumes_of_groups_of_a_machine() -> None:
     assert float(layer.scatter) == pytest.approx(float(inside * work.gradient_bytes))
     whole = held * description.shape.layers + table_parameters(description)
     between = 2.0 * 3.0 / 4.0 * whole * work.gradient_bytes / device.network
-    assert float(spread_step(description, free).gradients) == pytest.approx(float(between))
+    assert float(training_step(description, free).gradients) == pytest.approx(float(between))
 
 
 def test_groups_over_two_machines_send_their_gathers_through_the_network() -> None:
@@ -146,8 +146,8 @@ def test_a_faster_link_never_slows_a_group(rate: str, factor: float, size: int) 
     description, kernels = job(group(size))
     device = description.device
     faster = replace(device, **{rate: getattr(device, rate) * factor})
-    before = float(spread_step(description, kernels).total)
-    after = float(spread_step(replace(description, device=faster), kernels).total)
+    before = float(training_step(description, kernels).total)
+    after = float(training_step(replace(description, device=faster), kernels).total)
     assert after <= before * (1.0 + 1e-12)
 
 
@@ -156,7 +156,7 @@ def test_a_batch_of_groups_is_as_good_as_one_by_one() -> None:
     description, kernels = job(group(8))
     sizes = np.array([2.0, 8.0, 16.0, 32.0])
     layout = replace(description.layout, shard_group=sizes)
-    together = spread_step(replace(description, layout=layout), kernels).total
+    together = training_step(replace(description, layout=layout), kernels).total
     alone = [float(step(group(int(size))).total) for size in sizes]
     assert np.broadcast_to(together, sizes.shape) == pytest.approx(alone, rel=1e-12)
 
@@ -167,7 +167,7 @@ def test_slow_networks_favour_groups_of_a_machine() -> None:
     hybrid, _ = job(group(8), "train.accumulation=4")
     slow = replace(description.device, network=description.device.network / 16.0)
     times = [
-        float(spread_step(replace(each, device=slow), kernels).total)
+        float(training_step(replace(each, device=slow), kernels).total)
         for each in (description, hybrid)
     ]
     assert times[1] < times[0]

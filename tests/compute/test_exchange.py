@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Description
+from simulator.compute.exchange import inside, tensor_all_reduce
 from simulator.files.scenario import load_scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import Description
-from simulator.spread.exchange import inside, tensor_all_reduce
 from simulator.workload.kernels import Kernels
 
 SIZE = 64e6

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from simulator.batching import stack
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import once
+from simulator.compute.step import training_step
 from simulator.files.scenario import load_scenario
 from simulator.footprint import memory_fit
 from simulator.scenario import Scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import once
-from simulator.spread.step import spread_step
 
 DIFFERENT: dict[str, list[float]] = {
     "tensor": [1, 2, 8],
@@ -44,11 +44,11 @@ def test_one_number_differs(name: str, number: str) -> None:
     base = load_scenario(name)
     each = [with_number(base, number, value) for value in DIFFERENT[number]]
     for batch in stack(each):
-        step = spread_step(describe(batch.scenario), kernels_of(batch.scenario))
+        step = training_step(describe(batch.scenario), kernels_of(batch.scenario))
         memory = memory_fit(batch.scenario)
         assert memory is not None
         for place, index in enumerate(batch.indices):
-            own = spread_step(describe(each[index]), kernels_of(each[index]))
+            own = training_step(describe(each[index]), kernels_of(each[index]))
             alone = memory_fit(each[index])
             assert alone is not None
             for whole, part in (
@@ -63,7 +63,7 @@ def test_one_number_differs(name: str, number: str) -> None:
 def test_a_candidate_alone_is_calculated_in_plain_numbers() -> None:
     """Arrays without dimensions, and numpy's own numbers, are many times as slow."""
     scenario = load_scenario("megatron-1t")
-    step, memory = spread_step(describe(scenario), kernels_of(scenario)), memory_fit(scenario)
+    step, memory = training_step(describe(scenario), kernels_of(scenario)), memory_fit(scenario)
     assert memory is not None
     figures = (step.total, step.exposed, step.bubble, step.hidden, *step.stages, memory.total)
     assert [type(figure) for figure in figures] == [float] * len(figures)

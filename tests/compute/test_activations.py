@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import pytest
 
+from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Description
 from simulator.files.scenario import load_scenario
-from simulator.spread.activations import kept_bytes, logits_bytes, working_bytes
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import Description
 from simulator.units import Real
 
 GPT3: Final = load_scenario("gpt3-175b-megatron")

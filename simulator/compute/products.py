@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.compute.description import Description, Device
+from simulator.compute.shapes import Product
 from simulator.equations.gemm import (
     PARTIAL_BYTES,
     SPLIT_FROM,
@@ -16,8 +18,6 @@ from simulator.equations.gemm import (
     product_traffic,
 )
 from simulator.kept import Kept
-from simulator.spread.description import Description, Device
-from simulator.spread.shapes import Product
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import Kernels
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.spread.description import Description
-from simulator.spread.shapes import (
+from simulator.compute.description import Description
+from simulator.compute.shapes import (
     attended,
     padded_vocabulary,
     scored_tokens,

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.compute.description import Description, once
+from simulator.compute.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.spread_memory import recomputed_layer_bytes
-from simulator.spread.description import Description, once
-from simulator.spread.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.units import Bytes, Real, at_least, where
 from simulator.workload.kernels import MemoryFigures
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from simulator.compute.describe import FULL, covers, describe, kernels_of
+from simulator.compute.description import Description
+from simulator.compute.memory import RankMemory, State, rank_memory
 from simulator.equations.memory import state_bytes
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.scenario import Scenario
-from simulator.spread.describe import FULL, covers, describe, kernels_of
-from simulator.spread.description import Description
-from simulator.spread.memory import RankMemory, State, rank_memory
 from simulator.units import Bytes, Real
 from simulator.workload.parallelism import Sharding
 from simulator.workload.train import Mode

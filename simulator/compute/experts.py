@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from simulator.spread.description import Description
-from simulator.spread.exchange import all_to_all
-from simulator.spread.kernels import Both, bandwidth, cast_bytes
-from simulator.spread.shapes import tokens
+from simulator.compute.description import Description
+from simulator.compute.exchange import all_to_all
+from simulator.compute.kernels import Both, bandwidth, cast_bytes
+from simulator.compute.shapes import tokens
 from simulator.units import Real, Seconds, where
 from simulator.workload.kernels import Kernels
 

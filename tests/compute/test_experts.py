@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Description
+from simulator.compute.experts import passes
+from simulator.compute.kernels import bandwidth, cast_bytes
+from simulator.compute.shapes import tokens
 from simulator.files.scenario import load_scenario
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import Description
-from simulator.spread.experts import passes
-from simulator.spread.kernels import bandwidth, cast_bytes
-from simulator.spread.shapes import tokens
 from simulator.workload.kernels import Kernels
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.description import Description, Device, Layout, Shape, Work
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.hardware.gpu import Gpu
@@ -13,7 +14,6 @@ from simulator.hardware.host import Host
 from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.scenario import Job, Scenario
-from simulator.spread.description import Description, Device, Layout, Shape, Work
 from simulator.units import BytesPerSecond, Real, in_common, where
 from simulator.workload.kernels import Kernels
 from simulator.workload.models import Model

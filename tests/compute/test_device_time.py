@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import simulator
-from simulator.device_time import DeviceTime, device_time
+from simulator.compute.device_time import DeviceTime, device_time
 from simulator.files.scenario import load_scenario
 
 ONE_REQUEST = "inference-batch1-gpu"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.compute.operator_time import Rates, work_of
 from simulator.files.models import load_model
-from simulator.operator_time import Rates, work_of
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.workload.kernels import Launching

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.device_time import device_time
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Description
+from simulator.compute.device_time import device_time
+from simulator.compute.exchange import ring
+from simulator.compute.layer import gathering
+from simulator.compute.shapes import layer_parameters
+from simulator.compute.step import TrainingStep, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
@@ -19,12 +25,6 @@ from simulator.plant import build
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
 from simulator.schedule import Pipeline, simulate
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.description import Description
-from simulator.spread.exchange import ring
-from simulator.spread.layer import gathering
-from simulator.spread.shapes import layer_parameters
-from simulator.spread.step import SpreadStep, spread_step
 from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.workload.kernels import Kernels
@@ -76,7 +76,7 @@ def test_published_steps(
     name: str, overrides: tuple[str, ...], published: float, within: float
 ) -> None:
     """Steps come as near to those published as they did when the figures were fitted."""
-    step = spread_step(*spread(name, *overrides))
+    step = training_step(*spread(name, *overrides))
     assert float(step.total) == pytest.approx(published, rel=within)
 
 
@@ -85,12 +85,12 @@ def test_a_batch_of_candidates_is_as_good_as_one_by_one(case: str) -> None:
     """Arrays of layouts give what each of them gives alone."""
     description, kernels = CASES[case]
     batches, groups = np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 8.0])
-    together = spread_step(
+    together = training_step(
         changed(description, layout_micro_batch=batches, layout_tensor=groups), kernels
     )
     for index, (batch, group) in enumerate(zip(batches, groups, strict=True)):
         alone = changed(description, layout_micro_batch=float(batch), layout_tensor=float(group))
-        step = spread_step(alone, kernels)
+        step = training_step(alone, kernels)
         for figure in ("total", "forward", "backward", "exchange", "gradients", "hidden"):
             several = np.broadcast_to(getattr(together, figure), batches.shape)
             assert several[index] == pytest.approx(float(getattr(step, figure)), rel=1e-12)
@@ -99,7 +99,7 @@ def test_a_batch_of_candidates_is_as_good_as_one_by_one(case: str) -> None:
 def total(case: str, **changes: float) -> float:
     """Length of the step of a case with figures changed [s]."""
     description, kernels = CASES[case]
-    return float(spread_step(changed(description, **changes), kernels).total)
+    return float(training_step(changed(description, **changes), kernels).total)
 
 
 FASTER = st.floats(min_value=1.0, max_value=20.0)
@@ -137,15 +137,15 @@ def test_exchange_grows_with_slower_links_alone() -> None:
     """Compute of a micro-batch does not depend on the links, waiting does."""
     description, kernels = GPT
     slow = changed(description, device_link=description.device.link / 4.0)
-    before, after = spread_step(description, kernels), spread_step(slow, kernels)
+    before, after = training_step(description, kernels), training_step(slow, kernels)
     assert float(after.forward) == pytest.approx(float(before.forward), rel=1e-12)
     assert float(after.exchange) > 1.5 * float(before.exchange)
 
 
 def test_full_recomputation_repeats_a_forward_pass() -> None:
     """Its backward pass is longer by about the forward pass."""
-    plain = spread_step(*spread("gpt3-175b-megatron", "train.recompute=none"))
-    again = spread_step(*GPT)
+    plain = training_step(*spread("gpt3-175b-megatron", "train.recompute=none"))
+    again = training_step(*GPT)
     ratio = (float(again.backward) - float(plain.backward)) / float(plain.forward)
     assert ratio == pytest.approx(1.0, abs=0.1)
 
@@ -160,7 +160,7 @@ def test_gradients_of_experts_are_added_up_over_their_copies_alone() -> None:
         float(ring(size * width, 4.0, four, EXPERTS[1], apart=8.0))
         for width in (four.work.gradient_bytes, four.work.gather_bytes)
     ]
-    times = [float(spread_step(each, EXPERTS[1]).gradients) for each in (alone, four)]
+    times = [float(training_step(each, EXPERTS[1]).gradients) for each in (alone, four)]
     assert min(ways) > 0.0
     assert times[1] - times[0] == pytest.approx(sum(ways), rel=1e-9)
 
@@ -181,7 +181,7 @@ def test_sharded_experts_are_gathered_from_their_copies_alone() -> None:
 
 def test_one_stage_has_no_bubble() -> None:
     """Without a pipeline nobody waits for another stage."""
-    assert float(spread_step(*LLAMA).bubble) == 0.0
+    assert float(training_step(*LLAMA).bubble) == 0.0
 
 
 @pytest.mark.parametrize(("stages", "batches"), [(2, 2), (4, 7), (8, 32)])
@@ -286,7 +286,7 @@ def test_the_engine_takes_the_step_apart(name: str) -> None:
     scenario = load_scenario(name)
     timing, time = solved(scenario), device_time(scenario)
     assert time is not None
-    step: SpreadStep | None = time.step
+    step: TrainingStep | None = time.step
     assert step is not None
     assert timing.split.bubble == pytest.approx(float(step.bubble), rel=1e-6)
     assert timing.split.communication == pytest.approx(float(step.exposed), rel=1e-6)

@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from simulator.spread import experts, kernels, launch
-from simulator.spread.description import Description
-from simulator.spread.exchange import ring, tensor_all_reduce
-from simulator.spread.kernels import Both, bandwidth
-from simulator.spread.products import Array, product_times
-from simulator.spread.shapes import (
+from simulator.compute import experts, kernels, launch
+from simulator.compute.description import Description
+from simulator.compute.exchange import ring, tensor_all_reduce
+from simulator.compute.kernels import Both, bandwidth
+from simulator.compute.products import Array, product_times
+from simulator.compute.shapes import (
     Product,
     attention_products,
     between_copies,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from simulator.compute.description import Description
+from simulator.compute.kernels import Both
 from simulator.equations.pipeline import expected_slowest, overlapped
-from simulator.spread.description import Description
-from simulator.spread.kernels import Both
 from simulator.units import Real, Seconds, anywhere, at_most, where
 from simulator.workload.kernels import Kernels
 

@@ -22,21 +22,21 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Final
 
-from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
-from simulator.equations.spread_memory import (
-    HALF_PRECISION,
-    micro_batches_held,
-    never_together,
-)
-from simulator.spread.activations import kept_bytes, logits_bytes, working_bytes
-from simulator.spread.description import Description
-from simulator.spread.shapes import (
+from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
+from simulator.compute.description import Description
+from simulator.compute.shapes import (
     layer_parameters,
     shared_part,
     sharers,
     stage_layers,
     table_parameters,
     updated_parameters,
+)
+from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
+from simulator.equations.spread_memory import (
+    HALF_PRECISION,
+    micro_batches_held,
+    never_together,
 )
 from simulator.units import Bytes, Real, anywhere, at_least, where
 from simulator.workload.kernels import MemoryFigures

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
-from simulator.limits import check_modelled
-from simulator.predict import predict
-from simulator.scenario import Scenario
-from simulator.spread.activations import logits_bytes
-from simulator.spread.describe import describe, kernels_of
-from simulator.spread.kernels import fused_attention, loss, score_traffic
-from simulator.spread.launch import layer as launches
-from simulator.spread.products import product_times
-from simulator.spread.shapes import (
+from simulator.compute.activations import logits_bytes
+from simulator.compute.describe import describe, kernels_of
+from simulator.compute.kernels import fused_attention, loss, score_traffic
+from simulator.compute.launch import layer as launches
+from simulator.compute.products import product_times
+from simulator.compute.shapes import (
     attention_products,
     head_product,
     layer_parameters,
     table_parameters,
 )
-from simulator.spread.step import spread_step
+from simulator.compute.step import training_step
+from simulator.files.scenario import load_scenario
+from simulator.footprint import memory_fit
+from simulator.limits import check_modelled
+from simulator.predict import predict
+from simulator.scenario import Scenario
 
 ALL_FULL = ("software.framework=megatron-lm", "software.fused_attention=true", "model.filled=1")
 MASKED = 0.15
@@ -71,7 +71,7 @@ def test_positions_that_hold_nothing_are_not_computed() -> None:
     assert rows[1] == pytest.approx(0.5 * rows[0])
     pairs = [float(fused_attention(d, kernels).forward) for d in (every, some)]
     assert pairs[1] == pytest.approx(pairs[0] / 3.0)
-    steps = [float(spread_step(d, kernels).total) for d in (every, some)]
+    steps = [float(training_step(d, kernels).total) for d in (every, some)]
     assert 0.4 * steps[0] < steps[1] < 0.65 * steps[0]
 
 
@@ -118,7 +118,7 @@ def test_encoders_can_be_spread(layout: tuple[str, ...]) -> None:
     """Time and memory of a layout, simulated, and less memory than of a device with all of it."""
     whole, spread = job(), job(*layout)
     timing = predict(spread).timing
-    step = spread_step(describe(spread), kernels_of(spread))
+    step = training_step(describe(spread), kernels_of(spread))
     assert timing.step_time.mean == pytest.approx(float(step.total), rel=0.01)
     alone, part = memory_fit(whole), memory_fit(spread)
     assert alone is not None
