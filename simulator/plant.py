@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 
@@ -22,15 +21,17 @@ from simulator.scenario import Scenario
 from simulator.stages.allreduce import over_peer_link
 from simulator.stages.base import Demand, Path, Resource
 from simulator.stages.read import drives_of
-from simulator.units import Real, at_most
+from simulator.units import Real
 
 Way = tuple[tuple[str, Real], ...]
 
 STORE = "storage"
 OPERATIONS = "storage operations"
+REQUESTS = "storage requests"
 NETWORK_IN = "network in"
 NETWORK_OUT = "network out"
 STORAGE_NETWORK = "storage network"
+NETWORK_OPERATIONS = "storage network operations"
 MEMORY = "host memory"
 SOCKET_LINK = "socket link"
 CPU = "cpu"
@@ -169,18 +170,21 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     store, network = group.storage, group.host.network
     drives, prefix = drives_used(group) / clients(group), store_prefix(site)
     yield prefix + STORE, Resource.STORAGE, store.read_rate * drives
-    limits = [store.read_operations or store.write_operations, store.request_limit]
-    operations = [limit * drives for limit in limits if limit is not None]
+    operations = store.read_operations or store.write_operations
+    # Each cap is a unit of its own: a write may weigh more than a read in one and not in another.
+    if operations is not None:
+        yield prefix + OPERATIONS, Resource.STORAGE, operations * drives
+    if store.request_limit is not None:
+        yield prefix + REQUESTS, Resource.STORAGE, store.request_limit * drives
     if group.cache is not None:
         own = drives_of(group, group.cache)
         yield site.prefix + CACHE, Resource.STORAGE, group.cache.read_rate * own
     if store.scope is Scope.VOLUME and network is not None:
         if network.storage_cap is not None:
             yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
-        if network.storage_operations_cap is not None:
-            operations.append(network.storage_operations_cap)
-    if operations:
-        yield prefix + OPERATIONS, Resource.STORAGE, reduce(at_most, operations)
+        limit = network.storage_operations_cap
+        if limit is not None:
+            yield site.prefix + NETWORK_OPERATIONS, Resource.STORAGE, limit
 
 
 def drives_used(group: Group) -> int:
@@ -235,13 +239,26 @@ def _present(plant: Plant, *names: str) -> Way:
 def _from_store(plant: Plant, demand: Demand, place: Place) -> Way:
     site = plant.sites[place.site]
     prefix = store_prefix(site)
-    operations: Way = ()
-    per_byte = _operations_per_byte(demand)
-    store = site.group.storage
-    capped = store.read_operations is not None or store.request_limit is not None
-    if plant.has(prefix + OPERATIONS) and per_byte is not None and capped:
-        operations = ((prefix + OPERATIONS, per_byte),)
+    weight = 0.0 if site.group.storage.read_operations is None else 1.0
+    operations = _operations(plant, demand, site, weight)
     return ((prefix + STORE, 1.0), *operations, *_wire(plant, site, NETWORK_IN))
+
+
+def _operations(plant: Plant, demand: Demand, site: Site, weight: float) -> Way:
+    """The caps on operations that a demand meets, with the operations of a byte.
+
+    One operation takes the time of `weight` reads of the store; every other cap counts it once.
+    """
+    per_byte = _operations_per_byte(demand)
+    if per_byte is None:
+        return ()
+    prefix = store_prefix(site)
+    caps = (
+        (prefix + OPERATIONS, weight),
+        (prefix + REQUESTS, 1.0),
+        (site.prefix + NETWORK_OPERATIONS, 1.0),
+    )
+    return tuple((name, each * per_byte) for name, each in caps if each and plant.has(name))
 
 
 def _operations_per_byte(demand: Demand) -> Real | None:
@@ -306,12 +323,9 @@ def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:
     site = plant.sites[place.site]
     store, prefix = site.group.storage, store_prefix(site)
     slower = 1.0 if store.write_bandwidth is None else store.read_rate / store.write_bandwidth
-    operations: Way = ()
-    per_byte = _operations_per_byte(demand)
-    if plant.has(prefix + OPERATIONS) and per_byte is not None:
-        reads, writes = store.read_operations, store.write_operations
-        rarer = reads / writes if reads is not None and writes is not None else 1.0
-        operations = ((prefix + OPERATIONS, per_byte * rarer),)
+    reads, writes = store.read_operations, store.write_operations
+    rarer = reads / writes if reads is not None and writes is not None else 1.0
+    operations = _operations(plant, demand, site, rarer)
     return ((prefix + STORE, slower), *operations, *_wire(plant, site, NETWORK_OUT))
 
 

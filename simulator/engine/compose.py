@@ -18,8 +18,10 @@ from simulator.loads import resource_name
 from simulator.plant import (
     CPU,
     NETWORK_IN,
+    NETWORK_OPERATIONS,
     NETWORK_OUT,
     OPERATIONS,
+    REQUESTS,
     STORAGE_NETWORK,
     STORE,
     Plant,
@@ -109,7 +111,10 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
     return found | {name: _over(list(group.values())) for name, group in things.items()}
 
 
-_LIMITS = (OPERATIONS, STORAGE_NETWORK, STORE, NETWORK_IN, NETWORK_OUT, " up", " down")
+_LIMITS = (
+    *(NETWORK_OPERATIONS, STORAGE_NETWORK, OPERATIONS, REQUESTS, STORE),
+    *(NETWORK_IN, NETWORK_OUT, " up", " down"),
+)
 
 
 def _thing(unit: str) -> str:

@@ -121,8 +121,10 @@ _PARTS = (
     " down",
     "network in",
     "network out",
-    "storage operations",
+    "storage network operations",
     "storage network",
+    "storage operations",
+    "storage requests",
     "storage",
 )
 
