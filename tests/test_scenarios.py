@@ -6,10 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from support import theory
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
-from simulator.equations import page_cache, requests
+from simulator.equations import page_cache
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict
@@ -122,8 +123,8 @@ def test_d6_requests_of_an_object_store() -> None:
     """30 MB/s a request against 140 GB/s: 4,667 requests at once, each 0.021% of it."""
     store = Catalogue.default().storage("storage/object-store-30mb")
     assert store.request_rate is not None
-    assert requests.requests_to_saturate(store.read_rate, store.request_rate) == 4667
-    assert round(100 * requests.share_fed(store.request_rate, store.read_rate), 3) == 0.021
+    assert theory.requests_to_saturate(store.read_rate, store.request_rate) == 4667
+    assert round(100 * theory.share_fed(store.request_rate, store.read_rate), 3) == 0.021
 
 
 def test_more_requests_read_faster() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import HOUR, Real
+from simulator.units import Real
 
 
 def cost_per_step(price: Real, step_time: Real) -> Real:
@@ -142,40 +142,6 @@ def saving(before: Real, after: Real) -> Real:
     return 1.0 - after / before
 
 
-def implied_price_ratio(time_saving: Real, cost_saving: Real) -> Real:
-    """How much dearer an hour got, from what was saved in time and in cost.
-
-    Parameters
-    ----------
-    time_saving : float or array
-        Part of the time saved [1].
-    cost_saving : float or array
-        Part of the cost saved [1].
-
-    Returns
-    -------
-    float or array
-        Hourly price after over before [1].
-
-    Notes
-    -----
-    ``(1 - cost_saving) / (1 - time_saving)``, `cost_ratio` turned round.
-
-    References
-    ----------
-    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
-       clusters", AWS Machine Learning Blog, 2022 (Mobileye: 40% less time, 30% less cost).
-
-    Examples
-    --------
-    0.7 / 0.6:
-
-    >>> round(implied_price_ratio(0.4, 0.3), 4)
-    1.1667
-    """
-    return (1.0 - cost_saving) / (1.0 - time_saving)
-
-
 def cost_to_train(price: Real, time: Real, provisioning: Real = 0.0) -> Real:
     """Rent of the machines from the first billed second to the last.
 
@@ -210,36 +176,6 @@ def cost_to_train(price: Real, time: Real, provisioning: Real = 0.0) -> Real:
     90.0
     """
     return price * (provisioning + time)
-
-
-def hourly(price: Real) -> Real:
-    """A price as people quote it.
-
-    Parameters
-    ----------
-    price : float or array
-        Price [$/s].
-
-    Returns
-    -------
-    float or array
-        Price of an hour [$/h].
-
-    Notes
-    -----
-    ``price * 3600``.
-
-    References
-    ----------
-    .. [1] BIPM, "The International System of Units", 9th edition, 2019, table 8 (1 h = 3600 s),
-       https://www.bipm.org/en/publications/si-brochure
-
-    Examples
-    --------
-    >>> round(hourly(0.01), 9)
-    36.0
-    """
-    return price * HOUR
 
 
 def energy_per_step(idle_power: Real, full_power: Real, utilization: Real, step_time: Real) -> Real:

@@ -7,38 +7,6 @@ import numpy as np
 from simulator.units import Real
 
 
-def vcpus_per_gpu(vcpus: Real, gpus: Real) -> Real:
-    """How many vCPUs stand behind each GPU.
-
-    Parameters
-    ----------
-    vcpus : float or array
-        vCPUs of all machines [1].
-    gpus : float or array
-        GPUs of all machines [1].
-
-    Returns
-    -------
-    float or array
-        vCPUs per GPU [1].
-
-    Notes
-    -----
-    ``vcpus / gpus``. The blog prints 210 where 96 + 2 * 72 = 240; its ratio of 30 is that of 240.
-
-    References
-    ----------
-    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
-       clusters", AWS Machine Learning Blog, 2022.
-
-    Examples
-    --------
-    >>> vcpus_per_gpu(96 + 2 * 72, 8)
-    30.0
-    """
-    return vcpus / gpus
-
-
 def vcpus_to_feed(cpu_time: Real, step_time: Real) -> Real:
     """Processors (vCPUs) that make batches as fast as one device uses them up.
 
@@ -108,41 +76,6 @@ def vcpus_short(available: Real, per_gpu: Real, gpus: Real) -> Real:
     """
     short: Real = np.maximum(0.0, per_gpu * gpus - available)
     return short
-
-
-def fed_utilization(available: Real, per_gpu: Real, gpus: Real) -> Real:
-    """Utilization of GPUs that wait for processors only.
-
-    Parameters
-    ----------
-    available : float or array
-        vCPUs there are [1].
-    per_gpu : float or array
-        vCPUs one GPU needs to be always busy [1].
-    gpus : float or array
-        GPUs [1].
-
-    Returns
-    -------
-    float or array
-        Utilization [1].
-
-    Notes
-    -----
-    ``min(1, available / (per_gpu * gpus))``.
-
-    References
-    ----------
-    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
-       clusters", AWS Machine Learning Blog, 2022.
-
-    Examples
-    --------
-    >>> float(fed_utilization(96, 20, 8)), float(fed_utilization(240, 20, 8))
-    (0.6, 1.0)
-    """
-    busy: Real = np.minimum(1.0, available / (per_gpu * gpus))
-    return busy
 
 
 def speed_ratio(coremark_here: Real, coremark_there: Real) -> Real:

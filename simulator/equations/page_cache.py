@@ -276,38 +276,3 @@ def bytes_from_store(dataset: Real, hit_ratio: Real) -> Real:
     50000000000.0
     """
     return dataset * (1.0 - hit_ratio)
-
-
-def read_amplification(jobs: Real, hit_ratio: Real) -> Real:
-    """How many times the data set comes from the store in an epoch of several jobs.
-
-    Parameters
-    ----------
-    jobs : float or array
-        Independent jobs on one host that read the same data [1].
-    hit_ratio : float or array
-        Hits per read of the shared cache [1].
-
-    Returns
-    -------
-    float or array
-        Bytes read from the store per byte of data [1].
-
-    Notes
-    -----
-    Jobs do not wait for each other, so a byte that one has read is seldom still there when the
-    next wants it: ``jobs * (1 - hit_ratio)``.
-
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, https://doi.org/10.14778/3446095.3446100 (8 jobs, x = 0.35: 884 of 125 GiB, 7.07).
-
-    Examples
-    --------
-    Eight jobs at the 13.8% of random replacement:
-
-    >>> round(read_amplification(8, 0.138), 2)
-    6.9
-    """
-    return jobs * (1.0 - hit_ratio)

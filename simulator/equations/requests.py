@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.units import Real
 
 
@@ -74,73 +72,3 @@ def request_throughput(size: Real, latency: Real, request_rate: Real) -> Real:
     40000000
     """
     return size / (latency + size / request_rate)
-
-
-def requests_to_saturate(bandwidth: Real, request_rate: Real) -> Real:
-    """Requests that must be open at once to fill a pipe.
-
-    Parameters
-    ----------
-    bandwidth : float or array
-        What the other end takes [B/s].
-    request_rate : float or array
-        What one request brings [B/s].
-
-    Returns
-    -------
-    float or array
-        Requests, a whole number [1].
-
-    Notes
-    -----
-    ``ceil(bandwidth / request_rate)``; one request feeds ``request_rate / bandwidth`` of the pipe.
-
-    References
-    ----------
-    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
-       https://doi.org/10.1287/opre.9.3.383
-
-    Examples
-    --------
-    An accelerator that takes 140 GB/s from a store that gives 30 MB/s a request:
-
-    >>> float(requests_to_saturate(140e9, 30e6))
-    4667.0
-    """
-    requests: Real = np.ceil(bandwidth / request_rate)
-    return requests
-
-
-def share_fed(request_rate: Real, bandwidth: Real, requests: Real = 1.0) -> Real:
-    """Part of a pipe that some requests fill.
-
-    Parameters
-    ----------
-    request_rate : float or array
-        What one request brings [B/s].
-    bandwidth : float or array
-        What the other end takes [B/s].
-    requests : float or array
-        Requests open at once [1].
-
-    Returns
-    -------
-    float or array
-        Share of the bandwidth, at most 1 [1].
-
-    Notes
-    -----
-    ``min(1, requests * request_rate / bandwidth)``.
-
-    References
-    ----------
-    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
-       https://doi.org/10.1145/356733.356735 (utilization law).
-
-    Examples
-    --------
-    >>> f"{share_fed(30e6, 140e9):.3%}"
-    '0.021%'
-    """
-    share: Real = np.minimum(1.0, requests * request_rate / bandwidth)
-    return share

@@ -53,41 +53,6 @@ def roofline_time(flops: Real, traffic: Real, rate: Real, bandwidth: Real) -> Re
     return time
 
 
-def attainable_rate(intensity: Real, rate: Real, bandwidth: Real) -> Real:
-    """Arithmetic rate that work of some intensity can reach.
-
-    Parameters
-    ----------
-    intensity : float or array
-        Arithmetic per byte of memory traffic [FLOP/B].
-    rate : float or array
-        Arithmetic rate of the device [FLOP/s].
-    bandwidth : float or array
-        Memory rate of the device [B/s].
-
-    Returns
-    -------
-    float or array
-        Rate reached [FLOP/s].
-
-    Notes
-    -----
-    ``min(rate, intensity * bandwidth)``; the ridge lies at ``rate / bandwidth``.
-
-    References
-    ----------
-    .. [1] Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for
-       Multicore Architectures", 2009, https://doi.org/10.1145/1498765.1498785
-
-    Examples
-    --------
-    >>> float(attainable_rate(10.0, 100e12, 2e12))
-    20000000000000.0
-    """
-    attainable: Real = np.minimum(rate, intensity * bandwidth)
-    return attainable
-
-
 def interpolated_step_time(
     batch: Real, batch_sizes: Points, seconds: Points, fixed: Real = 0.0
 ) -> Real:
@@ -178,37 +143,3 @@ def carried_over_time(seconds: Real, reference: Real, own: Real) -> Real:
     0.125
     """
     return seconds * own / reference
-
-
-def model_flops_utilization(flops: Real, step_time: Real, peak: Real) -> Real:
-    """Share of the peak rate that went into the model's own arithmetic (MFU).
-
-    Parameters
-    ----------
-    flops : float or array
-        Arithmetic the model needs a step and device, without recomputation [FLOP].
-    step_time : float or array
-        Step time [s].
-    peak : float or array
-        Datasheet rate of the device [FLOP/s].
-
-    Returns
-    -------
-    float or array
-        Utilization [1].
-
-    Notes
-    -----
-    ``flops / (step_time * peak)``.
-
-    References
-    ----------
-    .. [1] Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", 2022, appendix B,
-       https://arxiv.org/abs/2204.02311
-
-    Examples
-    --------
-    >>> model_flops_utilization(156e12, 1.0, 312e12)
-    0.5
-    """
-    return flops / (step_time * peak)

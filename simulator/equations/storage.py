@@ -7,7 +7,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.requests import request_throughput
 from simulator.units import Real
 
 Flag: TypeAlias = bool | NDArray[np.bool_]
@@ -190,65 +189,6 @@ def latency_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
     """
     total: Real = np.ceil(samples / readers) * latency
     return total
-
-
-def read_rate(  # noqa: PLR0913 - one limit each
-    size: Real,
-    *,
-    concurrency: Real,
-    latency: Real,
-    request_rate: Real,
-    bandwidth: Real,
-    operations_cap: Real,
-    operations: Real = 1.0,
-) -> Real:
-    """Rate at which a store delivers equal reads.
-
-    Parameters
-    ----------
-    size : float or array
-        Bytes of one read [B].
-    concurrency : float or array
-        Reads under way at any time [1].
-    latency : float or array
-        Time to the first byte of each read [s].
-    request_rate : float or array
-        Fastest that one read goes [B/s]; ``inf`` where nothing limits it.
-    bandwidth : float or array
-        What the store delivers over all reads together [B/s].
-    operations_cap : float or array
-        Operations the store answers [/s]; ``inf`` where nothing limits them.
-    operations : float or array
-        Operations one read takes [1].
-
-    Returns
-    -------
-    float or array
-        Rate over all reads together [B/s].
-
-    Notes
-    -----
-    The tightest of three limits: ``min(bandwidth, operations_cap * size / operations,
-    concurrency * size / (latency + size / request_rate))``; the last is Little's law [1]_.
-
-    References
-    ----------
-    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
-       https://doi.org/10.1287/opre.9.3.383
-
-    Examples
-    --------
-    100 kB reads from a volume of 125 MB/s and 3,000 operations a second, 1 ms to the first byte:
-    one reader gets 100 kB in 1.8 ms, many are held by the bandwidth.
-
-    >>> volume = {"latency": 1e-3, "request_rate": 125e6, "bandwidth": 125e6, "operations_cap": 3e3}
-    >>> [round(float(read_rate(1e5, concurrency=n, **volume)) / 1e6, 1) for n in (1, 8)]
-    [55.6, 125.0]
-    """
-    by_operations = operations_cap * size / operations
-    by_latency = concurrency * request_throughput(size, latency, request_rate)
-    rate: Real = np.minimum(bandwidth, np.minimum(by_operations, by_latency))
-    return rate
 
 
 def blocks_touched(window: Real, block: Real) -> Real:

@@ -21,12 +21,6 @@ def test_the_ratio_and_the_saving_say_the_same() -> None:
     assert cost.saving(before, after) == pytest.approx(1.0 - cost.cost_ratio(3.0 / 2.0, 1.0 / 3.0))
 
 
-def test_the_implied_price_undoes_the_ratio() -> None:
-    """A price that rose by the implied ratio gives back the cost saving."""
-    ratio = cost.implied_price_ratio(time_saving=0.4, cost_saving=0.3)
-    assert cost.cost_ratio(ratio, 0.6) == pytest.approx(0.7)
-
-
 def test_worse_is_a_negative_saving() -> None:
     """Where cost rises the saving is below zero."""
     assert cost.saving(1.0, 1.25) == -0.25
@@ -36,11 +30,6 @@ def test_provisioning_is_billed() -> None:
     """Time before the job starts costs as much as time in it."""
     assert cost.cost_to_train(0.01, 3600.0, 600.0) == pytest.approx(42.0)
     assert cost.cost_to_train(0.01, 3600.0) == pytest.approx(36.0)
-
-
-def test_a_price_of_an_hour() -> None:
-    """A cent a second is 36 dollars an hour."""
-    assert cost.hourly(0.01) == pytest.approx(36.0)
 
 
 def test_energy_between_idle_and_busy() -> None:

@@ -9,21 +9,8 @@ from simulator.equations import cpu
 
 
 def test_enough_is_never_short() -> None:
-    """Spare vCPUs are no negative shortfall, and a fed device is not busier than always."""
+    """Spare vCPUs are no negative shortfall."""
     assert cpu.vcpus_short(240, 20, 8) == 0.0
-    assert cpu.fed_utilization(240, 20, 8) == 1.0
-
-
-def test_what_is_short_is_what_is_idle() -> None:
-    """The missing share of the vCPUs is the idle share of the devices."""
-    need = 20 * 8
-    short = cpu.vcpus_short(96, 20, 8)
-    assert short / need == pytest.approx(1.0 - cpu.fed_utilization(96, 20, 8))
-
-
-def test_a_second_equal_machine_changes_no_ratio() -> None:
-    """Twice the machines have twice the vCPUs and twice the GPUs."""
-    assert cpu.vcpus_per_gpu(192, 16) == cpu.vcpus_per_gpu(96, 8) == 12
 
 
 def test_need_from_times() -> None:

@@ -58,7 +58,7 @@ def section(function: Callable[..., Any], headline: str) -> str:
 
 def test_the_sheet_is_not_empty() -> None:
     """The walk over the package finds its functions."""
-    assert len(CASES) > 80
+    assert len(CASES) > 60
     assert "page_cache" in NAMES
 
 

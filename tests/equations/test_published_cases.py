@@ -13,8 +13,9 @@ import math
 
 import numpy as np
 import pytest
+from support import theory
 
-from simulator.equations import cost, cpu, host_memory, links, requests, roofline, step
+from simulator.equations import cost, cpu, host_memory, requests, roofline, step
 from simulator.units import BYTE, DAY, HOUR, USD_PER_SECOND, parse
 
 P4D = parse("$37.688/h", USD_PER_SECOND)
@@ -28,27 +29,27 @@ def test_a1_vcpus_short() -> None:
     assert cpu.vcpus_short(0, 20, 8) == 160
     assert cpu.vcpus_short(96, 20, 8) == 64
     assert cpu.vcpus_short(96, 20, 8) / 160 == pytest.approx(0.40)
-    assert cpu.fed_utilization(96, 20, 8) == pytest.approx(0.60)
+    assert theory.fed_utilization(96, 20, 8) == pytest.approx(0.60)
 
 
 def test_a2_a_second_equal_node() -> None:
     """Two nodes keep the ratio of 12 and the 60%."""
-    assert cpu.vcpus_per_gpu(192, 16) == 12
-    assert cpu.fed_utilization(192, 20, 16) == pytest.approx(0.60)
+    assert theory.vcpus_per_gpu(192, 16) == 12
+    assert theory.fed_utilization(192, 20, 16) == pytest.approx(0.60)
 
 
 def test_a3_two_machines_for_data() -> None:
     """With 2 x 72 vCPUs: 240 (printed 210), 30 a GPU, GPUs full, CPUs 66.7% busy."""
     vcpus = 96 + 2 * 72
     assert vcpus == 240
-    assert cpu.vcpus_per_gpu(vcpus, 8) == 30
-    assert cpu.fed_utilization(vcpus, 20, 8) == 1.0
+    assert theory.vcpus_per_gpu(vcpus, 8) == 30
+    assert theory.fed_utilization(vcpus, 20, 8) == 1.0
     assert 160 / vcpus == pytest.approx(0.667, abs=5e-4)
 
 
 def test_a4_scaling_up_in_the_family() -> None:
     """g5.8xlarge to 16xlarge doubles 32 vCPUs a GPU, g5.12xlarge to 24xlarge doubles 12."""
-    ratios = cpu.vcpus_per_gpu(np.array([32, 64, 48, 96]), np.array([1, 1, 4, 4]))
+    ratios = theory.vcpus_per_gpu(np.array([32, 64, 48, 96]), np.array([1, 1, 4, 4]))
     assert ratios.tolist() == [32, 64, 12, 24]
 
 
@@ -72,7 +73,7 @@ def test_a13_cost_of_a_step_with_pytorch() -> None:
 
 def test_a16_the_price_behind_a_quote() -> None:
     """40% less time for 30% less money is an hour 1.1667 times as dear, near p4d's with two c5."""
-    implied = cost.implied_price_ratio(0.4, 0.3)
+    implied = theory.implied_price_ratio(0.4, 0.3)
     assert implied == pytest.approx(1.1667, abs=5e-5)
     two_c5 = cost.cost_per_step(P4D_AND_TWO_C5, 1.0) / cost.cost_per_step(P4D, 1.0)
     assert two_c5 == pytest.approx(1.195, abs=5e-4)
@@ -80,9 +81,9 @@ def test_a16_the_price_behind_a_quote() -> None:
 
 def test_a17_prices_of_the_parts() -> None:
     """The sums imply $3.672 an hour for a c5.18xlarge and $1.836 for a c5.9xlarge."""
-    assert cost.hourly(P4D_AND_TWO_C5 - P4D) / 2 == pytest.approx(3.672)
+    assert theory.hourly(P4D_AND_TWO_C5 - P4D) / 2 == pytest.approx(3.672)
     both = parse("$5.661/h", USD_PER_SECOND) - parse("$3.825/h", USD_PER_SECOND)
-    assert cost.hourly(both) == pytest.approx(1.836)
+    assert theory.hourly(both) == pytest.approx(1.836)
 
 
 def test_a18_cost_ratio() -> None:
@@ -100,26 +101,26 @@ def test_b1_iterations() -> None:
 
 def test_b2_loading_in_the_way() -> None:
     """0.435 s a step (printed 0.44), 20.1 days for 100 epochs (printed 20), GPU 12.6% busy."""
-    serial = step.serial_step(0.342 + 0.038, COMPUTE)
+    serial = theory.serial_step(0.342 + 0.038, COMPUTE)
     assert serial == pytest.approx(0.435)
-    assert step.training_time(serial, 40_000, 100) / DAY == pytest.approx(20.1, abs=0.05)
-    assert step.training_time(0.44, 40_000, 100) / DAY == pytest.approx(20.4, abs=0.05)
+    assert theory.training_time(serial, 40_000, 100) / DAY == pytest.approx(20.1, abs=0.05)
+    assert theory.training_time(0.44, 40_000, 100) / DAY == pytest.approx(20.4, abs=0.05)
     assert COMPUTE / serial == pytest.approx(0.126, abs=5e-4)
 
 
 def test_b3_loading_hidden() -> None:
     """0.055 s a step, 2.546 days (printed 2.5), 7.9 times as fast."""
-    days = step.training_time(COMPUTE, 40_000, 100) / DAY
+    days = theory.training_time(COMPUTE, 40_000, 100) / DAY
     assert days == pytest.approx(2.546, abs=5e-4)
-    assert step.serial_step(LOAD, COMPUTE) / COMPUTE == pytest.approx(7.9, abs=0.05)
+    assert theory.serial_step(LOAD, COMPUTE) / COMPUTE == pytest.approx(7.9, abs=0.05)
 
 
 def test_b4_one_worker_ahead() -> None:
     """0.38 s a step and 17.6 days with one worker; seven keep the GPU busy."""
-    ahead = step.overlapped_step(LOAD, COMPUTE)
+    ahead = theory.overlapped_step(LOAD, COMPUTE)
     assert ahead == pytest.approx(0.38)
-    assert step.training_time(ahead, 40_000, 100) / DAY == pytest.approx(17.6, abs=0.05)
-    assert step.workers_needed(LOAD, COMPUTE) == 7
+    assert theory.training_time(ahead, 40_000, 100) / DAY == pytest.approx(17.6, abs=0.05)
+    assert theory.workers_needed(LOAD, COMPUTE) == 7
 
 
 def test_b5_the_store_behind_it() -> None:
@@ -132,7 +133,7 @@ def test_b5_the_store_behind_it() -> None:
 
 def test_b6_a_deadline() -> None:
     """90 epochs in 14 days take 95.3 images a second."""
-    rate = step.throughput_for_deadline(IMAGES, 90, 14 * DAY)
+    rate = theory.throughput_for_deadline(IMAGES, 90, 14 * DAY)
     assert rate == pytest.approx(95.3, abs=0.05)
 
 
@@ -167,12 +168,12 @@ def test_c4_ram_below_gpu_memory() -> None:
 
 def test_c5_pcie_generations() -> None:
     """32 GB/s nominal or 31.5 encoded for gen 4, 63 for gen 5, 121 for gen 6 (printed gen 5)."""
-    encoded = links.ENCODING_128_OF_130
+    encoded = theory.ENCODING_128_OF_130
     rates = [
-        links.lane_bandwidth(16e9, 16),
-        links.lane_bandwidth(16e9, 16, encoded),
-        links.lane_bandwidth(32e9, 16, encoded),
-        links.lane_bandwidth(64e9, 16, links.FLIT_242_OF_256),
+        theory.lane_bandwidth(16e9, 16),
+        theory.lane_bandwidth(16e9, 16, encoded),
+        theory.lane_bandwidth(32e9, 16, encoded),
+        theory.lane_bandwidth(64e9, 16, theory.FLIT_242_OF_256),
     ]
     assert [round(rate / 1e9, 1) for rate in rates] == [32.0, 31.5, 63.0, 121.0]
 
@@ -190,7 +191,7 @@ def test_c7_memory_bandwidths() -> None:
 )
 def test_c8_copies_of_a_gigabyte(bandwidth: float, milliseconds: float) -> None:
     """1 GB to the device; over NVLink 3 at 300 GB/s one way (printed 600 is both ways)."""
-    assert links.transfer_time(1e9, bandwidth) * 1e3 == pytest.approx(milliseconds, rel=5e-3)
+    assert theory.transfer_time(1e9, bandwidth) * 1e3 == pytest.approx(milliseconds, rel=5e-3)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +201,10 @@ def test_c8_copies_of_a_gigabyte(bandwidth: float, milliseconds: float) -> None:
 )
 def test_d1_samples_per_dollar(price: float, seconds: float, rate: float, per_usd: float) -> None:
     """8,192 samples a step: 4.076 M a dollar alone, 7.615 M with two machines for data."""
-    throughput = step.throughput(8192, seconds)
+    throughput = theory.throughput(8192, seconds)
     assert throughput == pytest.approx(rate, abs=0.5)
     assert cost.samples_per_usd(throughput, price) == pytest.approx(per_usd, rel=2e-4)
-    assert throughput * HOUR / cost.hourly(price) == pytest.approx(per_usd, rel=2e-4)
+    assert throughput * HOUR / theory.hourly(price) == pytest.approx(per_usd, rel=2e-4)
 
 
 def test_d1_gain() -> None:
@@ -214,5 +215,5 @@ def test_d1_gain() -> None:
 
 def test_d6_requests_for_an_accelerator() -> None:
     """140 GB/s at 30 MB/s a request take 4,667 at once; one feeds 0.021%."""
-    assert requests.requests_to_saturate(140e9, 30e6) == 4667
-    assert round(requests.share_fed(30e6, 140e9) * 100, 3) == 0.021
+    assert theory.requests_to_saturate(140e9, 30e6) == 4667
+    assert round(theory.share_fed(30e6, 140e9) * 100, 3) == 0.021

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.theory import busy_threads, loader_rate
 
-from simulator.equations.receive import busy_threads, loader_rate, thread_slowdown
+from simulator.equations.receive import thread_slowdown
 
 checked = settings(max_examples=80, deadline=None, derandomize=True)
 times = st.floats(1e-5, 1e-1)

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from simulator.equations.roofline import (
-    attainable_rate,
     carried_over_time,
     interpolated_step_time,
-    model_flops_utilization,
     roofline_time,
 )
 
@@ -20,14 +18,6 @@ def test_the_slower_of_arithmetic_and_memory_counts() -> None:
     """Work is held by arithmetic on one side of the ridge and by memory on the other."""
     assert roofline_time(1e12, 1e9, 100e12, 2e12) == pytest.approx(0.01)
     assert roofline_time(1e12, 40e9, 100e12, 2e12) == pytest.approx(0.02)
-
-
-def test_the_ridge() -> None:
-    """At the ridge both limits agree, and beyond it intensity brings no more."""
-    ridge = 100e12 / 2e12
-    assert attainable_rate(ridge, 100e12, 2e12) == pytest.approx(100e12)
-    assert attainable_rate(ridge / 2, 100e12, 2e12) == pytest.approx(50e12)
-    assert attainable_rate(ridge * 2, 100e12, 2e12) == pytest.approx(100e12)
 
 
 def test_measured_points_are_returned() -> None:
@@ -86,8 +76,3 @@ def test_time_rises_with_the_batch() -> None:
 def test_a_measurement_carries_over() -> None:
     """A device with twice the roofline takes half of the measured time."""
     assert carried_over_time(0.3, reference=0.2, own=0.1) == pytest.approx(0.15)
-
-
-def test_utilization_of_the_peak() -> None:
-    """Half of the peak for half of the time is a quarter."""
-    assert model_flops_utilization(25e12, 1.0, 100e12) == pytest.approx(0.25)

@@ -70,41 +70,6 @@ def test_readers_wait_in_rounds() -> None:
     assert waits == pytest.approx([3.2, 0.4, 0.1, 0.1, 0.3])
 
 
-@pytest.mark.parametrize(
-    ("limits", "expected"),
-    [
-        ({"bandwidth": 50e6}, 50e6),
-        ({"operations_cap": 200.0}, 20e6),
-        ({"operations_cap": 200.0, "operations": 2.0}, 10e6),
-        ({"request_rate": 1e6, "concurrency": 4}, 4e6 / 1.01),
-        ({"latency": 0.5, "concurrency": 10}, 2e6),
-    ],
-)
-def test_the_tightest_limit_counts(limits: dict[str, float], expected: float) -> None:
-    """Bandwidth, operations, the rate of a request and latency each can be what holds a read."""
-    free = {
-        "concurrency": 1e6,
-        "latency": 1e-3,
-        "request_rate": math.inf,
-        "bandwidth": 1e15,
-        "operations_cap": math.inf,
-    }
-    assert storage.read_rate(100e3, **(free | limits)) == pytest.approx(expected)
-
-
-def test_a_disk_with_seeks() -> None:
-    """Reads of 114.66 kB at 10.7 ms each come at 10.7 MB/s, the class of disks and NFS."""
-    rate = storage.read_rate(
-        114.66e3,
-        concurrency=1,
-        latency=10.7e-3,
-        request_rate=math.inf,
-        bandwidth=math.inf,
-        operations_cap=math.inf,
-    )
-    assert rate == pytest.approx(10.7e6, rel=2e-3)
-
-
 def test_a_window_touches_the_blocks_a_random_offset_gives() -> None:
     """Windows dropped at random touch the blocks counted one by one."""
     window, block = 2.6, 1.0

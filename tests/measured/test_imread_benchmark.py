@@ -21,8 +21,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize_scalar
+from support.theory import busy_threads, loader_rate
 
-from simulator.equations.receive import busy_threads, loader_rate, thread_slowdown
+from simulator.equations.receive import thread_slowdown
 
 Array = NDArray[np.float64]
 MEASURED = files("simulator") / "data" / "measured"

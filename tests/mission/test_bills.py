@@ -20,9 +20,10 @@ from mission.clusters import (
     stopwatch,
     tensorflow,
 )
+from support.theory import implied_price_ratio
 
 from simulator.bill import bill
-from simulator.equations.cost import implied_price_ratio, saving
+from simulator.equations.cost import saving
 from simulator.results import Prediction
 from simulator.scenario import CostPlan
 from simulator.units import HOUR

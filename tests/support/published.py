@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from simulator.equations import cost, cpu, host_memory, links, requests, roofline, step
+from support import theory
+
+from simulator.equations import cost, cpu, host_memory, requests, roofline, step
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.hardware.host import Host
@@ -111,7 +113,7 @@ def _clusters() -> Iterator[Row]:
     )
     for name, ratio in {"8": 32, "16": 64, "12": 12, "24": 24}.items():
         machine = host(f"aws/g5.{name}xlarge")
-        ours = float(cpu.vcpus_per_gpu(machine.cpu.threads, machine.gpu_count))
+        ours = float(theory.vcpus_per_gpu(machine.cpu.threads, machine.gpu_count))
         what = f"vCPUs per GPU of a g5.{name}xlarge"
         yield Row(case="A4", what=what, published=ratio, ours=ours, short=name in {"16", "24"})
 
@@ -132,7 +134,7 @@ def _bills() -> Iterator[Row]:
         ours = float(cost.saving(*costs))
         what = f"saving with helpers, {name}"
         yield Row(case=case, what=what, published=saved, ours=ours, digits="{:.2%}", short=True)
-    implied = float(cost.implied_price_ratio(0.4, 0.3))
+    implied = float(theory.implied_price_ratio(0.4, 0.3))
     what = "price ratio behind 40% less time, 30% less cost"
     yield Row(case="A16", what=what, published=1.1667, ours=implied, digits="{:.4f}", short=True)
     ratio = (p4d + 2 * c5) / p4d
@@ -140,7 +142,7 @@ def _bills() -> Iterator[Row]:
     yield Row(case="A16", what=what, published=1.195, ours=ratio, digits="{:.3f}")
     shown = {"p4d.24xlarge": 37.688, "p3.2xlarge": 3.825, "c5.18xlarge": 3.672, "c5.9xlarge": 1.836}
     for name, known in shown.items():
-        ours = float(cost.hourly(price(f"ml.{name}")))
+        ours = float(theory.hourly(price(f"ml.{name}")))
         what = f"price of an hour of ml.{name}"
         big = name == "c5.18xlarge"
         yield Row(case="A17", what=what, published=known, ours=ours, digits="${:.3f}", short=big)
@@ -161,7 +163,7 @@ def _loading() -> Iterator[Row]:
     rate = float(requests.request_throughput(parse("114.66 kB", BYTE), 0.0107, math.inf))
     what = "MB/s of loads of 10.7 ms an image"
     yield Row(case="B5", what=what, published=10.7, ours=rate / 1e6, digits="{:.1f}", short=True)
-    rate = float(step.throughput_for_deadline(IMAGES, 90, 14 * DAY))
+    rate = float(theory.throughput_for_deadline(IMAGES, 90, 14 * DAY))
     what = "images/s for 90 epochs in 14 days"
     yield Row(case="B6", what=what, published=95.3, ours=rate, digits="{:.1f}", short=True)
     each = parse(GIB_OF_IMAGES, BYTE) / ROUNDED / 1e3
@@ -191,7 +193,7 @@ def _overlap() -> Iterator[Row]:
     gain = serial.total_time / hidden.total_time
     what = "speed-up of hiding the loading"
     yield Row(case="B3", what=what, published=7.9, ours=gain, digits="{:.1f}")
-    ours = float(step.workers_needed(0.38, 0.055))
+    ours = float(theory.workers_needed(0.38, 0.055))
     yield Row(case="B4", what="workers that feed the GPU", published=7, ours=ours)
 
 
@@ -206,7 +208,7 @@ def _machines() -> Iterator[Row]:
     warned = any("paging" in w for w in answer("resnet18-imagenet-serial", ram).warnings)
     what, words = "warning of paging, 12 GB of RAM beside a 16 GiB GPU", ("no", "yes")
     yield Row(case="C4", what=what, published=1, ours=float(warned), digits=words, short=True)
-    encoded, flit = links.ENCODING_128_OF_130, links.FLIT_242_OF_256
+    encoded, flit = theory.ENCODING_128_OF_130, theory.FLIT_242_OF_256
     lanes = (
         ("4, nominal", 16e9, 1.0, 32.0),
         ("4", 16e9, encoded, 31.5),
@@ -214,7 +216,7 @@ def _machines() -> Iterator[Row]:
         ("6", 64e9, flit, 121.0),
     )
     for generation, rate, coding, known in lanes:
-        ours = float(links.lane_bandwidth(rate, 16, coding)) / 1e9
+        ours = float(theory.lane_bandwidth(rate, 16, coding)) / 1e9
         what = f"GB/s of PCIe x16 one way, generation {generation}"
         late = generation in {"4", "6"}
         yield Row(case="C5", what=what, published=known, ours=ours, digits="{:.1f}", short=late)
@@ -230,7 +232,7 @@ def _machines() -> Iterator[Row]:
     yield Row(case="C7", what=what, published=408, ours=laptop / 1e9)
     ways = (("PCIe 4", 32e9, 31.25), ("PCIe 5", 63e9, 15.9), ("PCIe 6", 121e9, 8.3))
     for name, rate, known in (*ways, ("NVLink 3", 300e9, 3.33)):
-        ours = float(links.transfer_time(1e9, rate)) * 1e3
+        ours = float(theory.transfer_time(1e9, rate)) * 1e3
         what = f"ms to copy 1 GB over {name}"
         digits = "{:.3g}" if known > 10 else "{:.2g}" if known > 5 else "{:.3g}"
         first = name == "PCIe 4"
@@ -246,7 +248,7 @@ def _rates() -> Iterator[Row]:
     p4d, c5 = price("ml.p4d.24xlarge"), price("ml.c5.18xlarge")
     pairs = ((TF, p4d, 42_667, 4.076), (TF_PAIR, p4d + 2 * c5, 95_256, 7.615))
     for seconds, rate, known, millions in pairs:
-        throughput = float(step.throughput(8192, seconds))
+        throughput = float(theory.throughput(8192, seconds))
         what = f"samples/s at {seconds * 1e3:.0f} ms a step"
         yield Row(case="D1", what=what, published=known, ours=throughput, digits="{:,.0f}")
         ours = float(cost.samples_per_usd(throughput, rate)) / 1e6
@@ -254,10 +256,10 @@ def _rates() -> Iterator[Row]:
         yield Row(case="D1", what=what, published=millions, ours=ours, digits="{:.3f}", short=True)
     store = Catalogue.default().storage("storage/object-store-30mb")
     assert store.request_rate is not None
-    ours = float(requests.requests_to_saturate(store.read_rate, store.request_rate))
+    ours = float(theory.requests_to_saturate(store.read_rate, store.request_rate))
     what = "requests at once for 140 GB/s"
     yield Row(case="D6", what=what, published=4667, ours=ours, digits="{:,.0f}", short=True)
-    ours = float(requests.share_fed(store.request_rate, store.read_rate))
+    ours = float(theory.share_fed(store.request_rate, store.read_rate))
     what = "share of a GPU that one request feeds"
     yield Row(case="D6", what=what, published=0.00021, ours=ours, digits="{:.3%}")
 
