@@ -24,10 +24,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
-from evidence import Sample, achieved_over_stated, roofline_errors, samples
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from evidence import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.files.deviations import graded
 from simulator.files.shipped_sets import set_names
 from simulator.measurement import Split

@@ -9,7 +9,6 @@ import click
 from simulator.cli.late import LateGroup, Table
 
 FORMATS: Final[Table] = {
-    "measurements": ("simulator.cli.import_measurements", "Known tables: a measurement set."),
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
     "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
     "dlio": ("simulator.cli.import_workload", "DLIO, MLPerf Storage workload: a scenario."),

@@ -117,7 +117,8 @@ def mlperf_storage(
     """Read result folders of MLPerf Storage into a table of runs.
 
     FOLDER is what a run leaves behind (summary.json and the files beside it), or a tree of such
-    folders. -o writes the CSV that plan import measurements --from mlperf_storage takes.
+    folders. -o writes the CSV that evidence/convert.py of the source tree turns into a measurement
+    set.
     """
     check_output(output)
     from simulator.importers import mlperf_storage as importer
@@ -128,8 +129,11 @@ def mlperf_storage(
     lines = list(found.summary)
     if output is not None:
         write_file(output, found.csv, "--output")
-        command = f"plan import measurements --from mlperf_storage {output} -o SET.toml"
-        lines += [f"wrote {output}", f"make a measurement set of it with: {command}"]
+        command = f"python evidence/convert.py mlperf_storage {output} -o SET.toml"
+        lines += [
+            f"wrote {output}",
+            f"make a measurement set of it, in the source tree, with: {command}",
+        ]
     emit("\n".join(lines))
 
 

@@ -1,6 +1,6 @@
 """Result folders of MLPerf Storage, as rows of the table ``mlperf_storage``.
 
-The rows have the columns that ``plan import measurements --from mlperf_storage`` takes; what a
+The rows have the columns that ``evidence/convert.py mlperf_storage`` takes; what a
 folder does not say stays empty.
 """
 

@@ -44,9 +44,6 @@ OF_A_FILE: Final[dict[str, tuple[str, ...]]] = {
     "recommend": ("recommend", SCENARIO, "--goal", "{}"),
     "simulate": ("simulate", SCENARIO, "--calibration", "{}"),
     "import fio": ("import", "fio", "{}"),
-    "import measurements": (
-        *("import", "measurements", "--from", "imread_benchmark", "-o", "out.toml", "{}"),
-    ),
     "import hf-config": ("import", "hf-config", "{}"),
     "import utilization": ("import", "utilization", "{}"),
 }

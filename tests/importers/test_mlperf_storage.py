@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.importing import ANSWERS, DATA, call, refused
 
+from converters.door import import_table
 from simulator.importers import mlperf_storage
 from simulator.importers.mlperf_storage import COLUMNS, Given
 
@@ -118,22 +119,14 @@ def test_a_tree_of_runs_is_a_table(tmp_path: Path) -> None:
     assert [each["version"] for each in rows] == ["1.0", "0.5"]
     assert set(rows[0]) == set(COLUMNS)
     assert "125.56" in outcome.out
-    assert "--from mlperf_storage" in outcome.out
+    assert "convert.py mlperf_storage" in outcome.out
 
 
 def test_the_rows_become_a_measurement_set(tmp_path: Path) -> None:
-    """What is written is what ``plan import measurements`` takes."""
+    """What is written is what ``evidence/convert.py`` takes."""
     assert call("mlperf-storage", REAL, V2, "-o", tmp_path / "rows.csv").code == 0
-    outcome = call(
-        "measurements",
-        "--from",
-        "mlperf_storage",
-        tmp_path / "rows.csv",
-        "-o",
-        tmp_path / "set.toml",
-    )
-    assert outcome.code == 0, outcome.err
-    assert "2 rows, 0 left out" in outcome.out
+    made = import_table("mlperf_storage", tmp_path / "rows.csv", tmp_path / "set.toml")
+    assert [row.excluded for row in made.found.rows] == ["", ""]
 
 
 def test_a_missing_utilization_is_said(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+from converters import TableRow
+from converters.door import converter, never_read
 from simulator.files.table import read_table
-from simulator.importers.measurements import converter, never_read
-from simulator.importers.tables import TableRow
 
 READABLE = ("measured.", "spread.")
 

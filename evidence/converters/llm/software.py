@@ -1,32 +1,64 @@
-"""What the software of each series of language-model runs does, as keys of a scenario.
+"""What the software of language-model runs does, as keys of a scenario.
 
-Read off the sources of the rows, the frameworks' documentation and their recipes; what is inferred
-or recalled says so.
+A row names its software, precision, sharding and wires; from these, and from nothing else, follows
+what it is run with. The settings of software that is known well were read off the sources of the
+rows, the frameworks' documentation and their recipes; what is inferred or recalled says so. Other
+software is taken as its framework usually is, and the row says that (`Settings.assumed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from simulator.files.llm_runs import llm_runs
-from simulator.importers.tables import TableRow
+from converters import TableRow
+from converters.llm.generic import generic_cells, generic_framework
+from converters.llm.runs import SoftwareTable, llm_runs
 
 Cells = dict[str, str]
-
-NEVER_FITTED: Final = ("kort5", "sc21t1", "sc21x", "bloom", "meg2020", "mlm_llama", "bert")
-"""Series too small to split, or kept back to see how far figures carry."""
 
 _YES: Final = "true"
 _NO: Final = "false"
 
 
-def software_cells(row: TableRow) -> Cells:
-    """Keys that hold for a row's software; nothing where it has no kernel figures."""
-    series, framework = row.text("series"), llm_runs().frameworks.get(row.text("series"))
-    if series not in _SERIES or framework is None:
-        return {}
-    return {"software.framework": framework, **_SERIES[series](row)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a row's software does.
+
+    `cells` are keys of a scenario. `assumed` says what was assumed for software of which no more
+    than its name is known, and is empty for other software. `memory_unit` is the unit that its
+    reports state memory in.
+    """
+
+    cells: Cells
+    assumed: str = ""
+    memory_unit: str = "GB"
+
+
+def settings_of(row: TableRow) -> Settings:
+    """What the software does that a row names."""
+    known = next((one for one in llm_runs().software if _fits(one, row)), None)
+    if known is None:
+        framework = generic_framework(row)
+        return Settings(
+            cells={"software.framework": framework, **generic_cells(row)},
+            assumed=f"generic software of {framework}",
+        )
+    return Settings(
+        cells={"software.framework": known.framework, **_SETTINGS[known.settings](row)},
+        memory_unit=known.memory_unit,
+    )
+
+
+def _fits(known: SoftwareTable, row: TableRow) -> bool:
+    return (
+        row.text("software").startswith(known.begins)
+        and (known.wires or "") in row.text("interconnect")
+        and (known.precision or "") in row.text("precision")
+        and row.text("model").startswith(known.model or "")
+        and (known.sharding or "") in row.text("zero_stage_or_fsdp")
+    )
 
 
 def _megatron(row: TableRow) -> Cells:
@@ -63,18 +95,19 @@ def _megatron_2020(row: TableRow) -> Cells:
     return {**_megatron(row), "train.overlap_communication": _YES}
 
 
-def _profiled(row: TableRow) -> Cells:
-    """Steps put together from kernels profiled one by one (inferred: they add up exactly)."""
-    return {**_composed(row), "software.profiled_kernels": _YES}
+def _profiled_or_measured(row: TableRow) -> Cells:
+    """Megatron-DeepSpeed; split sends, unpadded vocabularies without TP (both inferred).
 
-
-def _composed(row: TableRow) -> Cells:
-    """Megatron-DeepSpeed; split sends, unpadded vocabularies without TP (both inferred)."""
+    Steps on one machine are put together from kernels profiled one by one (inferred: they add up
+    exactly).
+    """
     alone = (row.number("tp") or 1.0) == 1.0
+    within = (row.number("gpus_total") or 1.0) <= (row.number("gpus_per_node") or 1.0)
     return {
         **_megatron(row),
         "parallelism.scattered_sends": _staged(row),
         "software.padded_vocabulary": _NO if alone else "",
+        "software.profiled_kernels": _YES if within else "",
     }
 
 
@@ -231,20 +264,16 @@ def _long(row: TableRow) -> Cells:
     }
 
 
-_SERIES: Final[Mapping[str, Callable[[TableRow], Cells]]] = {
-    "vtrain1": _profiled,
-    "vtrainN": _composed,
-    "kort5": _megatron_lm,
-    "sc21t1": _megatron_lm,
-    "sc21x": _megatron_lm,
-    "meg2020": _megatron_2020,
-    "bloomtune": _bloom,
-    "bloom": _bloom,
-    "foundry": _foundry,
-    "titan": _titan,
-    "nemo2407": _engine,
-    "mlm_llama": _engine,
-    "mbridge": _bridge,
+_SETTINGS: Final[Mapping[str, Callable[[TableRow], Cells]]] = {
+    "profiled or measured": _profiled_or_measured,
+    "scattered sends": _megatron_lm,
+    "buckets that overlap": _megatron_2020,
+    "blocking launches": _bloom,
+    "mpt": _foundry,
+    "torchtitan": _titan,
+    "transformer engine": _engine,
+    "recipe": _bridge,
     "bert": _encoder,
-    "stas": _long,
+    "long sequences": _long,
 }
+"""What software does, by its `settings` in ``runs.toml``."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_of
 
-from simulator.importers.tables import TableRow
-from simulator.importers.tables.llm_training import configuration, convert
+from converters import TableRow
+from converters.llm_training import configuration, convert
 
 NAME = "llm_training"
 SAMPLE = Path(__file__).parents[1] / "data" / "llm_training.csv"
@@ -39,9 +40,26 @@ def test_rows_that_cannot_be_predicted_say_why(cells: dict[str, dict[str, str]])
         "b2": "layers, heads not stated",
         "b3": "tp x pp x cp x dp = 384, but 320 accelerators",
         "x1": "no machine of the catalogue has 'TPU v9'",
-        "x2": "no kernel figures for the software of 'unheard'",
         "x3": "fine-tuning, of which part of the model is frozen",
     }
+
+
+def test_a_series_never_seen_before_converts(cells: dict[str, dict[str, str]]) -> None:
+    """Software known by its layout alone is taken as usual there, and the row says so."""
+    assert cells["x2"]["assumed"] == "generic software of fsdp"
+    assert cells["x2"]["software.framework"] == "fsdp"
+    assert cells["x2"]["train.precision"] == "bf16"
+    assert "assumed" not in cells["t1"]
+
+
+def test_the_name_of_a_series_decides_nothing(rows: list[TableRow]) -> None:
+    """Under another name a row converts to the same run, but for what counts and splits it."""
+    named = [replace(row, cells={**row.cells, "series": f"run {i}"}) for i, row in enumerate(rows)]
+    own = ("series", "family", "configuration", "split")
+    for before, after in zip(convert(rows), convert(named), strict=True):
+        assert {c: v for c, v in before.items() if c not in own} == {
+            c: v for c, v in after.items() if c not in own
+        }
 
 
 def test_encoders_are_held_out(cells: dict[str, dict[str, str]]) -> None:

@@ -14,7 +14,7 @@ Two kinds of groups are predicted:
 
 What the README files don't say, and this converter adds: parameters of the models (their
 gradients are exchanged), what a sample is where they count tokens or frames, batch sizes where
-the row has none, and which samples vary in length (`importers.example_models`). Batches that
+the row has none, and which samples vary in length (`converters.example_models`). Batches that
 are accumulated are merged to at most `_MOST_BATCHES` larger ones.
 """
 
@@ -25,9 +25,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from simulator.importers.example_models import EXAMPLE_MODELS
-from simulator.importers.table_machines import TableMachine, machine_of
-from simulator.importers.tables import Columns, TableRow
+from converters import Columns, TableRow
+from converters.example_models import EXAMPLE_MODELS
+from converters.table_machines import TableMachine, machine_of
 from simulator.units import THOUSAND
 
 SHIPPED: Final = "nvidia_examples_training"

@@ -1,6 +1,6 @@
 """Converters: rows of a known table of measurements in, rows of a measurement set out.
 
-``plan import measurements --from TABLE FILE.csv -o SET`` runs one of them. Each module here is
+``python evidence/convert.py TABLE FILE.csv -o SET`` runs one of them. Each module here is
 named like its table and holds three things:
 
 ``COLUMNS``
@@ -20,6 +20,9 @@ What `convert` has to keep:
   that nobody has seen.
 - ``id`` is unique and stays the same when other rows come or go (made of the row's own cells; the
   door numbers those that still repeat: ``name``, ``name~2``).
+- A row is converted by its own columns (framework, software, precision, machine), never by the
+  name of its series: other series of the same table convert too. What had to be assumed for one
+  stands in its label ``assumed``, and the door tells how many rows have which.
 - Everything a prediction needs stands in columns with a dot (``input.workers``), text with its
   unit as for ``--set``, or follows from ``base``: a scenario in ``data/measured/bases/``, named
   without folder and ``.toml``. Columns without a dot are labels and are never predicted from.

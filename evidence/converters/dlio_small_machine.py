@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.importers.tables import Columns, TableRow, is_whole
+from converters import Columns, TableRow, is_whole
 
 SHIPPED: Final = "dlio_small_machine"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_of
 
-from simulator.importers.tables import TableRow
-from simulator.importers.tables.input_pipeline import COLUMNS, convert
+from converters import TableRow
+from converters.input_pipeline import COLUMNS, convert
 
 NAME = "input_pipeline"
 PRESTO = {

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.importers.tables import Columns, TableRow, is_whole
+from converters import Columns, TableRow, is_whole
 
 SHIPPED: Final = "mlperf_storage"
 

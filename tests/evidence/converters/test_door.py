@@ -1,20 +1,18 @@
-"""`plan import measurements`: the door of all converters, with a converter made up here."""
+"""`evidence/convert.py`: the door of all converters, with a converter made up here."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from simulator.cli.import_measurements import measurements
+import convert
+from converters import Columns, TableRow, door
+from converters.door import import_table, table_names
 from simulator.errors import InputError, UnknownName
 from simulator.files.measured import load_set
-from simulator.importers import measurements as door
-from simulator.importers.measurements import import_table, table_names
-from simulator.importers.tables import Columns, TableRow
 from simulator.measurement import Split
 
 DECLARED = """
@@ -160,8 +158,7 @@ def test_the_command_writes_a_set_that_reads(
 ) -> None:
     """Both files are written, and what `plan validate` reads is what was converted."""
     output = tmp_path / "mine"
-    arguments = ["--from", "made_up", "-o", str(output), str(table())]
-    measurements.main(arguments, standalone_mode=False)
+    assert convert.main(["made_up", str(table()), "-o", str(output)]) == 0
     out = capsys.readouterr().out
     assert "6 rows, 1 left out, 2 anchors, 2 fit, 4 test" in out
     assert "left out: nothing was measured (m2-2)" in out
@@ -175,8 +172,7 @@ def test_reasons_are_told_together(
     """One line a reason, with how many rows; of very many reasons the commonest."""
     lines = [f"m{i},{9000 + i},100,x" for i in range(20)] + ["m0,9000,100,x"]
     path = table("\n".join(["machine,workers,step_ms,extra", "m0,2,100,x", *lines]))
-    arguments = ["--from", "made_up", "-o", str(tmp_path / "mine"), str(path)]
-    measurements.main(arguments, standalone_mode=False)
+    assert convert.main(["made_up", str(path), "-o", str(tmp_path / "mine")]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "found 9000 (at least 0 and at most 4,096) (2 rows, the first m0-9000)" in out
     assert "left out: 8 rows more for other reasons" in out
@@ -193,15 +189,18 @@ def test_reasons_are_told_together(
     ],
 )
 @pytest.mark.usefixtures("shipped")
-def test_a_broken_table_is_told_and_nothing_written(
-    table: Write, tmp_path: Path, old: str, new: str, message: str
+def test_a_broken_table_is_told_and_nothing_written(  # noqa: PLR0913, PLR0917 - fixtures, a case
+    table: Write,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    old: str,
+    new: str,
+    message: str,
 ) -> None:
     """Mistakes are told with the line of the user's file, and no file appears."""
     path = table(TABLE.replace(old, new, 1))
-    arguments: list[Any] = ["--from", "made_up", "-o", str(tmp_path / "mine.toml"), str(path)]
-    with pytest.raises(InputError) as caught:
-        measurements.main(arguments, standalone_mode=False)
-    assert any(message in str(problem) for problem in caught.value.problems), caught.value
+    assert convert.main(["made_up", str(path), "-o", str(tmp_path / "mine.toml")]) == 2
+    assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("mine*"))
 
 
@@ -275,7 +274,17 @@ def test_tolerances_of_families_that_a_file_lacks_are_dropped(
     assert [one.family for one in made.found.tolerances] == ["", "*", "made up"]
 
 
-@pytest.mark.parametrize("name", ["llm_machines", "llm_recipes"])
+@pytest.mark.usefixtures("shipped")
+def test_rows_may_be_chosen_by_a_cell(table: Write, tmp_path: Path) -> None:
+    """Only rows whose cell begins as asked for are read; a column that is missing is told."""
+    output = tmp_path / "mine.toml"
+    made = import_table("made_up", table(), output, only={"machine": "m2"})
+    assert {row.labels["machine"] for row in made.found.rows} == {"m2"}
+    with pytest.raises(InputError, match="machin: is no column of the table"):
+        import_table("made_up", table(), output, only={"machin": "m2"})
+
+
+@pytest.mark.parametrize("name", ["table_machines", "llm"])
 def test_what_converters_share_is_no_table(name: str) -> None:
     """A module beside the converters has no table's name."""
     assert name not in table_names()

@@ -1,8 +1,9 @@
 """Training steps of language models, from a few accelerators to thousands.
 
 A row says how a model of some shape was spread over how many accelerators, with which software.
-What the software of a series does (kernels, recomputation, what overlaps) is the same for all its
-rows and stands in `llm_software`; where a recipe fixes it run by run, in `llm_recipes`.
+What that software does (kernels, recomputation, what overlaps) stands in `llm.software`; where a
+recipe fixes it run by run, in `llm.recipes`. Nothing follows from the name of a row's series but
+where it is counted and whether figures may be fitted to it.
 
 Rows that leave out what a prediction needs are left out with their reason: a shape, a micro-batch,
 degrees that give the number of accelerators, a device of the catalogue.
@@ -13,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from simulator.importers.llm_machines import machine_cells
-from simulator.importers.llm_recipes import recipe_cells, recipe_of
-from simulator.importers.llm_regimes import regimes_of
-from simulator.importers.llm_software import NEVER_FITTED, software_cells
-from simulator.importers.tables import Columns, TableRow
+from converters import Columns, TableRow
+from converters.llm.machines import machine_cells
+from converters.llm.recipes import recipe_cells, recipe_of
+from converters.llm.regimes import regimes_of
+from converters.llm.runs import llm_runs
+from converters.llm.software import Settings, settings_of
 from simulator.units import BYTE, parse
 
 SHIPPED: Final = "llm_training"
@@ -61,11 +63,7 @@ _KEY: Final = (
 )
 """What makes a configuration, beside its series."""
 _UNKNOWN: Final = "nan"
-_BINARY_MEMORY: Final = ("titan", "stas")
-"""Series that state memory in GiB."""
 _PREDICTED_TIERS: Final = ("A", "B")
-_HELD: Final = {"stas-0002": "fit", "stas": "test"}
-"""Rows and series whose part is given: one row said what an optimizer on the host reaches."""
 _TUNED: Final = ("LoRA", "SFT")
 _HYBRID: Final = ("hybrid", "compressed")
 _LEARNED_POSITIONS: Final = "gpt"
@@ -104,29 +102,29 @@ def _cells(row: TableRow) -> dict[str, str]:
     reason = next(_reasons(row, recipe), "")
     if reason:
         return {**labels, "family": row.text("series"), "exclude": reason}
-    software = software_cells(row)
+    software = settings_of(row)
     cells = {
-        **_shape(row, software.get("model.family", "")),
+        **_shape(row, software.cells.get("model.family", "")),
         **_degrees(row),
         **machine_cells(row),
-        **software,
+        **software.cells,
         **(recipe_cells(row, recipe) if recipe else {}),
     }
     return {
         **labels,
         "regime": regimes_of(cells),
         "family": _family(row, recipe),
+        **({"assumed": software.assumed} if software.assumed else {}),
         **_only_needed(cells),
-        **_measured(row),
+        **_measured(row, software),
         **_part(row),
     }
 
 
 def _part(row: TableRow) -> dict[str, str]:
     """Where a row's part is given: fitted to, or held out."""
-    if row.text("series") in NEVER_FITTED:
-        return {"split": "test"}
-    given = _HELD.get(row.text("id")) or _HELD.get(row.text("series"))
+    held = llm_runs().split
+    given = held.rows.get(row.text("id")) or held.series.get(row.text("series"))
     return {"split": given} if given else {}
 
 
@@ -155,8 +153,6 @@ def _reasons(row: TableRow, recipe: Mapping[str, str] | None) -> Iterator[str]:
         yield "state-space or compressed attention layers, which are not modelled"
     if not machine_cells(row):
         yield f"no machine of the catalogue has '{row.text('gpu')}'"
-    if not software_cells(row):
-        yield f"no kernel figures for the software of '{row.text('series')}'"
 
 
 def _missing(row: TableRow) -> Iterator[str]:
@@ -223,10 +219,9 @@ def _local_batch(row: TableRow) -> float:
     return float(digits) if found and digits else 0.0
 
 
-def _measured(row: TableRow) -> dict[str, str]:
+def _measured(row: TableRow, software: Settings) -> dict[str, str]:
     cells = {"measured.step_time_s.mean": row.text("step_time_s_equiv")}
     memory = row.number("gpu_mem_gb")
     if memory:
-        unit = "GiB" if row.text("series") in _BINARY_MEMORY else "GB"
-        cells[_MEMORY] = f"{parse(f'{memory} {unit}', BYTE):.6g}"
+        cells[_MEMORY] = f"{parse(f'{memory} {software.memory_unit}', BYTE):.6g}"
     return cells

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from converters import TableRow
+from converters.door import import_table
+from converters.imread_benchmark import COLUMNS, convert
 from simulator.files.measured import load_set
 from simulator.files.shipped_sets import set_folder
-from simulator.importers.measurements import import_table
-from simulator.importers.tables import TableRow
-from simulator.importers.tables.imread_benchmark import COLUMNS, convert
 
 RATE = "measured.throughput_samples_per_s"
 RUN = {

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.files.pipeline_sources import SourceTable, pipeline_sources
-from simulator.importers.tables import Columns, TableRow
+from converters import Columns, TableRow
+from converters.pipeline_sources import SourceTable, pipeline_sources
 from simulator.units import BYTE, parse
 
 SHIPPED: Final = "input_pipeline"
@@ -363,4 +363,4 @@ _READERS: Final[Mapping[str, Callable[[TableRow], Told | str]]] = {
     "tensors": _tensors,
     "any curve": _any_curve,
 }
-"""Who reads the rows of a source, by the names in data/pipeline_sources.toml."""
+"""Who reads the rows of a source, by the names in pipeline_sources.toml."""

@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.importers.table_machines import machine_of
-from simulator.importers.tables import Columns, TableRow
+from converters import Columns, TableRow
+from converters.table_machines import machine_of
 
 SHIPPED: Final = "mlperf_training"
 

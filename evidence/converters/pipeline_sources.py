@@ -11,7 +11,7 @@ from pydantic import Field
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.quantity import TextField
 
-_FILE: Final = Path(__file__).resolve().parents[1] / "data" / "pipeline_sources.toml"
+_FILE: Final = Path(__file__).resolve().parent / "pipeline_sources.toml"
 
 
 class LoaderTable(FileModel):

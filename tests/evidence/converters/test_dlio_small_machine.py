@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_of
 
-from simulator.importers.tables import TableRow
-from simulator.importers.tables.dlio_small_machine import convert
+from converters import TableRow
+from converters.dlio_small_machine import convert
 
 NAME = "dlio_small_machine"
 HEADER = (

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from simulator.importers.tables import TableRow, input_pipeline
+from converters import TableRow, input_pipeline
 from simulator.measurement import held_out
 
 SHIPPED: Final = "imread_benchmark"
@@ -66,14 +66,18 @@ def _cells(row: TableRow, alone: Mapping[Curve, float]) -> dict[str, str]:
         "decoder": decoder,
         "source": f"{row.text('source')} {row.text('source_ref')}".strip(),
     }
-    reason = _stated(row) or _input(row, alone)
-    if reason:
-        return {**labels, "exclude": reason}
+    unknown, unused = _stated(row), ""
+    if not unknown:
+        unused = _input(row, alone)
+    if unknown or (platform, decoder) not in alone:
+        return {**labels, "exclude": unknown or unused}
+    fitted = not unused and not held_out((platform, decoder))
     return {
         **labels,
         **_overrides(row, alone[platform, decoder]),
         **_measured(row),
-        "anchor": "" if held_out((platform, decoder)) else "yes",
+        "anchor": "yes" if fitted else "",
+        "exclude": unused,
     }
 
 

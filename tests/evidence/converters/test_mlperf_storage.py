@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_of
 
+from converters import TableRow
+from converters.mlperf_storage import convert
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped_sets import set_folder
-from simulator.importers.tables import TableRow
-from simulator.importers.tables.mlperf_storage import convert
 
 NAME = "mlperf_storage"
 HEADER = (

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-_FILE: Final = Path(__file__).resolve().parents[1] / "data" / "scaling_tables.toml"
+_FILE: Final = Path(__file__).resolve().parent / "scaling_tables.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

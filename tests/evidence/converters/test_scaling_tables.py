@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from simulator.importers.tables import TableRow, mlperf_training, nvidia_examples_training
+from converters import TableRow, mlperf_training, nvidia_examples_training
 
 HEADING = "Training performance: NVIDIA DGX A100 (8x A100 80GB)"
 EXAMPLE = {

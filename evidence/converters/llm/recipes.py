@@ -1,6 +1,6 @@
 """Recipes of Megatron-Bridge runs: shape, kernels and layout of a row, joined by its layout.
 
-The recipes lie beside the shipped sets (`training_recipes.csv`): read off the recipe code of each
+The recipes lie in `training_recipes.csv`: read off the recipe code of each
 release, run on a CPU through its launcher; no measured value is in them. Precision ``fp8`` is taken
 as per-tensor current scaling, as the page does not say.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
-from simulator.importers.tables import TableRow
+from converters import TableRow
 
-_FILE: Final = ("data", "measured", "training_recipes.csv")
+_FILE: Final = Path(__file__).resolve().parent / "training_recipes.csv"
 _EQUAL: Final = (*("seq_len", "tp", "pp", "vpp", "cp", "ep", "micro_batch", "global_batch"),)
 _CONTAINER: Final = "NeMo "
 _YES: Final = "true"
@@ -26,15 +26,15 @@ _WINDOWED: Final = "GPT OSS"
 
 @cache
 def _recipes() -> tuple[Mapping[str, str], ...]:
-    text = files("simulator").joinpath(*_FILE).read_text(encoding="utf-8")
+    text = _FILE.read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
 
 def recipe_of(row: TableRow) -> Mapping[str, str] | None:
-    """The recipe that a row of its series ran; None where there is none."""
+    """The recipe that a row ran; None where there is none."""
     container = row.text("software").rpartition(_CONTAINER)[2]
     for recipe in _recipes():
-        named = all(recipe[c] == row.text(c) for c in ("series", "model", "gpu", "precision"))
+        named = all(recipe[c] == row.text(c) for c in ("model", "gpu", "precision"))
         if named and container in recipe["software"].split("|") and _same_layout(row, recipe):
             return recipe
     return None

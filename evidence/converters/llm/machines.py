@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from simulator.files.llm_runs import MachineTable, llm_runs
-from simulator.importers.tables import TableRow
+from converters import TableRow
+from converters.llm.runs import MachineTable, llm_runs
 
 
 def machine_cells(row: TableRow) -> dict[str, str]:

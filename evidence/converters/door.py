@@ -1,6 +1,6 @@
 """Tables of measurements as measurement sets: one converter a table, one door for all.
 
-The converters and what they have to keep: `importers.tables`.
+The converters and what they have to keep: `converters`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Protocol, cast
 
+import converters
+from converters import Columns, TableRow
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import check, read_document
 from simulator.files.measured import parse_set, row_problems
@@ -24,15 +26,13 @@ from simulator.files.measured_write import set_csv, set_toml
 from simulator.files.quantity import nearest_hint
 from simulator.files.shipped_sets import set_folder
 from simulator.files.table import Line, Table, capped, read_table
-from simulator.importers import tables
-from simulator.importers.tables import Columns, TableRow
 from simulator.measurement import MeasurementSet, Split, SplitRule, held_out
 
 YES: Final = "yes"
 
 
 class Converter(Protocol):
-    """A module of `importers.tables`."""
+    """A module of `converters`."""
 
     COLUMNS: Columns
     SHIPPED: str
@@ -58,12 +58,12 @@ class Imported:
 
 def table_names() -> tuple[str, ...]:
     """Names of the tables that can be converted."""
-    names = (module.name for module in pkgutil.iter_modules(tables.__path__))
+    names = (module.name for module in pkgutil.iter_modules(converters.__path__))
     return tuple(sorted(name for name in names if hasattr(_module(name), "COLUMNS")))
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"simulator.importers.tables.{name}")
+    return import_module(f"converters.{name}")
 
 
 def converter(name: str) -> Converter:
@@ -81,7 +81,14 @@ def converter(name: str) -> Converter:
     return cast("Converter", _module(name))
 
 
-def import_table(name: str, path: Path, output: Path, *, by_configuration: bool) -> Imported:
+def import_table(
+    name: str,
+    path: Path,
+    output: Path,
+    *,
+    by_configuration: bool | None = None,
+    only: Mapping[str, str] | None = None,
+) -> Imported:
     """Convert a table's file to a measurement set.
 
     Parameters
@@ -92,8 +99,11 @@ def import_table(name: str, path: Path, output: Path, *, by_configuration: bool)
         The CSV file.
     output : pathlib.Path
         The set's TOML file; the CSV file lies beside it under the same name.
-    by_configuration : bool
-        Whether configurations are held out by their hash; else every row that is no anchor is.
+    by_configuration : bool or None
+        Whether configurations are held out by their hash; else every row that is no anchor is. By
+        default what the declaration says where the shipped set is written anew, else no.
+    only : mapping of str to str, optional
+        Beginnings of cells by column: other rows of the file are not read.
 
     Raises
     ------
@@ -103,11 +113,13 @@ def import_table(name: str, path: Path, output: Path, *, by_configuration: bool)
         If there is no such table.
     """
     module = converter(name)
-    table = read_table(path)
+    table = _chosen(read_table(path), only or {})
     rows = list(_checked(table, module.COLUMNS))
     declaration = set_folder() / f"{module.SHIPPED}.toml"
     shipped = check(SetFile, read_document(declaration))
     declared = output.resolve() == declaration.resolve()
+    if by_configuration is None:
+        by_configuration = declared and shipped.split is SplitRule.CONFIGURATION
     reasons = _not_finite(rows, module.COLUMNS)
     while True:
         cells = _converted(module, rows, reasons)
@@ -123,6 +135,29 @@ def import_table(name: str, path: Path, output: Path, *, by_configuration: bool)
     return Imported(
         toml_path=output, csv_path=csv_path, toml=toml, csv=text, found=found, declared=declared
     )
+
+
+def _chosen(table: Table, only: Mapping[str, str]) -> Table:
+    """The rows whose cells begin as asked for.
+
+    Raises
+    ------
+    InputError
+        If the table lacks a column that is asked for.
+    """
+    for column in only:
+        if column not in table.columns:
+            hint = nearest_hint(column, table.columns)
+            problem = Problem(
+                origin=table.origin, key=column, message="is no column of the table", hint=hint
+            )
+            raise InputError((problem,))
+    lines = [
+        line
+        for line in table.lines
+        if all(line.cells[column].startswith(start) for column, start in only.items())
+    ]
+    return replace(table, lines=tuple(lines))
 
 
 def _not_finite(rows: Sequence[TableRow], columns: Columns) -> dict[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.importers.llm_regimes import regimes_of
+from converters.llm.regimes import regimes_of
 
 PLAIN = {
     "model.shape.hidden": "8192",
