@@ -36,7 +36,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 @click.command(
     epilog=examples(
         "plan recommend mine.toml",
-        "plan recommend mine.toml --goal goal.toml --search",
+        "plan recommend mine.toml --goal goal.toml",
     )
 )
 @click.argument(
@@ -51,9 +51,15 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
     "goal",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the [goal] of this file. What is stored is ranked anew; nothing is predicted again.",
+    help="Take the [goal] of this file in place of the scenario's.",
 )
-@click.option("--search", is_flag=True, help="With --goal: also predict what is not stored yet.")
+@click.option(
+    "--search/--no-search",
+    "search",
+    default=True,
+    show_default=True,
+    help="Whether to predict what is not stored yet; what is stored is not predicted again.",
+)
 @click.option(
     "--html",
     "html",
@@ -97,7 +103,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
     readers = [candidate_reader(name, overrides, profiles, calibration) for name in scenarios]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
-    with asking(means, remember=goal is not None and not search) as ask:
+    with asking(means, stored_only=not search) as ask:
         answers = [
             _answer(reader, wanted, profiles, ask, seed=seed, everywhere=len(scenarios) > 1)
             for reader, wanted in zip(readers, goals, strict=True)

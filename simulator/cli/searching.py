@@ -92,24 +92,29 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
 
 
 @contextmanager
-def asking(means: Means, *, remember: bool) -> Iterator[Ask]:
-    """Ask the same workers and store again and again; or only the store, once it knows anything.
+def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
+    """Ask the same workers and store again and again; Ctrl-C says how many are done.
 
     Raises
     ------
     PlanError
         If the store or the cluster is no good.
     """
-    from simulator.studies.recommend.asking import remembering, searching
+    from simulator.studies.recommend.asking import asking as asked
 
+    last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
 
         def tell(done: float, standing: Standing) -> None:
+            last[:] = [standing]
             if show is not None:
                 show(done, _counts(standing))
 
-        ask = searching(workers, store, tell)
-        yield remembering(store, ask) if remember else ask
+        try:
+            yield asked(workers, store, tell, stored_only=stored_only)
+        except KeyboardInterrupt:
+            complain(f"stopped; {_kept(last, store)}")
+            raise
 
 
 @contextmanager

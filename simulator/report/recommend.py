@@ -35,6 +35,9 @@ _HIDDEN: Final = frozenset(
 def as_text(answer: Recommendation, launch: Launch | None) -> str:
     """The report, `WIDTH` columns wide, without a final line end."""
     lines = [*_head(answer)]
+    if answer.missing:
+        title = "So far, time against cost: nothing predicted yet is better in both"
+        return "\n".join([*lines, *section(title, _front(answer))])
     if answer.winner is None:
         return "\n".join([*lines, "", *_nothing(answer)])
     lines += [
@@ -87,19 +90,32 @@ def goal_text(goal: Goal) -> str:
 def _head(answer: Recommendation) -> list[str]:
     scenario = answer.scenario
     title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
-    texts = [title, f"Goal: {goal_text(answer.goal)}", looked_text(answer)]
+    texts = [*part_lines(answer), title, f"Goal: {goal_text(answer.goal)}", looked_text(answer)]
     return [line for text in texts for line in wrapped(text, width=WIDTH)]
+
+
+def part_lines(answer: Recommendation) -> list[str]:
+    """That this is no answer yet; empty where all was looked at."""
+    if not answer.missing:
+        return []
+    text = (
+        f"Only a part of the search: up to {answer.missing:,} more could be best and are not "
+        "predicted yet, so none is named best. The same command without --no-search goes on."
+    )
+    return [text]
 
 
 def looked_text(answer: Recommendation) -> str:
     """How many candidates there were, and of how many something was predicted."""
-    how = "from the store, nothing new" if answer.from_store else "those that could be best"
+    how = "those that could be best" + (", all of them stored before" * answer.from_store)
     return f"Looked at: {answer.looked_at:,} candidates; {answer.predicted:,} predicted ({how})"
 
 
 def nothing_lines(answer: Recommendation) -> list[str]:
     """Why no candidate will do."""
     conflict = answer.conflict
+    if answer.missing:
+        return part_lines(answer)
     if conflict is None or not conflict.limits:
         reasons = () if conflict is None else conflict.ways_out
         return ["No candidate that was predicted will do.", *reasons]
@@ -265,7 +281,7 @@ def _front(answer: Recommendation) -> list[str]:
             figure(number(choice.figures, MONEY), USD),
             "" if objective.metric in (TIME, MONEY) else worth(choice.value, objective),
             hardware(choice),
-            "best" if choice.index == answer.ranked[0].index else "",
+            "best" if answer.winner and choice.index == answer.winner.index else "",
         )
         for choice in points
     ]

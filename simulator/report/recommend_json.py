@@ -28,6 +28,7 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "candidates": answer.looked_at,
         "predicted": answer.predicted,
         "from_store": answer.from_store,
+        "missing": answer.missing,
         "winner": _choice(answer.winner),
         "runner_up": _choice(answer.second),
         "as_it_stands": _choice(answer.now),

@@ -33,6 +33,8 @@ PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task; what it has finished is stored then."""
 READING: Final = 0.05
 """Reading and bounding a candidate, in predictions."""
+NOT_STORED: Final = "not predicted in what is stored"
+"""Why a candidate that was wanted has no figures where only what is stored counts."""
 
 TIME_AND_COST: Final = (
     Objective(metric="total_time_s", sense=Sense.MINIMIZE),
@@ -64,6 +66,8 @@ class Request:
         Candidates that are predicted before any is ruled out.
     exhaustive : bool
         Predict every candidate that can run.
+    stored_only : bool
+        Predict nothing: what a store does not have stays unknown, for the reason `NOT_STORED`.
     where : str
         An expression over metrics and keys that a candidate must meet.
     seed : int
@@ -83,6 +87,7 @@ class Request:
     top: int | None = None
     margin: float = 0.0
     exhaustive: bool = False
+    stored_only: bool = False
     where: str = ""
     seed: int = 0
     doubts: bool = False
@@ -205,6 +210,7 @@ class _Search:
         self._progress = progress
         self._all = request.candidates
         self._exhaustive = request.exhaustive
+        self._stored_only = request.stored_only
         self._judge = request.judge
         self._bounded = request.bounded
         self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
@@ -250,6 +256,9 @@ class _Search:
             self._by_key |= known
             self._stored += len(known)
         new = {one.index: key for key, one in first.items() if key not in self._by_key}
+        if self._stored_only:
+            self._by_key |= {one.key: _unknown(one) for one in chosen if one.key in new.values()}
+            new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
         for part in self._answers(evaluate, candidates, PREDICTED_AT_ONCE, 1.0, _died):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
@@ -353,6 +362,16 @@ def _as_bounded(outcome: Outcome, key: str) -> Outcome:
         )
         raise PlanError(msg)
     return replace(outcome, key=key)
+
+
+def _unknown(one: Bounded) -> Outcome:
+    return Outcome(
+        candidate=one.candidate,
+        status=Status.SCREENED,
+        figures=exact(one.best),
+        reason=NOT_STORED,
+        key=one.key,
+    )
 
 
 def _died(candidate: Candidate, deaths: int) -> Outcome:

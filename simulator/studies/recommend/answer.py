@@ -47,7 +47,9 @@ class Recommendation:
     `ranked` are the sound choices, best first, `front` those that none beats in time and cost.
     `now` is the scenario as it stands. `excluded` counts machines that limits on the hardware
     leave out, `ideas` are what would help a scenario that its processors hold up, best first, and
-    `against` the pins that each of those does not keep, by its index.
+    `against` the pins that each of those does not keep, by its index. `missing` counts candidates
+    that could be best and were not predicted, as only what is stored was looked at: then there is
+    no winner.
     """
 
     scenario: Scenario
@@ -69,8 +71,9 @@ class Recommendation:
     lost: Interrupted | None = None
     conflict: Conflict | None = None
     from_store: bool = False
+    missing: int = 0
 
     @property
     def winner(self) -> Choice | None:
-        """The best choice; None if none keeps all limits."""
-        return self.ranked[0] if self.ranked else None
+        """The best choice; None if none keeps all limits, or only a part was searched."""
+        return self.ranked[0] if self.ranked and not self.missing else None

@@ -1,4 +1,4 @@
-"""Asking for predictions: through the search of a sweep, or only of what lies in a store."""
+"""Asking for predictions: through the search of a sweep, which may be kept to what is stored."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.errors import PlanError
 from simulator.goal import Goal, Limits, Objective
-from simulator.studies.evaluate import Assignment, Bounded, stored_key
+from simulator.studies.evaluate import Bounded
 from simulator.studies.explore import (
+    NOT_STORED,
     TIME_AND_COST,
     Judge,
     Request,
@@ -24,7 +24,6 @@ from simulator.studies.recommend.inquiry import Inquiry
 from simulator.studies.store import Store
 from simulator.studies.workers import Workers
 
-NOT_STORED = "not predicted in what is stored"
 AT_FIRST: Final = 2
 """Candidates that are predicted first for each one wanted."""
 
@@ -45,12 +44,20 @@ class Course:
         self._predicted = self._stored = 0
         self._last: Standing | None = None
 
+    @property
+    def predicted(self) -> int:
+        """Predictions made so far, by all requests together."""
+        return 0 if self._last is None else self._last.predicted
+
     def begin(self, share: float) -> None:
-        """The next request is so much of what is left."""
-        if self._last is not None:
-            self._predicted, self._stored = self._last.predicted, self._last.stored
+        """The requests that follow are so much of what is left."""
         self._done += self._share
         self._share = share * (1.0 - self._done)
+
+    def next(self) -> None:
+        """Another request begins; it counts from zero."""
+        if self._last is not None:
+            self._predicted, self._stored = self._last.predicted, self._last.stored
 
     def told(self, standing: Standing) -> None:
         """How far the request of the moment is."""
@@ -67,77 +74,50 @@ class Course:
 class Ask:
     """Who answers a request.
 
-    `bounds` tells what is known without any prediction, `remembered` says whether all answers
-    came from a store, `course` is told which share of the whole follows.
+    `bounds` tells what is known without any prediction, `course` is told which share of the whole
+    follows. `missing` are the keys of candidates that were wanted and that nobody has predicted.
     """
 
     of: Callable[[Request], tuple[Outcome, ...]]
     bounds: Callable[[Request], dict[int, Bounded]]
-    remembered: Callable[[], bool] = lambda: False
     course: Course = field(default_factory=Course)
+    missing: set[str] = field(default_factory=set)
 
 
-def searching(
+def asking(
     workers: Workers,
     store: Store | None,
     tell: Callable[[float, Standing], None] | None = None,
+    *,
+    stored_only: bool = False,
 ) -> Ask:
-    """Ask by predicting whatever could still be wanted; `tell` is told how far all of it is."""
-    course = Course(tell)
-    return Ask(
-        of=lambda request: explore(request, workers=workers, store=store, progress=course.told),
-        bounds=lambda request: bounds_of(request, workers=workers, progress=course.told),
-        course=course,
-    )
+    """Ask for whatever could still be wanted.
 
-
-def remembering(store: Store, otherwise: Ask) -> Ask:
-    """Ask only for what is stored; a store that knows none of the first candidates is searched.
-
-    The first request of a recommendation is for the scenario as it stands, which every search
-    predicts.
+    Parameters
+    ----------
+    workers : Workers
+        Who reads candidates and predicts them.
+    store : Store, optional
+        What it has is not predicted again.
+    tell : callable, optional
+        Told how far all of it is.
+    stored_only : bool
+        Predict nothing; what the store does not have is `missing`.
     """
-    known: dict[bytes, bool] = {}
+    course, missing = Course(tell), set[str]()
 
-    def ask(request: Request) -> tuple[Outcome, ...]:
-        found = _remembered(store, request)
-        whose = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts).reader
-        if known.setdefault(whose, any(one.key for one in found)):
-            return found
-        return otherwise.of(request)
+    def of(request: Request) -> tuple[Outcome, ...]:
+        course.next()
+        wanted = replace(request, stored_only=stored_only)
+        found = explore(wanted, workers=workers, store=store, progress=course.told)
+        missing.update(one.key for one in found if one.reason == NOT_STORED)
+        return found
 
-    return Ask(
-        of=ask,
-        bounds=otherwise.bounds,
-        remembered=lambda: all(known.values()),
-        course=otherwise.course,
-    )
+    def bounds(request: Request) -> dict[int, Bounded]:
+        course.next()
+        return bounds_of(request, workers=workers, progress=course.told)
 
-
-def _remembered(store: Store, request: Request) -> tuple[Outcome, ...]:
-    keys = _keys(request)
-    found = store.found([key for key in keys if key])
-    return tuple(
-        replace(found[key], candidate=candidate)
-        if key in found
-        else Outcome(candidate=candidate, status=Status.SCREENED, reason=NOT_STORED)
-        for candidate, key in zip(request.candidates, keys, strict=True)
-    )
-
-
-def _keys(request: Request) -> list[str]:
-    """What candidates are stored under; empty for those that cannot be read."""
-    if request.bounded is not None:
-        return [request.bounded[candidate.index].key for candidate in request.candidates]
-    assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
-    return [_key(request, candidate, assignment) for candidate in request.candidates]
-
-
-def _key(request: Request, candidate: Candidate, assignment: Assignment) -> str:
-    try:
-        return stored_key(request.reader.read(candidate.settings).key, assignment)
-    except PlanError:
-        return ""
+    return Ask(of=of, bounds=bounds, course=course, missing=missing)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from typing import Final
 from simulator.goal import Sense
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
-from simulator.studies.recommend.answer import Conflict, Loser, PinPrice, Recommendation
-from simulator.studies.recommend.asking import NOT_STORED, Ask, Search
+from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
+from simulator.studies.recommend.asking import Ask, Search
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of, number
 from simulator.studies.recommend.confidence import sureness
 from simulator.studies.recommend.conflicts import conflict_of
@@ -79,19 +79,16 @@ def recommend(
         now=now,
         refused=inquiry.space.refused,
         excluded=inquiry.excluded,
-        from_store=ask.remembered(),
+        from_store=ask.course.predicted == 0,
+        missing=len(ask.missing),
     )
+    if answer.missing:
+        return answer
     if not ranked:
-        unknown = sum(one.reason == NOT_STORED for one in search.known.values())
-        found = _unknown(unknown) if unknown else conflict_of(inquiry, seeds, ask, seed)
-        return replace(answer, conflict=found)
+        # A part of the candidates tells of no conflict: the others may keep all limits.
+        found = conflict_of(inquiry, seeds, ask, seed)
+        return replace(answer, conflict=found, missing=len(ask.missing))
     return _explained(inquiry, answer, choices, seed, starved=starved)
-
-
-def _unknown(count: int) -> Conflict:
-    """What is stored tells of no conflict: those that were never predicted may keep all limits."""
-    way = f"{count:,} candidates were never predicted and may do; --search predicts them"
-    return Conflict(limits=(), ways_out=(way,))
 
 
 def _survey(inquiry: Inquiry, search: Search) -> None:

@@ -11,7 +11,7 @@ from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
 from simulator.goal import Goal, Limits, Objective, Sense
 from simulator.studies.outcome import Status
-from simulator.studies.recommend.asking import Search, searching
+from simulator.studies.recommend.asking import Search, asking
 from simulator.studies.recommend.conflicts import FURTHER, conflict_of
 from simulator.studies.recommend.ground import ground_of
 from simulator.studies.recommend.inquiry import Inquiry, inquire
@@ -36,7 +36,7 @@ def everything() -> list[dict[str, object]]:
     """Figures of all there is on these machines, predicted one by one."""
     wide = inquiry(Limits(most_nodes=2 * FURTHER))
     with local_workers(1) as workers:
-        search = Search.of(wide, searching(workers, None), seed=0)
+        search = Search.of(wide, asking(workers, None), seed=0)
         search.all_of(search.candidates)
     choices = [wide.judged(outcome) for outcome in search.known.values()]
     return [
@@ -71,7 +71,7 @@ def test_the_set_is_a_smallest_one_among_everything(
         "all": replace(WIDE, most_nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
     }[tight]
     with local_workers(1) as workers:
-        found = conflict_of(inquiry(limits), ({},), searching(workers, None), 0)
+        found = conflict_of(inquiry(limits), ({},), asking(workers, None), 0)
     names = tuple(text.split(" ")[0] for text in found.limits)
     assert names
     assert not kept(limits, everything, names)

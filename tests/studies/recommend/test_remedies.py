@@ -12,7 +12,7 @@ from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
 from simulator.goal import Plain
 from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.asking import searching
+from simulator.studies.recommend.asking import asking
 from simulator.studies.recommend.ground import ground_of
 from simulator.studies.recommend.inquiry import inquire
 from simulator.studies.recommend.recommending import recommend
@@ -35,7 +35,7 @@ def advice(*overrides: str, device: Mapping[str, Plain] | None = None) -> Recomm
     goal = replace(goal, limits=limits, alternatives=given)
     inquiry = inquire(ground_of(reader, Catalogue.default()), goal)
     with local_workers(1) as workers:
-        return recommend(inquiry, searching(workers, None))
+        return recommend(inquiry, asking(workers, None))
 
 
 def order(answer: Recommendation) -> list[str]:
