@@ -18,6 +18,7 @@ from simulator.engine.run import Options, Question, solve
 from simulator.ensemble import intervals
 from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit, page_cache_bytes
+from simulator.laws import INTERVAL_LAWS, LAWS, obey
 from simulator.limits import check_modelled
 from simulator.plant import build
 from simulator.results import Bounds, Prediction, Timing
@@ -62,6 +63,8 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     ------
     NotModelled
         If the scenario asks for something the model doesn't cover.
+    BrokenLaw
+        If what came out contradicts itself, which is a bug of ours (see `laws`).
     """
     check_modelled(scenario)
     question = question_of(scenario, speeds)
@@ -99,9 +102,12 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
+    obey(question, prediction, LAWS)
     if not doubts:
         return prediction
-    return replace(prediction, interval=intervals(question, prediction))
+    known = replace(prediction, interval=intervals(question, prediction))
+    obey(question, known, INTERVAL_LAWS)
+    return known
 
 
 def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:

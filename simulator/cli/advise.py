@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.late import LateGroup, Table
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
@@ -80,14 +80,20 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     number of workers is enough; what limits then is told.
     """
     from simulator.studies.advise import advise_input
+    from simulator.studies.bugs import Met
 
     reader = candidate_reader(scenario, overrides, profiles, calibration)
+    met = Met()
     with progress_line("trying settings") as progress:
         found = advise_input(
-            lambda settings: reader.read(settings).scenario, within, seed=seed, progress=progress
+            lambda settings: reader.read(settings).scenario,
+            within,
+            seed=seed,
+            progress=progress,
+            met=met,
         )
     emit(_rendered(found, form))
-    return Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT
+    return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)
 
 
 def _rendered(found: Advice, form: str) -> str:

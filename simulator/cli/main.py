@@ -14,7 +14,7 @@ from typing import Final
 import click
 
 from simulator.cli.completion import VARIABLE
-from simulator.cli.exits import Exit
+from simulator.cli.exits import REPORT, Exit
 from simulator.cli.late import LateGroup
 from simulator.cli.output import complain
 from simulator.errors import InputError, PlanError
@@ -22,7 +22,6 @@ from simulator.version import __version__
 
 _SHOWN: Final = 40
 """Characters of a name that is too long for any file."""
-TRACKER: Final = "the project's issue tracker (its address stands in the README)"
 
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Predict": {
@@ -175,7 +174,7 @@ def _confess(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     complain(
         f"this is a bug in plan {__version__}, not in your input: {type(error).__name__}: {error}",
-        f"please report it, with the command and the scenario, in {TRACKER}",
+        REPORT,
         *(() if debug else ("run again with --debug for the traceback",)),
     )
     return Exit.OUR_BUG

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
@@ -121,7 +121,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     emit(_rendered(answers, launches, form))
     if form in {"csv", "markdown"}:
         _say_what_is_missing(answers)
-    return Exit.FINE if all(answer.winner for answer in answers) else Exit.DOES_NOT_FIT
+    bugs = [reason for answer in answers for reason in answer.bugs]
+    return ended(Exit.FINE if all(answer.winner for answer in answers) else Exit.DOES_NOT_FIT, bugs)
 
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:

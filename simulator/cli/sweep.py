@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, complain, emit, write_file
@@ -302,6 +302,13 @@ def _rendered(found: Findings, name: str, form: str) -> str:
 
 
 def _code(found: Findings) -> Exit:
+    from simulator.studies.outcome import Status
+
+    bugs = [outcome.reason for outcome in found.outcomes if outcome.status is Status.BUG]
+    return ended(_of_answer(found), bugs)
+
+
+def _of_answer(found: Findings) -> Exit:
     if found.front:
         return Exit.FINE
     from simulator.report.sweep import nothing_found

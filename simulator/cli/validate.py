@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.options import examples, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
@@ -90,7 +90,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
 
         write_file(plot, as_bytes(validation_figure(found), plot), "--plot")
     emit(_rendered(found, form, worst or 0))
-    return Exit.DOES_NOT_FIT if found.over else Exit.FINE
+    return ended(Exit.DOES_NOT_FIT if found.over else Exit.FINE, found.bugs)
 
 
 def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
     from simulator.report.whatif import WhatIf
     from simulator.scenario import Scenario
+    from simulator.studies.bugs import Met
     from simulator.studies.generations import Generation
     from simulator.studies.sensitivity import Sensitivity
     from simulator.studies.whatif import Change
@@ -86,13 +87,15 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     their effect on METRIC, a dotted path of the --json output of plan simulate; the time of the
     whole run by default. Exit code 1 says that the job does not fit as it is.
     """
+    from simulator.studies.bugs import Met
     from simulator.studies.whatif import check_number
 
     check_number(metric)
     if plot is not None:
         check_writable(plot, "--plot")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
-    found = _studied(reader, metric, prices, seed, _names(reader, gpus))
+    met = Met()
+    found = _studied(reader, metric, prices, seed=seed, gpus=_names(reader, gpus), met=met)
     found = _with_rates(
         found, reader, metric, seed, tornado=tornado or plot is not None, sobol=sobol
     )
@@ -102,15 +105,18 @@ def whatif(  # noqa: PLR0913 - one parameter an option
 
         write_file(plot, as_bytes(tornado_figure(found.tornado), plot), "--plot")
     emit(_rendered(found, form))
-    return Exit.FINE if found.margins.base.fits else Exit.DOES_NOT_FIT
+    code = Exit.FINE if found.margins.base.fits else Exit.DOES_NOT_FIT
+    return ended(code, met.reasons)
 
 
-def _studied(
+def _studied(  # noqa: PLR0913 - what is asked for, and of what
     reader: CandidateReader,
     metric: str,
     prices: Sequence[str],
+    *,
     seed: int,
     gpus: Sequence[str] | None,
+    met: Met,
 ) -> WhatIf:
     from simulator.report.verdict import device_called
     from simulator.report.whatif import WhatIf
@@ -124,10 +130,12 @@ def _studied(
     wanted = changes(turned)
     priced = _prices(prices, wanted)
     with progress_line("trying changes") as progress:
-        worth = margins(read, wanted, metric=metric, prices=priced, seed=seed, progress=progress)
+        worth = margins(
+            read, wanted, metric=metric, prices=priced, seed=seed, progress=progress, met=met
+        )
     with progress_line("looking for other limits") as progress:
-        moved = flips(read, turned, seed=seed, progress=progress)
-    swapped = None if gpus is None else _swapped(reader, gpus, seed)
+        moved = flips(read, turned, seed=seed, progress=progress, met=met)
+    swapped = None if gpus is None else _swapped(reader, gpus, seed, met)
     limiting = tuple(knob for knob in turned if knob.limits)
     return WhatIf(margins=worth, flips=moved, turned=limiting, generations=swapped)
 
@@ -181,11 +189,13 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
     return tuple(found)
 
 
-def _swapped(reader: CandidateReader, gpus: Sequence[str], seed: int) -> tuple[Generation, ...]:
+def _swapped(
+    reader: CandidateReader, gpus: Sequence[str], seed: int, met: Met
+) -> tuple[Generation, ...]:
     from simulator.studies.generations import generations
 
     with progress_line("swapping accelerators") as progress:
-        return generations(_reading(reader), gpus, seed=seed, progress=progress)
+        return generations(_reading(reader), gpus, seed=seed, progress=progress, met=met)
 
 
 def _with_rates(  # noqa: PLR0913 - what is asked for, and of what

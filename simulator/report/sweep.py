@@ -38,6 +38,7 @@ _WORDS: Final = {
     Status.INFEASIBLE: "infeasible",
     Status.REFUSED: "refused",
     Status.FAILED: "failed",
+    Status.BUG: "met a bug of ours",
 }
 
 
@@ -46,7 +47,7 @@ def as_text(found: Findings, name: str) -> str:
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
     lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
     lines += wrapped(counts_text(found))
-    for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED):
+    for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG):
         lines += section(_WORDS[status].capitalize(), list(reason_lines(found.reasons(status))))
     lines += section(f"Pareto front: {_against(found.objectives)}", _front(found))
     if found.best:

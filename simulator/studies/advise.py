@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import NotModelled, PlanError
+from simulator.errors import BrokenLaw, NotModelled, PlanError
 from simulator.footprint import Verdict
 from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
+from simulator.studies.bugs import Met, noted
 from simulator.studies.knobs import Read
 from simulator.studies.whatif import Progress, reason_of
 from simulator.units import Bytes
@@ -85,8 +86,8 @@ class Advice:
 class _Tried:
     """Settings predicted so far, each once."""
 
-    def __init__(self, read: Read, seed: int, tell: Progress) -> None:
-        self._read, self._seed, self._tell = read, seed, tell
+    def __init__(self, read: Read, seed: int, tell: Progress, met: Met | None) -> None:
+        self._read, self._seed, self._tell, self._met = read, seed, tell, met
         self.known: dict[tuple[int, int], Setting] = {}
 
     def at(self, workers: int, prefetch: int) -> Setting:
@@ -103,11 +104,19 @@ class _Tried:
             prediction = predict(scenario, seed=self._seed, doubts=False)
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
+        except BrokenLaw as error:
+            reason = noted(error, self._met)
+            return Setting(workers=workers, prefetch=prefetch, reason=reason)
         return Setting(workers=workers, prefetch=prefetch, prediction=prediction)
 
 
 def advise_input(
-    read: Read, within: float, *, seed: int = 0, progress: Progress | None = None
+    read: Read,
+    within: float,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    met: Met | None = None,
 ) -> Advice:
     """Look for the fewest workers with which the devices wait no longer than allowed.
 
@@ -121,6 +130,8 @@ def advise_input(
         Of all draws.
     progress : callable, optional
         Told about how much is done.
+    met : Met, optional
+        Where bugs of ours that settings meet are noted; without it the first one is raised.
 
     Raises
     ------
@@ -137,7 +148,7 @@ def advise_input(
         prefetch=loader.prefetch,
         prediction=predict(scenario, seed=seed, doubts=False),
     )
-    tried = _Tried(read, seed, progress or (lambda _: None))
+    tried = _Tried(read, seed, progress or (lambda _: None), met)
     if loader.workers > 0:
         tried.known[loader.workers, loader.prefetch] = base
     top = _top(scenario)

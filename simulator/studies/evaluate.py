@@ -19,6 +19,7 @@ from simulator.metrics import METRICS, Value
 from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
+from simulator.studies.bugs import told
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.scoring import exact
 from simulator.studies.screening import BestCase, best_cases
@@ -151,8 +152,7 @@ def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer
     except PlanError as error:
         return Outcome(candidate=candidate, status=Status.REFUSED, reason=_first(error))
     except Exception as error:  # noqa: BLE001 - a bug met by one candidate must not end the others
-        reason = f"a bug of ours: {type(error).__name__}: {error}"
-        return Outcome(candidate=candidate, status=Status.FAILED, reason=reason)
+        return Outcome(candidate=candidate, status=Status.BUG, reason=told(error))
 
 
 def _first(error: PlanError) -> str:

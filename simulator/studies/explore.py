@@ -31,6 +31,8 @@ READ_AT_ONCE: Final = 2500
 """Candidates that a worker reads and bounds as one task."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task; what it has finished is stored then."""
+UNSOUND: Final = frozenset({Status.FAILED, Status.BUG})
+"""Outcomes that are not stored: another time, or another version, may do better."""
 READING: Final = 0.05
 """Reading and bounding a candidate, in predictions."""
 NOT_STORED: Final = "not predicted in what is stored"
@@ -263,7 +265,7 @@ class _Search:
         for part in self._answers(evaluate, candidates, PREDICTED_AT_ONCE, 1.0, _died):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
-                self._store.add([o for o in told if o.status is not Status.FAILED])
+                self._store.add([o for o in told if o.status not in UNSOUND])
             self._by_key |= {outcome.key: outcome for outcome in told}
             self._predicted += len(told)
             self.tell()

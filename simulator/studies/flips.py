@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import PlanError
+from simulator.errors import BrokenLaw, PlanError
 from simulator.loads import pressures
 from simulator.predict import predict, question_of
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase
+from simulator.studies.bugs import Met, noted
 from simulator.studies.knobs import Knob, Read, turned
 from simulator.studies.whatif import Progress
 
@@ -49,6 +50,7 @@ def flips(
     *,
     seed: int = 0,
     progress: Progress | None = None,
+    met: Met | None = None,
 ) -> tuple[Flip, ...]:
     """Where more or less of each resource moves the bottleneck, those that need least first.
 
@@ -62,13 +64,15 @@ def flips(
         Of all draws.
     progress : callable, optional
         Told the share that is done.
+    met : Met, optional
+        Where bugs of ours on the way are noted; without it the first one is raised.
     """
     scenario = read({})
     base, imposing = _limit(scenario, seed), _imposing(scenario)
     found: list[Flip] = []
     turnable = [knob for knob in knobs if knob.limits and knob.value > 0.0]
     for number, knob in enumerate(turnable, start=1):
-        search = _Search(read=read, knob=knob, seed=seed, base=base, imposing=imposing)
+        search = _Search(read=read, knob=knob, seed=seed, base=base, imposing=imposing, met=met)
         found += _of_knob(search)
         if progress is not None:
             progress(number / len(turnable))
@@ -93,6 +97,7 @@ class _Search:
     seed: int
     base: str
     imposing: str
+    met: Met | None
 
     def moves(self, value: float) -> bool:
         """Whether something else limits the job; not simulated where the closed form is sure."""
@@ -111,6 +116,9 @@ class _Search:
         try:
             return of(turned(self.read, self.knob, value))
         except PlanError:
+            return ""
+        except BrokenLaw as error:
+            noted(error, self.met)
             return ""
 
 

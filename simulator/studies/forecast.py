@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from simulator.envelope import placed
-from simulator.errors import InputError, NotModelled, PlanError, Problem
+from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.files.uncertainty import calibrated
@@ -23,6 +23,7 @@ from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.metrics import number_at
 from simulator.predict import predict
 from simulator.studies.anchors import anchored
+from simulator.studies.bugs import told
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.workers import Progress, Workers
 from simulator.uncertainty import Axis
@@ -60,13 +61,15 @@ class Case:
 class Forecast:
     """What is predicted of a case: figures, their intervals (P10, P90), and its facts.
 
-    `refused` says why there is none; `problems` are mistakes in the scenario itself.
+    `refused` says why there is none, and `bug` that it is our fault; `problems` are mistakes in
+    the scenario itself.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     facts: Facts | None = None
     refused: str = ""
+    bug: bool = False
     problems: tuple[Problem, ...] = ()
 
 
@@ -261,6 +264,8 @@ def forecast(case: Case) -> Forecast:
         return Forecast(problems=error.problems)
     except NotModelled as error:
         return Forecast(refused=str(error))
+    except BrokenLaw as error:
+        return Forecast(refused=told(error), bug=True)
     except PlanError as error:
         return Forecast(problems=(Problem(origin=case.base, message=str(error)),))
     figures = {name: number_at(prediction, name) for name in case.metrics}

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.compute.device_time import device_time, is_spread
-from simulator.errors import NotModelled, PlanError
+from simulator.errors import BrokenLaw, NotModelled, PlanError
 from simulator.footprint import Verdict
 from simulator.metrics import unstarved_rate
 from simulator.predict import predict
 from simulator.results import STARVED, Prediction
 from simulator.scenario import Job, Scenario
 from simulator.stages.base import Resource
+from simulator.studies.bugs import Met, noted
 from simulator.studies.knobs import Read
 from simulator.studies.whatif import Progress, reason_of
 from simulator.units import PerSecond
@@ -68,6 +69,7 @@ def generations(
     *,
     seed: int = 0,
     progress: Progress | None = None,
+    met: Met | None = None,
 ) -> tuple[Generation, ...]:
     """The job on the same machine with each accelerator, slowest one first, refused ones last.
 
@@ -84,6 +86,8 @@ def generations(
         Of all draws.
     progress : callable, optional
         Told the share that is done.
+    met : Met, optional
+        Where bugs of ours that accelerators meet are noted; without it the first one is raised.
 
     Raises
     ------
@@ -98,7 +102,7 @@ def generations(
     names = tuple(dict.fromkeys((own.name, *gpus)))
     found = []
     for number, name in enumerate(names, start=1):
-        found.append(_generation(read, scenario, name, seed))
+        found.append(_generation(read, scenario, name, seed, met))
         if progress is not None:
             progress(number / len(names))
     return tuple(sorted(found, key=lambda one: (one.prediction is None, one.possible)))
@@ -109,7 +113,9 @@ def turning_point(found: Sequence[Generation]) -> Generation | None:
     return next((one for one in found if one.cpu_bound), None)
 
 
-def _generation(read: Read, scenario: Scenario, name: str, seed: int) -> Generation:
+def _generation(
+    read: Read, scenario: Scenario, name: str, seed: int, met: Met | None
+) -> Generation:
     gpu = scenario.cluster.trainers.host.gpu
     own = gpu is not None and gpu.name == name
     try:
@@ -117,6 +123,8 @@ def _generation(read: Read, scenario: Scenario, name: str, seed: int) -> Generat
         prediction = predict(other, seed=seed, doubts=False)
     except PlanError as error:
         return Generation(gpu=name, own=own, reason=reason_of(error))
+    except BrokenLaw as error:
+        return Generation(gpu=name, own=own, reason=noted(error, met))
     return Generation(gpu=name, own=own, prediction=prediction)
 
 

@@ -22,6 +22,8 @@ class Status(StrEnum):
     """No sound scenario, or one that the model does not cover."""
     FAILED = "failed"
     """Whoever worked on it died, every time."""
+    BUG = "bug"
+    """A bug of ours: an error nobody foresaw, or a prediction that contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,7 +96,8 @@ class Validated:
 
     `totals` are over all families of a set, `regimes` over the rows of a regime. `unfitted` lists
     groups that no constant was fitted for, with the reason. `bands` judges the intervals over all
-    sets. `warnings` are doubts about the measured figures.
+    sets. `warnings` are doubts about the measured figures, `bugs` what rows met that a bug of ours
+    left without a prediction.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -109,6 +110,7 @@ class Validated:
     unfitted: Mapping[GroupKey, str]
     bands: Bands | None = None
     warnings: tuple[str, ...] = ()
+    bugs: tuple[str, ...] = ()
 
     @property
     def over(self) -> tuple[Family, ...]:
@@ -163,6 +165,7 @@ def validate(
         unfitted={group.key: group.unfitted for group in forecasts.groups if group.unfitted},
         bands=bands([_figure(one) for one in judged]),
         warnings=tuple(text for found in sets for text in _doubts(found, judged)),
+        bugs=tuple(one.refused for one in forecasts.rows.values() if one.bug),
     )
 
 
@@ -220,7 +223,7 @@ def _left(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Left]:
 def _refusal(found: MeasurementSet, row: Row, forecasts: Forecasts) -> str:
     answer = forecasts.rows[found.name, row.id]
     if answer.refused:
-        return f"not modelled: {answer.refused}"
+        return answer.refused if answer.bug else f"not modelled: {answer.refused}"
     judged = [metric for metric in found.metrics if metric in row.measured]
     if any(metric in answer.figures for metric in judged):
         return ""

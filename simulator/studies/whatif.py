@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import InputError, PlanError, UnknownName
+from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
 from simulator.footprint import Verdict
 from simulator.metrics import measurable, number_at, select
 from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
+from simulator.studies.bugs import Met, noted
 from simulator.studies.knobs import Knob, Read, turned
 from simulator.units import Usd, UsdPerSecond
 
@@ -128,6 +129,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     prices: Mapping[str, UsdPerSecond] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    met: Met | None = None,
 ) -> Margins:
     """Predict the job as it is and with every change.
 
@@ -145,6 +147,8 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
         Of all draws; the same for every change, so that chance cancels.
     progress : callable, optional
         Told the share that is done.
+    met : Met, optional
+        Where bugs of ours that changes meet are noted; without it the first one is raised.
 
     Raises
     ------
@@ -154,7 +158,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     base = predict(read({}), seed=seed, doubts=False)
     found: list[Worth] = []
     for number, change in enumerate(wanted, start=1):
-        found.append(_worth(read, base, change, prices or {}))
+        found.append(_worth(read, base, change, prices or {}, met))
         if progress is not None:
             progress(number / len(wanted))
     timing = base.timing
@@ -165,13 +169,19 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
 
 
 def _worth(
-    read: Read, base: Prediction, change: Change, prices: Mapping[str, UsdPerSecond]
+    read: Read,
+    base: Prediction,
+    change: Change,
+    prices: Mapping[str, UsdPerSecond],
+    met: Met | None,
 ) -> Worth:
     try:
         scenario = turned(read, change.knob, change.value)
         after = predict(scenario, seed=base.seed or 0, doubts=False)
     except PlanError as error:
         return Worth(change=change, reason=reason_of(error))
+    except BrokenLaw as error:
+        return Worth(change=change, reason=noted(error, met))
     rent = _added_rent(base, after, change, prices)
     known = base.cost.per_second
     if known is None:

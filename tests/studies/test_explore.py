@@ -240,7 +240,7 @@ def test_candidates_that_cannot_be_predicted_say_why() -> None:
     """A refusal, a bug of ours and a prediction stand side by side."""
     few = grid(input_workers=(1, 2, 3))
     found = run(request(reader=Buggy(), candidates=few))
-    assert [o.status for o in found] == [Status.REFUSED, Status.FAILED, Status.PREDICTED]
+    assert [o.status for o in found] == [Status.REFUSED, Status.BUG, Status.PREDICTED]
     assert found[0].reason == "one worker is not modelled today"
     assert found[1].reason == "a bug of ours: ZeroDivisionError: division by zero"
 

@@ -109,7 +109,7 @@ def as_page(
         ],
         reasons=[
             (str(status), list(reason_lines(found.reasons(status))))
-            for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED)
+            for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
             if found.reasons(status)
         ],
     )

@@ -49,7 +49,7 @@ class Recommendation:
     leave out, `ideas` are what would help a scenario that its processors hold up, best first, and
     `against` the pins that each of those does not keep, by its index. `missing` counts candidates
     that could be best and were not predicted, as only what is stored was looked at: then there is
-    no winner.
+    no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
     """
 
     scenario: Scenario
@@ -72,6 +72,7 @@ class Recommendation:
     conflict: Conflict | None = None
     from_store: bool = False
     missing: int = 0
+    bugs: tuple[str, ...] = ()
 
     @property
     def winner(self) -> Choice | None:

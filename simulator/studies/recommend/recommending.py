@@ -81,6 +81,7 @@ def recommend(
         excluded=inquiry.excluded,
         from_store=ask.course.predicted == 0,
         missing=len(ask.missing),
+        bugs=tuple(one.reason for one in search.known.values() if one.status is Status.BUG),
     )
     if answer.missing:
         return answer
@@ -163,7 +164,7 @@ def _be_sure(inquiry: Inquiry, search: Search, group: Sequence[Candidate], close
 
 
 def _hopeless(outcome: Outcome | None) -> bool:
-    return outcome is not None and outcome.status in (Status.REFUSED, Status.FAILED)
+    return outcome is not None and outcome.status in (Status.REFUSED, Status.FAILED, Status.BUG)
 
 
 def _explained(
@@ -239,7 +240,10 @@ def _best(inquiry: Inquiry, group: Iterable[Choice]) -> Choice | None:
 def _place(inquiry: Inquiry, choice: Choice) -> tuple[int, int, float, int]:
     value = choice.value if choice.value is not None else 0.0
     signed = -value if inquiry.goal.objective.sense is Sense.MAXIMIZE else value
-    order = (Status.PREDICTED, Status.SCREENED, Status.INFEASIBLE, Status.REFUSED, Status.FAILED)
+    order = (
+        *(Status.PREDICTED, Status.SCREENED, Status.INFEASIBLE),
+        *(Status.REFUSED, Status.FAILED, Status.BUG),
+    )
     known = order.index(choice.outcome.status)
     no_value = choice.value is None or not choice.is_predicted
     return known, len(choice.broken), 0.0 if no_value else signed, choice.index
