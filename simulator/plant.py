@@ -184,7 +184,7 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
             yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
         limit = network.storage_operations_cap
         if limit is not None:
-            yield site.prefix + NETWORK_OPERATIONS, Resource.STORAGE, limit
+            yield site.prefix + NETWORK_OPERATIONS, Resource.NETWORK, limit
 
 
 def drives_used(group: Group) -> int:

@@ -123,7 +123,7 @@ class DataSection(FileModel):
     cache: Annotated[CachePolicy, Choice(CachePolicy)] | None = None
     """What stays in memory between epochs; random replacement by default, scan if sequential."""
     read_time: TimeField | None = None
-    """Measured time for one reader to fetch one sample; stands in for the store's own rate."""
+    """Measured time for one reader to fetch one sample, in place of the store's latency."""
     readers: CountField = 1
     """Requests that one worker keeps open."""
     placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM

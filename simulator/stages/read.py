@@ -21,6 +21,8 @@ READING = "read"
 """What the stage is called; threaded loaders do it one batch ahead."""
 
 UNLIMITED = float("inf")
+INSTANT = 1e-15
+"""A time too short to matter that can be divided by [s]."""
 
 _HIT_RATIOS = {
     CachePolicy.RANDOM: page_cache.hit_ratio_random,
@@ -42,9 +44,10 @@ class Read:
         """Bytes and requests: what misses the page cache goes to the drives, then to the store."""
         job, site = scenario.job, scenario.site
         hit = hit_ratio(scenario, phase)
-        if job.dataset.read_time is not None:
-            return (_measured(scenario, hit),)
         missed = job.train.batch_size * (1.0 - hit)
+        if job.dataset.read_time is not None:
+            cached = _from_memory(scenario, job.train.batch_size * hit, hit)
+            return (_measured(scenario, missed), cached)
         kept = drive_hit_ratio(scenario, phase)
         found = [
             _from_drives(scenario, site.storage, Path.STORE_TO_HOST, missed * (1.0 - kept)),
@@ -118,18 +121,40 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
     return replace(scenario, cluster=alone, jobs=(there,), at="")
 
 
-def _measured(scenario: Scenario, hit: Real) -> Demand:
-    batch = scenario.job.train.batch_size
-    per_sample = scenario.job.dataset.read_time or 0.0
-    threads = scenario.maker_threads
+def _measured(scenario: Scenario, samples: Real) -> Demand:
+    """Samples fetched by readers that take a measured time for each.
+
+    That is how fast one reader goes; what all of them ask of the store together counts as ever.
+    """
+    dataset, threads = scenario.job.dataset, scenario.maker_threads
+    size = read_bytes(dataset, scenario.job.stored_bytes)
+    per_sample = dataset.read_time or 0.0
     return Demand(
         resource=Resource.STORAGE,
         path=Path.STORE_TO_HOST,
-        amount=0.0 * batch,
-        latency=batch * (1.0 - hit) * per_sample / threads,
-        equation="measured read time x samples that miss the cache",
-        inputs={"read_time [s]": per_sample, "batch_size": batch, "cache hit ratio": hit},
+        amount=samples * size,
+        operations=samples * _operations(scenario, scenario.site.storage),
+        ceiling=threads * size / np.maximum(per_sample, INSTANT),
+        equation="samples that miss the cache x bytes, a reader at bytes / measured read time",
+        inputs={
+            "samples read": samples,
+            "bytes read per sample [B]": size,
+            "read_time [s]": per_sample,
+            "readers": threads,
+        },
     )
+
+
+def _operations(scenario: Scenario, store: Storage) -> Real:
+    """Operations of the store that one sample takes [1]."""
+    dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
+    each = equations.operations_per_sample(
+        read_bytes(dataset, stored),
+        _bytes_per_file(dataset, stored),
+        store.operation_size or UNLIMITED,
+        sequential=dataset.access is Access.SEQUENTIAL,
+    )
+    return each * chunks(dataset)
 
 
 def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) -> Demand:
@@ -137,10 +162,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     sequential = dataset.access is Access.SEQUENTIAL
     stored = scenario.job.stored_bytes
     size, file_size = read_bytes(dataset, stored), _bytes_per_file(dataset, stored)
-    operations = equations.operations_per_sample(
-        size, file_size, store.operation_size or UNLIMITED, sequential=sequential
-    )
-    operations = operations * chunks(dataset)
+    operations = _operations(scenario, store)
     latency = equations.latency_per_sample(
         size, file_size, store.read_latency, store.open_latency, sequential=sequential
     )

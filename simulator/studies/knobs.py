@@ -251,8 +251,18 @@ def _named_store(scenario: Scenario) -> tuple[Storage, float]:
 
 
 def _requests(scenario: Scenario) -> Iterator[Knob]:
-    """Rate and latency of single reads from that store."""
+    """Rate and latency of single reads from that store, or the time measured for one."""
     store, faster = _named_store(scenario)
+    measured = scenario.job.dataset.read_time
+    if measured is not None:
+        yield Knob(
+            name="read time",
+            value=measured * faster,
+            unit=SECOND,
+            settings=_quantity("data.read_time", "s"),
+            steps=_times(measured * faster, _HALF),
+        )
+        return
     if store.request_rate is not None:
         single = store.request_rate / faster
         yield Knob(

@@ -60,9 +60,11 @@ class Dataset:
     """The samples of one epoch.
 
     `bytes_per_sample` is the mean size on the store. `shard_size` holds for shards.
-    `read_time` is a measured time for one reader to fetch one sample; where given it stands in
-    for the store's own rate and latency. `readers` is how many requests one worker keeps open.
-    Of a large sample only a `window` may be needed, read in whole chunks of `chunk_size`.
+    `read_time` is a measured time for one reader to fetch one sample; where given it says how fast
+    a reader goes, in place of the store's latency. What all readers together can have of the
+    store's bytes and operations a second stays as it is. `readers` is how many requests one worker
+    keeps open. Of a large sample only a `window` may be needed, read in whole chunks of
+    `chunk_size`.
     """
 
     name: str

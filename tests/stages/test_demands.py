@@ -110,6 +110,49 @@ def test_shards_read_in_order_wait_once_a_shard() -> None:
     assert read.latency == pytest.approx(32 * 0.003 / 1000)
 
 
+def test_a_measured_read_time_is_how_fast_one_reader_goes() -> None:
+    """32 samples of 100 kB at 10 ms each: 3.2 MB at 10 MB/s, and 32 operations of the store."""
+    job = scenario(storage=store(operations=1e4), cache=CachePolicy.NONE, read_time=0.01)
+    (read, _) = Read().demands(job, Phase.COLD)
+    assert read.amount == pytest.approx(3.2e6)
+    assert read.operations == pytest.approx(32)
+    assert read.amount / read.ceiling == pytest.approx(0.32, rel=1e-12)
+    assert read.latency == 0.0
+
+
+@pytest.mark.parametrize(("workers", "batch"), [(1, 0.32), (2, 0.32), (8, 0.32)])
+def test_readers_share_what_the_store_can_do(workers: int, batch: float) -> None:
+    """A disk of 100 reads a second answers 32 in 320 ms, however many readers take 9 ms for one."""
+    job = scenario(
+        storage=store(operations=100.0),
+        cache=CachePolicy.NONE,
+        read_time=0.009,
+        workers=workers,
+        compute=0.01,
+        batches=400,
+    )
+    timing = simulate(job)
+    assert timing.step_time.mean == pytest.approx(batch, rel=0.02)
+    assert timing.bottleneck == Resource.STORAGE
+    assert timing.usage[Resource.STORAGE].mean == pytest.approx(1.0, abs=0.02)
+
+
+def test_more_operations_help_readers_whose_time_was_measured() -> None:
+    """With twice the disk's operations eight readers get twice as much, up to what they can."""
+    times = []
+    for operations in (100.0, 200.0):
+        job = scenario(
+            storage=store(operations=operations),
+            cache=CachePolicy.NONE,
+            read_time=0.009,
+            workers=8,
+            compute=0.01,
+            batches=400,
+        )
+        times.append(simulate(job).step_time.mean)
+    assert times[1] == pytest.approx(times[0] / 2, rel=0.03)
+
+
 def test_object_requests_have_a_ceiling_each() -> None:
     """A worker with four open requests of 30 MB/s reads at 120 MB/s at most."""
     bucket = replace(store(), scope=Scope.OBJECT, request_rate=30e6)
