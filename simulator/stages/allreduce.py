@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,15 +133,17 @@ def over_peer_link(host: Host) -> bool:
     return host.peer_link is not None and host.peer_link.kind is LinkKind.NVLINK
 
 
-MOST_BUCKETS = 4
-"""Buckets simulated one by one; more real ones are merged, except the last, which is exposed."""
+GROWTH = 1.25
+"""How many more buckets are simulated as one with each step back from the last one."""
 
 
 def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
     """Gradients as shares of the whole, bucket by bucket in the order they become ready.
 
-    The last one is a single bucket of the framework's size, since only it cannot overlap with
-    the backward pass; those before it are merged into few.
+    The last one is a single bucket of the framework's size, since only it cannot overlap with the
+    backward pass. Those before it are merged, `GROWTH` times as many with each step back from the
+    end, so that a few events stand for many buckets: an all-reduce that takes less than 1 / `GROWTH`
+    of the backward pass still ends before the next merged bucket is ready, as single ones do.
     """
     train = scenario.job.train
     gradients = float(gradient_bytes(scenario))
@@ -150,6 +151,9 @@ def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
         return (1.0,)
     if gradients <= train.bucket_bytes:
         return (1.0,)
-    last = train.bucket_bytes / gradients
-    before = min(MOST_BUCKETS - 1, math.ceil((1.0 - last) / last))
-    return (*((1.0 - last) / before for _ in range(before)), last)
+    shares, left, merged = [], 1.0, train.bucket_bytes / gradients
+    while left > merged:
+        shares.append(merged)
+        left -= merged
+        merged *= GROWTH
+    return (left, *reversed(shares))

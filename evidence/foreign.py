@@ -1,0 +1,146 @@
+"""Score `plan` on published values of projects that no figure was fitted to.
+
+    python evidence/foreign.py TABLES [--family WORD] [--csv FILE]
+
+`TABLES` is a folder with ``foreign_runs.csv`` (one published value a row: `metric`, `published`,
+`scale` from samples per second to the published unit) and ``foreign_runs/<id>.toml``, the scenario
+written from the publication alone. Prints, by family, the median and the 90th percentile of the
+relative error and the share of values inside the 80% interval, then the worst misses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from simulator.errors import PlanError
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.results import Prediction
+
+_NOT_ALLOCATED = ("context", "collective_buffers", "workspace")
+"""Items of device memory that a framework's own allocator does not see."""
+_GB = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One published value beside what is predicted, with the 80% interval where there is one."""
+
+    name: str
+    family: str
+    metric: str
+    published: float
+    predicted: float
+    low: float | None
+    high: float | None
+    warned: bool
+    problem: str = ""
+
+    @property
+    def error(self) -> float:
+        """Relative error, positive where the prediction is too high."""
+        return self.predicted / self.published - 1.0
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether the interval holds the published value; None without one."""
+        if self.low is None or self.high is None:
+            return None
+        return self.low <= self.published <= self.high
+
+
+def score(row: dict[str, str], scenarios: Path) -> Scored:
+    """Predict one row's scenario and set it beside the published value."""
+    published, scale = float(row["published"]), float(row["scale"] or 1.0)
+    predicted, low, high, warned, problem = np.nan, None, None, False, ""
+    try:
+        found = predict(load_scenario(str(scenarios / f"{row['id']}.toml")))
+        predicted, low, high = _figure(found, row["metric"], scale)
+        warned = any("outside" in warning for warning in found.warnings)
+    except PlanError as refused:
+        problem = str(refused).splitlines()[0]
+    return Scored(
+        name=row["id"],
+        family=row["family"],
+        metric=row["metric"],
+        published=published,
+        predicted=predicted,
+        low=low,
+        high=high,
+        warned=warned,
+        problem=problem,
+    )
+
+
+def _figure(
+    found: Prediction, metric: str, scale: float
+) -> tuple[float, float | None, float | None]:
+    if metric == "mem_gb":
+        if found.memory is None:
+            return np.nan, None, None
+        items = found.memory.items.items()
+        held = sum(size for name, size in items if name not in _NOT_ALLOCATED) / _GB
+        band = found.interval.get("gpu_memory_bytes")
+        if band is None:
+            return held, None, None
+        whole = sum(size for _, size in items)
+        return held, held * band["p10"] / whole, held * band["p90"] / whole
+    rate, band = found.timing.throughput * scale, found.interval.get("throughput_samples_per_s")
+    if band is None:
+        return rate, None, None
+    return rate, band["p10"] * scale, band["p90"] * scale
+
+
+def table(rows: list[Scored]) -> str:
+    """Errors and coverage by family, and of all but memory together."""
+    names = sorted({row.family for row in rows})
+    lines = [f"{'family':28s} {'n':>4s} {'median':>7s} {'p90':>7s} {'in 80%':>7s} {'refused':>7s}"]
+    groups = [(name, [row for row in rows if row.family == name]) for name in names]
+    groups.append(("all but memory", [row for row in rows if row.metric != "mem_gb"]))
+    for name, own in groups:
+        errors = [100.0 * abs(row.error) for row in own if np.isfinite(row.error)]
+        held = [row.covered for row in own if row.covered is not None]
+        median, p90 = np.percentile(errors, [50, 90]) if errors else (np.nan, np.nan)
+        share = f"{100.0 * np.mean(held):6.0f}%" if held else "      -"
+        lines.append(
+            f"{name:28s} {len(own):4d} {median:7.1f} {p90:7.1f} {share:>7s}"
+            f" {sum(bool(row.problem) for row in own):7d}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Read the table, predict every row, print what came out."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", type=Path)
+    parser.add_argument("--family", default="", help="only families that hold this word")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--worst", type=int, default=15)
+    args = parser.parse_args()
+    with (args.tables / "foreign_runs.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if args.family in row["family"]]
+    with ProcessPoolExecutor(args.jobs) as pool:
+        found = list(pool.map(partial(score, scenarios=args.tables / "foreign_runs"), rows))
+    sys.stdout.write(table(found) + "\n\n")
+    for row in sorted(found, key=lambda r: -abs(r.error) if r.error == r.error else 0.0)[
+        : args.worst
+    ]:
+        sys.stdout.write(
+            f"{row.name:32s} {row.metric:10s} published {row.published:9.4g} predicted"
+            f" {row.predicted:9.4g} ({100 * row.error:+.0f}%)"
+            f"{'' if row.covered is None else ' inside' if row.covered else ' OUTSIDE'}"
+            f"{' warned' if row.warned else ''} {row.problem}\n"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
