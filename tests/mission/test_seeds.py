@@ -12,7 +12,6 @@ import pytest
 from mission.machines import in_memory, job, rented, scenario, store, trainers
 from support.scenarios import simulate
 
-from simulator.collectives import LOCAL_LATENCY
 from simulator.files.models import load_model
 from simulator.files.software import efficiency, factors
 from simulator.hardware.host import Host
@@ -102,15 +101,16 @@ def all_reduce(found: Prediction) -> float:
 
 
 def test_d4_all_reduce_over_pcie_and_over_nvlink() -> None:
-    """Eight GPUs add up 102 MB in 7 ms over PCIe and 0.8 ms over NVLink: by bytes and rate.
+    """Eight GPUs add up 102 MB in 7 ms over PCIe and 1.25 ms over NVLink: by bytes and rate.
 
-    Each of the buckets, four and a rest, waits for the links too.
+    Over NVLink each of the buckets, four and a rest, also takes what an empty message takes of the
+    measured curve for large messages.
     """
     pcie = predict(data_parallel(G5, "resnet50", 64))
     nvlink = predict(data_parallel(P4D, "resnet50", 64))
     wire = 2 * 7 / 8 * 4 * load_model("resnet50").dense_parameters
-    waits = 5 * LOCAL_LATENCY
-    assert all_reduce(nvlink) == pytest.approx(wire / 235e9 + waits, rel=0.02)
+    waits = 5 * 92.6e-6
+    assert all_reduce(nvlink) == pytest.approx(wire / 227e9 + waits, rel=0.02)
     assert all_reduce(pcie) == pytest.approx(wire / 25e9, rel=0.02)
     assert "nvlink" not in pcie.timing.usage
 

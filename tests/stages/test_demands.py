@@ -285,6 +285,22 @@ def test_the_last_bucket_is_one_of_the_frameworks() -> None:
     assert sum(shares) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("buckets", [2.0, 7.5, 54.0, 5000.0])
+def test_merged_buckets_leave_no_more_exposed_than_single_ones(buckets: float) -> None:
+    """An all-reduce of 0.7 of the backward pass ends one bucket after it, merged or not."""
+    job = with_job(scenario(machine=host(gpus=2)), model=model())
+    train = replace(job.job.train, bucket_bytes=100e6 / buckets)
+    shares = bucket_shares(with_job(job, train=train))
+    assert sum(shares) == pytest.approx(1.0)
+    assert shares[-1] == pytest.approx(1.0 / buckets)
+    assert len(shares) < 40
+    ready = ended = 0.0
+    for share in shares:
+        ready += share
+        ended = max(ended, ready) + 0.7 * share
+    assert ended - 1.0 == pytest.approx(0.7 / buckets)
+
+
 def test_results_come_back() -> None:
     """32 results of 4 kB cross the link towards the host; training only looks at the loss."""
     (loss,) = Result().demands(with_job(scenario(), model=model()), Phase.COLD)
