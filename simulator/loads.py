@@ -247,7 +247,10 @@ def _using_cycles(scenario: Scenario, plant: Plant, stages: Sequence[StageDemand
     receiving = actor_times(plant, stages, Actor.RECEIVER)
     copying = actor_times(plant, stages, Actor.COPY_ENGINE)
     if not (loader.pin_memory and loader.overlap_copies):
-        copying = {**actor_times(plant, stages, Actor.COMPUTE_STREAM), **copying}
+        # what passes on the device's timeline holds its copies up, whatever it waits for
+        device = Resource.CPU if plant.host.gpu is None else Resource.GPU
+        working = sum(actor_times(plant, stages, Actor.COMPUTE_STREAM).values(), 0.0)
+        copying = {**copying, device: working + copying.get(device, 0.0)}
     if np.any(maker_count(scenario, plant, "")) or scenario.job.remote is not None:
         return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(plant, stages, Actor.WORKER)

@@ -152,8 +152,12 @@ _USE: Final = (
         "high",
     ),
     *(metric for resource in Resource for metric in _usage_metrics(resource)),
-    _ratio("bottleneck", lambda p: p.timing.bottleneck, "The busiest resource."),
-    _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "The one behind it."),
+    _ratio(
+        "bottleneck",
+        lambda p: p.timing.bottleneck,
+        "What binds: a resource, or communication, bubble, checkpoint or waiting.",
+    ),
+    _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
     _ratio(
         "solver",
         lambda p: str(p.timing.solver),

@@ -20,7 +20,7 @@ _JUDGES: Final = re.compile(
         (?<=,\ )does\ not\ fit$ | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
     ) | (?P<doubtful>
         (?<=,\ )uncertain:\ within\b.* | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
-        | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +[\d.]+%\ .*\ bottleneck$
+        | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +(?:[\d.]+\ \S+\ +)?[\d.]+%\ .*\ bottleneck$
         | \b\w+-starved: | \b(?!GPU|Accelerator)[A-Z]\w+-bound:
     ) | (?P<good>
         (?<=,\ )fits$ | \b(?:GPU|Accelerator|accelerator)-bound: | ^\ \ gpu\ +.*\ bottleneck$

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from simulator.binding import binding
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
@@ -17,11 +18,11 @@ from simulator.engine.recorder import Epoch, Plan
 from simulator.engine.tracing import trace_of
 from simulator.loads import limiting_time, pressures
 from simulator.plant import Plant
-from simulator.results import STARVED, Solver, Timing
+from simulator.results import Solver, Timing
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
-from simulator.stages.exchange import hidden_exchange
+from simulator.stages.exchange import hidden_exchange, uncounted_links
 from simulator.units import Seconds
 
 
@@ -110,9 +111,11 @@ def _timing(
     step = compose.distribution(warm, extras.per_step)
     parts, communication = compose.split(warm, step.mean, extras.per_step, beside)
     stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
-    used = compose.usage(warm, question.plant, stretch)
+    unknown = uncounted_links(asked.scenario)
+    busy = compose.usage(warm, question.plant, stretch)
+    used = {name: usage for name, usage in busy.items() if name not in unknown}
     imposed = pressures(question.scenario, question.plant, question.demands[_phase(again)])
-    limits = _ranked(list(imposed), parts.data_stall / step.mean if step.mean else 0.0)
+    limits = binding(imposed, parts, used)
     samples = _samples_a_step(question.scenario) * lengths.fullest
     gpu = used.get(str(Resource.GPU))
     return Timing(
@@ -162,13 +165,6 @@ def _merged(question: Question) -> Question:
         },
         lengths=merging.merge_lengths(question.lengths, together),
     )
-
-
-def _ranked(limits: list[str], stalled: float) -> list[str]:
-    """Resources by what they impose; a device that waits for data comes after its suppliers."""
-    if stalled < STARVED or limits[0] != Resource.GPU or len(limits) == 1:
-        return limits
-    return [limits[1], limits[0], *limits[2:]]
 
 
 def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers

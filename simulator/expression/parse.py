@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from simulator.binding import LIMITS
 from simulator.errors import PlanError, UnitError
 from simulator.expression.ranges import Range, extent, outlook
 from simulator.expression.tree import (
@@ -31,7 +32,6 @@ from simulator.expression.tree import (
 from simulator.footprint import Verdict
 from simulator.metrics import METRICS, Value, measurable
 from simulator.results import Solver
-from simulator.stages.base import Resource
 from simulator.units import Unit
 
 LONGEST: Final = 2_000
@@ -52,7 +52,7 @@ _NAMES: Final = tuple(metric.name for metric in METRICS)
 _SAME: Final = "compare numbers with numbers and words with quoted words"
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
-    **dict.fromkeys(("bottleneck", "next_bottleneck"), tuple(Resource)),
+    **dict.fromkeys(("bottleneck", "next_bottleneck"), LIMITS),
     "solver": tuple(Solver),
 }
 """What a metric that is a word can be."""

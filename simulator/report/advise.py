@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from simulator.binding import FULL, Part
+from simulator.report.bound_by import next_part
 from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
-from simulator.report.verdict import BUSY, device_word
+from simulator.report.verdict import device_word
 from simulator.results import Prediction
 from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
@@ -76,10 +78,13 @@ def _limit(prediction: Prediction) -> str:
             f"What limits then is {timing.bottleneck}: each {device} needs {count(need.per_gpu)} "
             f"vCPUs to stay busy, and the machine has {there} for each."
         )
+    if timing.bottleneck in set(Part):
+        part = Part(timing.bottleneck)
+        return f"What limits then is {next_part(part, prediction)}."
     usage = timing.usage.get(timing.bottleneck)
     share = 0.0 if usage is None else max(usage.mean, usage.busiest)
     said = f"What limits then is {timing.bottleneck} ({percent(share)} busy)"
-    return f"{said}." if share >= BUSY else f"{said}, though not full: things wait for one another."
+    return f"{said}." if share >= FULL else f"{said}, though not full: things wait for one another."
 
 
 def _difference(base: Setting, chosen: Setting) -> str:

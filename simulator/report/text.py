@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.binding import PARTS
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.metrics import training_log
 from simulator.provenance import Assumption
@@ -28,6 +29,7 @@ from simulator.report.rows import (
 )
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction, Timing
+from simulator.stages.exchange import uncounted_links
 from simulator.units import BYTE, SECOND, show
 
 _FITS: Final = {
@@ -45,7 +47,7 @@ def as_text(prediction: Prediction) -> str:
         *wrapped(verdict(prediction), hang="", width=WIDTH),
         *section(_step_title(prediction), split_lines(prediction.timing)),
         *section("Run", columns(run_rows(prediction), "<<")),
-        *section("Resources, over steady-state steps", _resources(prediction.timing)),
+        *section("Resources, over steady-state steps", _resources(prediction)),
         *section("vCPUs", _vcpus(prediction)),
         *_host_ram(prediction.host_ram),
         *_device_memory(prediction),
@@ -82,21 +84,29 @@ def _step_title(prediction: Prediction) -> str:
 def split_lines(timing: Timing) -> list[str]:
     """The mean step as a waterfall of its exposed parts, with their sum."""
     whole = timing.step_time.mean or 1.0
-    rows: list[tuple[str, str, str, str]] = []
+    marks = _marks(timing)
+    rows: list[tuple[str, ...]] = []
     before = 0.0
     for name, length in parts(timing.split):
         share = length / whole
         if share > NEGLIGIBLE:
-            drawn = bar(share, before)
-            rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn))
+            drawn = f"{bar(share, before):40}"
+            mark = marks.get(PARTS[name], "") if name in PARTS else ""
+            rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn, mark))
         before += share
-    rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), ""))
+    rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), "", ""))
     note = hidden_exchange(timing)
-    return columns(rows, "<>><") + ([note] if note else [])
+    return columns(rows, "<>><<") + ([note] if note else [])
 
 
-def _resources(timing: Timing) -> list[str]:
-    marks = {timing.next_bottleneck: "next", timing.bottleneck: "bottleneck"}
+def _marks(timing: Timing) -> dict[str | None, str]:
+    """What binds, and what would bind next, in words."""
+    return {timing.next_bottleneck: "next", timing.bottleneck: "bottleneck"}
+
+
+def _resources(prediction: Prediction) -> list[str]:
+    timing = prediction.timing
+    marks = _marks(timing)
     busiest_first = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
     rows = [
         (
@@ -108,7 +118,8 @@ def _resources(timing: Timing) -> list[str]:
         )
         for resource, usage in busiest_first
     ]
-    return columns(rows, "<>><<")
+    missing = sorted(uncounted_links(prediction.scenario))
+    return [*columns(rows, "<>><<"), *(f"{name}: its load is not counted" for name in missing)]
 
 
 def _vcpus(prediction: Prediction) -> list[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from simulator.binding import FULL, Part, starved
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.gpu import Stack
 from simulator.loads import Cycle
 from simulator.metrics import unstarved_rate, waiting_for_ranks
+from simulator.report.bound_by import IDLE, bound_by, next_part, share
 from simulator.report.layout import count, percent
 from simulator.report.serial import makes as makes_of
 from simulator.report.serial import serial_limit, serial_text
@@ -17,10 +19,8 @@ from simulator.scenario import Scenario
 from simulator.stages.base import Resource
 from simulator.units import BYTE, show
 
-IDLE: Final = 0.01
-"""Utilization below which a resource is not worth naming as the next limit."""
-BUSY: Final = 0.85
-"""Utilization from which on a resource is called full."""
+HALF: Final = 0.5
+"""Utilization below which nobody would say that a resource delivers what is made."""
 
 _MAKES: Final = {
     Resource.CPU: "the CPUs make",
@@ -60,23 +60,34 @@ def device_called(scenario: Scenario) -> str:
 
 
 def _speed(prediction: Prediction) -> str:
-    timing = prediction.timing
+    timing, device = prediction.timing, device_word(prediction)
+    if timing.bottleneck in set(Part):
+        return bound_by(Part(timing.bottleneck), prediction, device)
     possible = unstarved_rate(prediction)
     if possible is None or timing.accelerator_utilization is None:
         return _without_device(prediction)
-    device = device_word(prediction)
-    if timing.split.data_stall < STARVED * timing.step_time.mean:
+    if not starved(timing.split):
         return _fed(prediction, device)
-    limit = _serial(prediction)
-    makes = _said(_MAKES, timing.bottleneck) if limit is None else makes_of(limit, prediction)
-    starved = (
-        f"{device}-starved: {makes} {count(timing.throughput)} of the {count(possible)} samples/s "
-        f"the {device}s could take; they wait for data "
+    said = (
+        f"{device}-starved: {_makers(prediction)} {count(timing.throughput)} of the "
+        f"{count(possible)} samples/s the {device}s could take; they wait for data "
         f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time"
     )
-    together = waiting_for_ranks(prediction) / timing.step_time.mean
-    starved += f" and for one another {percent(together)}." if together > STARVED else "."
-    return f"{starved}{_slack(prediction)}"
+    also = {
+        "for one another": waiting_for_ranks(prediction) / timing.step_time.mean,
+        "for checkpoints": share(Part.CHECKPOINT, prediction),
+    }
+    said += "".join(f" and {why} {percent(part)}" for why, part in also.items() if part > STARVED)
+    return f"{said}.{_slack(prediction)}"
+
+
+def _makers(prediction: Prediction) -> str:
+    """Who makes the batches, and the verb."""
+    timing, limit = prediction.timing, _serial(prediction)
+    if limit is not None:
+        return makes_of(limit, prediction)
+    busy = max(_use(timing, timing.bottleneck), _cores_full(prediction))
+    return _said(_MAKES, timing.bottleneck) if busy >= HALF else "the input pipeline makes"
 
 
 def _without_device(prediction: Prediction) -> str:
@@ -91,23 +102,37 @@ def _without_device(prediction: Prediction) -> str:
 
 def _fed(prediction: Prediction, device: str) -> str:
     timing = prediction.timing
-    share = timing.accelerator_utilization or 0.0
+    computing = timing.accelerator_utilization or 0.0
     rate = f"{count(timing.throughput)} samples/s"
     if timing.bottleneck == Resource.GPU:
-        said = f"{device}-bound: the {device}s take {rate} and compute {percent(share)} of the time"
-        behind = timing.next_bottleneck
-        after = (
-            ""
-            if behind is None or _idle(timing, behind)
-            else f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
+        return (
+            f"{device}-bound: the {device}s take {rate} and compute {percent(computing)} of the "
+            f"time{_next(prediction)}."
         )
-        return f"{said}{after}."
     busy = _busy(timing, timing.bottleneck)
     noun = _said(_NOUN, timing.bottleneck)
+    waits = {"copies": timing.split.h2d, "exchange": timing.split.communication}
+    what, longest = max(waits.items(), key=lambda wait: wait[1])
     return (
         f"{_limited(timing.bottleneck)}: {rate}, with {noun} {busy} busy; "
-        f"the {device}s compute {percent(share)} of the time.{_slack(prediction)}"
+        f"the {device}s compute {percent(computing)} of the time and wait for {what} "
+        f"{percent(longest / timing.step_time.mean)}.{_slack(prediction)}"
     )
+
+
+def _next(prediction: Prediction) -> str:
+    """What would bind next, where it does something worth naming."""
+    timing = prediction.timing
+    behind = timing.next_bottleneck
+    if behind is None:
+        return ""
+    if behind in set(Part):
+        part = Part(behind)
+        small = share(part, prediction) < IDLE
+        return "" if small else f"; next is {next_part(part, prediction)}"
+    if _use(timing, behind) < IDLE:
+        return ""
+    return f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
 
 
 def _said(words: Mapping[Resource, str], name: str) -> str:
@@ -134,14 +159,13 @@ def _limited(name: str) -> str:
 
 
 def _busy(timing: Timing, resource: str) -> str:
-    usage = timing.usage.get(resource)
-    return "not" if usage is None else percent(max(usage.mean, usage.busiest))
+    return percent(_use(timing, resource)) if resource in timing.usage else "not"
 
 
-def _idle(timing: Timing, resource: str) -> bool:
-    """Whether a resource does next to nothing: latency, not its capacity, is what it costs."""
+def _use(timing: Timing, resource: str) -> float:
+    """How busy a resource is; 0 where that is not counted."""
     usage = timing.usage.get(resource)
-    return usage is None or max(usage.mean, usage.busiest) < IDLE
+    return 0.0 if usage is None else max(usage.mean, usage.busiest)
 
 
 def _slack(prediction: Prediction) -> str:
@@ -149,7 +173,9 @@ def _slack(prediction: Prediction) -> str:
     fullest = _fullest(prediction)
     if fullest is None:
         return ""
-    said = f" No resource is full (the fullest is {percent(fullest)} busy): "
+    waits = Resource.GPU in prediction.timing.usage and starved(prediction.timing.split)
+    which = "resource that feeds them" if waits else "resource"
+    said = f" No {which} is full (the fullest is {percent(fullest)} busy): "
     limit = _serial(prediction)
     if limit is None:
         return (
@@ -163,10 +189,14 @@ def _slack(prediction: Prediction) -> str:
 
 
 def _fullest(prediction: Prediction) -> float | None:
-    """How busy the busiest resource is; None where it is full."""
-    usage = prediction.timing.usage
-    fullest = max((max(u.mean, u.busiest) for u in usage.values()), default=0.0)
-    return None if max(fullest, _cores_full(prediction)) >= BUSY else fullest
+    """How busy the busiest resource is that may bind; None where it is full.
+
+    A device that waits for data may be busy for most of a step, and yet its suppliers bind.
+    """
+    timing, waits = prediction.timing, starved(prediction.timing.split)
+    busy = [_use(timing, name) for name in timing.usage if not waits or name != Resource.GPU]
+    fullest = max(busy, default=0.0)
+    return None if max(fullest, _cores_full(prediction)) >= FULL else fullest
 
 
 def _serial(prediction: Prediction) -> Cycle | None:

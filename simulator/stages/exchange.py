@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from simulator.compute.device_time import device_time
 from simulator.compute.step import TrainingStep
 from simulator.scenario import Scenario
@@ -59,6 +61,15 @@ def hidden_exchange(scenario: Scenario) -> Seconds:
     """Exchange that compute hides, in one step [s]; only what `Exchange` stands for."""
     step = step_of(scenario)
     return 0.0 if step is None else float(step.hidden)
+
+
+def uncounted_links(scenario: Scenario) -> frozenset[Resource]:
+    """Links whose load is not known, since an exchange on them is only known as time."""
+    step, group = step_of(scenario), scenario.cluster.trainers
+    if step is None or not np.any(step.exposed + step.hidden):
+        return frozenset()
+    between = {Resource.NETWORK} if group.count > 1 else set()
+    return frozenset({Resource.NVLINK, *between})
 
 
 def _waiting(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:

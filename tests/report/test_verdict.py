@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.binding import Part
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict
 from simulator.predict import predict
@@ -78,7 +79,7 @@ def crewed(prediction: Prediction, workers: int) -> Prediction:
 def test_nothing_is_full(prediction: Prediction) -> None:
     """Where time goes into waiting in turn, more of the busiest resource is not the advice."""
     text = verdict(with_timing(prediction, usage=IDLE, bottleneck=Resource.PCIE))
-    assert "No resource is full (the fullest is 40.0% busy): the time goes into doing" in text
+    assert "is full (the fullest is 40.0% busy): the time goes into doing" in text
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,64 @@ def test_a_slow_reader_of_an_idle_store() -> None:
     text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), doubts=False))
     assert "the storage delivers" not in text
     assert "one worker makes 84.2 of" in text
-    assert "90.0% of it reading (the storage is 0.0% busy)" in text
+    assert "90.0% of it reading (the storage is 7.4% busy)" in text
+
+
+def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
+    """An idle store delivers nothing, even where the device is busy most of the time."""
+    usage = {**IDLE, Resource.GPU: Usage(mean=0.89, total=3.6, units=4, busiest=0.89)}
+    text = verdict(with_timing(prediction, usage=usage, bottleneck=Resource.STORAGE))
+    assert "GPU-starved: the input pipeline makes 25,600" in text
+    assert "No resource that feeds them is full (the fullest is 40.0% busy)" in text
+
+
+@pytest.mark.parametrize(
+    ("split", "part", "words"),
+    [
+        (
+            StepSplit(compute=0.01, communication=0.03),
+            Part.COMMUNICATION,
+            "Communication-bound: exchange between the GPUs takes 75.0% of a step, and the GPUs",
+        ),
+        (StepSplit(compute=0.01, bubble=0.03), Part.BUBBLE, "Pipeline-bound: waiting for other"),
+        (
+            StepSplit(compute=0.003, checkpoint=0.037),
+            Part.CHECKPOINT,
+            "Checkpoint-bound: writing checkpoints takes 92.5% of a step",
+        ),
+        (StepSplit(compute=0.01, other=0.03), Part.WAITING, "Held up: waiting for one another"),
+    ],
+)
+def test_a_part_of_the_step_binds(
+    prediction: Prediction, split: StepSplit, part: Part, words: str
+) -> None:
+    """A part in which no resource is busy is named with the share of the step it takes."""
+    assert verdict(with_timing(prediction, split=split, bottleneck=part)).startswith(words)
+
+
+def test_what_the_program_does_holds_up() -> None:
+    """Devices that wait for the training program are not called busy."""
+    slow = load_scenario("gpu-decode", overrides=("train.step_overhead='2 s'",))
+    text = verdict(predict(slow, doubts=False))
+    assert text.startswith("Held up: waiting for the training program (train.step_overhead) takes")
+
+
+def test_the_part_that_comes_next(prediction: Prediction) -> None:
+    """Communication behind the devices is named with its share of a step, if it has one."""
+    split = StepSplit(compute=0.03, communication=0.01)
+    fed = with_timing(
+        prediction, split=split, bottleneck=Resource.GPU, next_bottleneck=Part.COMMUNICATION
+    )
+    assert verdict(fed).endswith("; next is communication (25.0% of a step).")
+    little = with_timing(fed, split=StepSplit(compute=0.0399, communication=0.0001))
+    assert "next" not in verdict(little)
+
+
+def test_checkpoints_beside_starving(prediction: Prediction) -> None:
+    """Devices that wait for data and for checkpoints wait for both."""
+    both = StepSplit(data_stall=0.016, compute=0.014, checkpoint=0.01)
+    text = verdict(with_timing(prediction, split=both))
+    assert "wait for data 40.0% of the time and for checkpoints 25.0%." in text
 
 
 def test_without_a_device(prediction: Prediction) -> None:

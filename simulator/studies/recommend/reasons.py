@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from simulator.binding import LIMITS, Part
 from simulator.goal import Objective
 from simulator.results import STARVED
 from simulator.stages.base import Resource
@@ -13,7 +14,7 @@ from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule
 from simulator.studies.recommend.ranking import ratio
 
-_BOUND: Final = {
+_BOUND: Final[Mapping[str, str]] = {
     Resource.GPU: "its accelerators are busy",
     Resource.CPU: "CPU-bound",
     Resource.STORAGE: "storage-bound",
@@ -21,6 +22,10 @@ _BOUND: Final = {
     Resource.PCIE: "PCIe-bound",
     Resource.NVLINK: "bound by links between accelerators",
     Resource.HOST_MEMORY: "bound by host memory",
+    Part.COMMUNICATION: "bound by communication",
+    Part.BUBBLE: "held up by the pipeline's bubble",
+    Part.CHECKPOINT: "held up by checkpoints",
+    Part.WAITING: "held up by waiting",
 }
 CLOSE: Final = 1.005
 """How many times as much still reads as the same."""
@@ -61,9 +66,9 @@ def _limited(choice: Choice) -> str:
     limit = str(choice.figures.get("bottleneck") or "")
     group, _, resource = limit.rpartition(".")
     busy = number(choice.figures, "accelerator_utilization")
-    if resource not in set(Resource):
+    if resource not in LIMITS:
         return ""
-    words = _BOUND[Resource(resource)] + (f" at '{group}'" if group else "")
+    words = _BOUND[resource] + (f" at '{group}'" if group else "")
     if busy is None:
         return words
     if resource == Resource.GPU:
