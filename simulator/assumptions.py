@@ -12,7 +12,7 @@ from simulator.hardware.storage import Scope
 from simulator.plant import drives_used
 from simulator.provenance import Assumption
 from simulator.results import Timing
-from simulator.scenario import Scenario
+from simulator.scenario import Purchase, Scenario
 from simulator.stages.read import helpers_alone
 from simulator.units import (
     BYTE,
@@ -205,6 +205,7 @@ def warnings(
         )
     found += _drives(scenario)
     found += _helpers(scenario)
+    found += _spot(scenario)
     found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
     unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
@@ -225,6 +226,22 @@ def _drives(scenario: Scenario) -> list[str]:
     if needed <= there:
         return []
     return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]
+
+
+def _spot(scenario: Scenario) -> list[str]:
+    """Say so where machines may be taken away, which no time here counts."""
+    if scenario.cost.purchase is not Purchase.SPOT:
+        return []
+    said = (
+        "bought as spot capacity: time and cost leave interruptions out; [goal.spot] states them "
+        "for plan recommend"
+    )
+    price = None if scenario.cost.price is not None else scenario.cluster.trainers.host.price
+    low, high = (None, None) if price is None else (price.spot_low, price.spot_high)
+    if low is None or high is None or low == high:
+        return [said]
+    between = f"{show(low, USD_PER_SECOND)} to {show(high, USD_PER_SECOND)}"
+    return [f"{said}; the price is the middle of {between}"]
 
 
 def _helpers(scenario: Scenario) -> list[str]:

@@ -33,7 +33,8 @@ def _row(one: Generation) -> tuple[str, ...]:
     timing, need = prediction.timing, prediction.cpu_need
     group = prediction.scenario.cluster.trainers
     there = group.host.cpu.threads / max(1, group.gpus_per_host)
-    marks = ("its own" if one.own else "", "" if one.fits else "does not fit its memory")
+    memory = {True: "", False: "does not fit its memory", None: "memory unknown"}
+    marks = ("its own" if one.own else "", memory[one.fits])
     return (
         printable(one.gpu),
         show(timing.step_time.mean, SECOND),

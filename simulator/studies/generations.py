@@ -57,10 +57,10 @@ class Generation:
         )
 
     @property
-    def fits(self) -> bool:
-        """Whether the job fits into its memory."""
+    def fits(self) -> bool | None:
+        """Whether the job fits into its memory; None where what it needs is not known."""
         memory = None if self.prediction is None else self.prediction.memory
-        return memory is not None and memory.verdict is not Verdict.NO
+        return None if memory is None else memory.verdict is not Verdict.NO
 
 
 def generations(

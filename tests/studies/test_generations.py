@@ -40,6 +40,15 @@ def test_memory_of_the_accelerator_is_checked() -> None:
     assert named(found, "gpu/a100-sxm4-40gb").fits
 
 
+def test_unknown_memory_is_no_misfit() -> None:
+    """Steps that were measured, of a model that nobody described, say nothing about memory."""
+    found = generations(reader("gpus-under-one-switch"), [])
+    own = found[0]
+    assert own.prediction is not None
+    assert own.prediction.memory is None
+    assert own.fits is None
+
+
 def test_measured_steps_change_as_computed_ones_do() -> None:
     """73 ms measured on an A100 are as many more on a T4 as the computed time of the model is."""
     found = generations(reader("heterogeneous-tfdata-alone"), ["gpu/t4"])
