@@ -203,6 +203,11 @@ def warnings(
             f"the mean step is known to {show(timing.half_width, SECOND)} only (95%) after "
             f"{timing.simulated_steps} simulated steps"
         )
+    if timing.bounded:
+        found.append(
+            f"no steady step was seen in {timing.simulated_steps} simulated steps: the mean one is "
+            "the least that its slowest resource or serial actor needs"
+        )
     found += _drives(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)

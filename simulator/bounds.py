@@ -1,8 +1,10 @@
 """Closed-form bounds on a whole run, from the same demands: what no queue or overlap can change.
 
 `lower`: the busiest unit must carry all that is asked of it (operational law: throughput is at
-most capacity over demand). `upper`: everything happens one after another. Both hold for total
-time over steps of the whole run, exactly for deterministic service.
+most capacity over demand), and so must whoever takes one batch at a time: W workers make at most
+W batches in the time that one of them needs for a batch, alone on the machine. `upper`: everything
+happens one after another. Both hold for total time over steps of the whole run, exactly for
+deterministic service.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.loads import TINY, alone, longest, unit_loads, users
+from simulator.loads import TINY, alone, longest, serial_cycles, unit_loads, users
 from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
@@ -40,7 +42,8 @@ def bounds(
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     batches = lengths.batches - 1.0 + lengths.last_share
     beside = extras.once
-    busiest = first * fastest_batch(plant, cold) + later * fastest_batch(plant, warm)
+    busiest = first * least_batch(scenario, plant, cold)
+    busiest = busiest + later * least_batch(scenario, plant, warm)
     slow = slowest(scenario)
     one_by_one = first * serial_batch(plant, cold) + later * serial_batch(plant, warm)
     starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
@@ -49,6 +52,17 @@ def bounds(
         lower=(beside + batches * busiest) / steps + extras.per_step,
         upper=(beside + starts + whole * one_by_one * slow) / steps + extras.per_step,
     )
+
+
+def least_step(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Least mean step of a run that goes on for ever [s]."""
+    return least_batch(scenario, plant, stages) * scenario.job.train.accumulation
+
+
+def least_batch(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
+    serial = longest(serial_cycles(scenario, plant, stages))
+    return np.maximum(fastest_batch(plant, stages), serial)
 
 
 def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:

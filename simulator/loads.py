@@ -17,7 +17,7 @@ from simulator.scenario import Scenario
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
 from simulator.stages.read import READING
 from simulator.units import Real, Seconds
-from simulator.workload.loader import Straggler
+from simulator.workload.loader import Assignment, Straggler
 
 TINY = 1e-300
 OF_A_RANK: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
@@ -149,6 +149,16 @@ def slowest_actor(scenario: Scenario, plant: Plant, stages: Sequence[StageDemand
     return None if slowest is None or float(slowest.whole) <= longer else slowest
 
 
+def serial_cycles(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> list[Real]:
+    """Time between two batches of a rank that each serial actor needs, alone on the machines [s].
+
+    Workers / time of a batch of one of them is the most that they make together; the receiving
+    thread, and the copy engine with the device that waits for it, take one batch at a time.
+    """
+    _, cycles = _imposed(scenario, plant, stages)
+    return [cycle.whole for cycle in cycles]
+
+
 def _imposed(
     scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
 ) -> tuple[list[tuple[str, Real]], list[Cycle]]:
@@ -269,18 +279,24 @@ def maker_count(scenario: Scenario, plant: Plant, group: str) -> int:
 def mean_slowness(scenario: Scenario) -> float:
     """How many times longer than stated a worker takes, over all batches and the slowest worker.
 
-    With batches dealt round robin the slowest worker sets the pace of all.
+    With batches dealt round robin the slowest worker sets the pace of all; where whoever is free
+    takes the next batch, the others make up for it.
     """
+    crew = scenario.job.loader.crew
+    in_turn = crew.assignment is Assignment.ROUND_ROBIN
     slow = 1.0
     for straggler in scenario.job.loader.stragglers:
-        slow *= _slowness(straggler)
+        slow *= _slowness(straggler, 1 if in_turn else crew.makers)
     return slow
 
 
-def _slowness(straggler: Straggler) -> float:
-    if straggler.every is None:
+def _slowness(straggler: Straggler, together: int) -> float:
+    """The factor that a straggler adds, if so many workers share what is to be done."""
+    if straggler.every is not None:
+        return 1.0 + (straggler.factor - 1.0) / straggler.every
+    if straggler.worker is None or together == 0:
         return straggler.factor
-    return 1.0 + (straggler.factor - 1.0) / straggler.every
+    return together / (together - 1.0 + 1.0 / straggler.factor)
 
 
 ALTERNATES = 0.1

@@ -14,6 +14,7 @@ from typing import TypeVar
 from simulator.assumptions import assumptions, warnings
 from simulator.bill import bill, cpu_need
 from simulator.bounds import bounds
+from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
 from simulator.ensemble import intervals
 from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
@@ -70,10 +71,10 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     question = question_of(scenario, speeds)
     plant, demands = question.plant, question.demands
     length, beside = question.lengths, question.extras
-    most = max_steps or Options().most_steps
+    most = max_steps or MOST_STEPS
     options = Options(
         seed=seed,
-        most_steps=most,
+        most_steps=max_steps,
         trace=trace,
         progress=None if progress is None else lambda steps: progress(min(1.0, steps / most)),
     )

@@ -155,7 +155,8 @@ class Timing:
     `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
     machines that don't train. `step_times` are those of the simulated steps of the first epoch,
     `first_steps` what the average rank itself takes for the first step of the first and of a later
-    epoch, waiting for others left out.
+    epoch, waiting for others left out. `bounded`: no steady step was seen in the steps simulated,
+    and the mean one is the least that its slowest resource or serial actor needs.
     """
 
     step_time: Distribution
@@ -175,6 +176,7 @@ class Timing:
     step_times: tuple[Seconds, ...] = ()
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
+    bounded: bool = False
     solver: Solver = Solver.EVENTS
 
 

@@ -16,7 +16,14 @@ class Clock(Environment):
     >>> clock.run_until(clock.timeout(2.0))
     >>> clock.now
     2.0
+
+    Attributes
+    ----------
+    events : int
+        How many events had been scheduled when the one that happens now was.
     """
+
+    events = 0
 
     def run_until(self, last: Event) -> None:
         """Process events in their order until `last` has been.
@@ -31,7 +38,7 @@ class Clock(Environment):
             if not queue:
                 msg = "nothing is left to happen, and somebody still waits"
                 raise RuntimeError(msg)
-            self._now, _, _, event = heappop(queue)
+            self._now, _, self.events, event = heappop(queue)
             callbacks = event.callbacks
             event.callbacks = None  # type: ignore[assignment] # simpy's mark of what has happened
             for callback in callbacks:

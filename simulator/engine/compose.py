@@ -7,6 +7,7 @@ evaluation passes, checkpoints and shut-down.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
@@ -57,7 +58,9 @@ def split(
 ) -> tuple[StepSplit, Communication]:
     """The mean step of the average rank as a sum of parts, and its communication [s].
 
-    `beside` is communication of a step that compute hides and that was not simulated.
+    `beside` is communication of a step that compute hides and that was not simulated. What a
+    bound adds to the steps that were seen is waiting for data. A rank that is ahead of the others
+    at the ends of the window may have noted more than passed in it: then all parts give way alike.
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     spent = [
@@ -69,17 +72,20 @@ def split(
     stall, h2d, compute, communication, bubble, other, hidden = (
         total / (epoch.last - epoch.first) for total in spent
     )
-    rest = mean - checkpoint - (stall + h2d + compute + communication + bubble + other)
+    stall += epoch.mean_step - epoch.seen_step
+    noted = math.fsum((stall, h2d, compute, communication, bubble, other))
+    passed = mean - checkpoint
+    fits = min(1.0, passed / noted) if noted > 0.0 else 1.0
     parts = StepSplit(
-        data_stall=stall,
-        h2d=h2d,
-        compute=compute,
-        communication=communication,
-        bubble=bubble,
+        data_stall=stall * fits,
+        h2d=h2d * fits,
+        compute=compute * fits,
+        communication=communication * fits,
+        bubble=bubble * fits,
         checkpoint=checkpoint,
-        other=other + rest,
+        other=other * fits + max(0.0, passed - noted),
     )
-    return parts, Communication(exposed=communication, hidden=hidden + beside)
+    return parts, Communication(exposed=parts.communication, hidden=hidden + beside)
 
 
 def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
+from typing import Final
 
-from simpy import Environment, Event
+from simpy import Event
 
+from simulator.engine.clock import Clock
 from simulator.engine.folding import Fold
 from simulator.engine.machine import Machine
 from simulator.engine.notes import Noted
@@ -29,19 +31,35 @@ from simulator.results import Sample, Slice, Solver
 from simulator.scenario import Job
 from simulator.units import Seconds
 
+MOST_STEPS: Final = 400
+"""Steps that are looked at for one that repeats, unless more of them are in flight."""
+
+ROUNDS: Final = 8
+"""Times that all in flight are used up, at most, before an epoch is ended without repeating."""
+
+MOST_EVENTS: Final = 150_000
+"""Events of an epoch after which it is ended, however well its mean step is known by then."""
+
+JUST_BELOW: Final = 1.0 - 1e-6
+"""Share of the least step down to which a mean step is not below it: sums are not exact."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How an epoch is to be run.
 
-    `batches` per rank; `most_steps` ends the run even if it never gets steady; `replay` runs
-    all of it. `start_delay` passes before the loader's workers can start.
+    `batches` per rank; `most_steps` ends the run even if it never gets steady; by default that is
+    when what is in flight has been used up a few times, and when `most_events` have happened.
+    `replay` runs all of it. `start_delay` passes before the loader's workers can start. No steady
+    step is shorter than `least_step` [s].
     """
 
     batches: int
     last_share: float
     start_delay: Seconds
-    most_steps: int
+    most_steps: int | None = None
+    most_events: int = MOST_EVENTS
+    least_step: Seconds = 0.0
     replay: bool = False
     trace: bool = False
     progress: Callable[[int], None] | None = None
@@ -63,7 +81,7 @@ class Epoch:
 
     `snapshots` holds the state at the start and after each step; the steps from snapshot `first`
     to `last` are the steady window that stands for all others. `end` is when all had drained;
-    `settled` says that the run was ended because it had become steady.
+    `settled` says that the run was ended before its last batch. No mean step is below `floor` [s].
     """
 
     end: Seconds
@@ -76,6 +94,7 @@ class Epoch:
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
     solver: Solver = Solver.EVENTS
+    floor: Seconds = 0.0
 
     @property
     def ends(self) -> tuple[Seconds, ...]:
@@ -101,7 +120,17 @@ class Epoch:
     @property
     def mean_step(self) -> Seconds:
         """Mean steady step [s]."""
+        return max(self.seen_step, self.floor)
+
+    @property
+    def seen_step(self) -> Seconds:
+        """Mean step of the window [s], which may live on a reserve."""
         return self.window / (self.last - self.first)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the mean step is a bound, as no step was seen that lasts for ever."""
+        return self.seen_step < self.floor * JUST_BELOW
 
     @property
     def steady_steps(self) -> tuple[Seconds, ...]:
@@ -127,31 +156,39 @@ class Observer:
         self._snapshots: list[Snapshot] = []
         self._durations: list[float] = []
         self._steady: Steady | None = None
+        self._floor = 0.0
         self._closed_at = 0
         self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
         self._per_step = job.train.accumulation
         crew = job.loader.crew
         away = 0 if job.remote is None else job.remote.queue + job.remote.workers
         self._burst = max(1, crew.makers)
-        self._in_flight = -(-max(crew.credits + away, crew.makers, 1) // job.train.accumulation)
+        asked = crew.credits + away
+        self._in_flight = -(-max(asked, crew.makers, 1) // self._per_step)
+        self.least = -(-(asked + crew.makers) // self._per_step)
+        self._most = plan.most_steps or max(MOST_STEPS, ROUNDS * self.least)
+        self._goes_on = crew.crosses_epochs
 
     @property
     def settled(self) -> bool:
-        """Whether the epoch was ended because its steps are steady."""
+        """Whether the epoch was ended before its last batch."""
         return self._steady is not None
 
     def begin(self, snapshot: Snapshot) -> None:
         """Note the state before anything has happened."""
         self._snapshots.append(snapshot)
 
-    def step(self, snapshot: Snapshot, issued: int) -> None:
-        """Note the end of a step of all ranks; so many batches had been asked for by then."""
+    def step(self, snapshot: Snapshot, issued: int, events: int = 0) -> None:
+        """Note the end of a step of all ranks.
+
+        By then so many batches had been asked for, and so many events had happened.
+        """
         self.add((snapshot,))
         steps = len(self._durations)
         if self._plan.progress is not None:
             self._plan.progress(steps)
-        if self._steady is None and self.due(steps):
-            self.consider(issued)
+        if self._steady is None and self.due(steps, events):
+            self.consider(issued, events)
 
     def add(self, snapshots: Sequence[Snapshot]) -> None:
         """Note steps without a look at whether they are steady."""
@@ -159,36 +196,52 @@ class Observer:
             self._durations.append(snapshot.time - self._snapshots[-1].time)
             self._snapshots.append(snapshot)
 
-    def due(self, steps: int) -> bool:
+    def due(self, steps: int, events: int = 0) -> bool:
         """Whether it is to be seen after so many steps if they are steady."""
         if self._plan.replay:
             return False
-        return self.over(steps) or (steps % CHECK_EVERY == 0 and steps >= self._in_flight)
+        looked_at = steps % CHECK_EVERY == 0 and steps >= self._in_flight
+        return looked_at or self.over(steps, events)
 
-    def over(self, steps: int) -> bool:
-        """Whether no more than so many steps are to be simulated."""
-        return not self._plan.replay and steps >= self._plan.most_steps
+    def over(self, steps: int, events: int = 0) -> bool:
+        """Whether no more than so many steps, and events, are to be simulated."""
+        if self._plan.replay:
+            return False
+        many = steps >= self._most and (self._plan.most_steps is not None or not self._random)
+        return many or events >= self._plan.most_events
 
-    def consider(self, issued: int) -> None:
+    def consider(self, issued: int, events: int = 0) -> None:
         """See whether the steps so far are steady, and end the epoch if they are."""
         steps = len(self._durations)
-        if self._random:
-            self._steady = known_well(self._durations, self._in_flight, self._burst)
-            if self._steady is None and self._burst > LONG_BURST:
-                ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
-                self._steady = undisturbed(self._durations, ready, self._in_flight)
-        else:
-            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
-            self._steady = find_period(self._durations, waiting)
-        if self._steady is None and self.over(steps):
+        self._steady = self._find()
+        if self._steady is not None and self._lives_on_a_reserve(self._steady):
+            self._steady = None
+        if self._steady is None and self.over(steps, events):
             # What has not become steady yet may still be coming from its start.
             dropped = max(warm_up(steps, self._in_flight), steps // 2)
             kept = whole_bursts(steps - dropped, self._burst)
             half_width = batch_means(self._durations[-kept:])
             self._steady = Steady(period=1, window=kept, half_width=half_width)
+            self._floor = self._plan.least_step
         if self._steady is not None:
             self._closed_at = steps
             self._close(self._steady.period * self._per_step, issued)
+
+    def _find(self) -> Steady | None:
+        """The window of steps that repeat, or whose mean is known."""
+        if not self._random:
+            waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
+            return find_period(self._durations, waiting, self.least)
+        found = known_well(self._durations, self._in_flight, self._burst)
+        if found is None and self._burst > LONG_BURST:
+            ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
+            found = undisturbed(self._durations, ready, self._in_flight)
+        return found
+
+    def _lives_on_a_reserve(self, steady: Steady) -> bool:
+        """Whether steps are shorter than any that go on for ever, beyond what chance explains."""
+        mean = fmean(self._durations[-steady.window :])
+        return mean + steady.half_width < self._plan.least_step * JUST_BELOW
 
     def epoch(
         self, end: float, slices: tuple[Slice, ...] = (), samples: tuple[Sample, ...] = ()
@@ -197,6 +250,9 @@ class Observer:
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
             first = warm_up(last, self._in_flight) if last >= LEAST_ROUNDS * self._in_flight else 0
+            if self._goes_on or last > MOST_STEPS:
+                # What the next epoch is begun with was made in this one.
+                self._floor = self._plan.least_step
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
             if ragged and last > first + 1:
                 last -= 1
@@ -215,6 +271,7 @@ class Observer:
             fold=self._fold,
             slices=slices,
             samples=samples,
+            floor=self._floor,
         )
 
     def _close(self, period: int, issued: int) -> None:
@@ -229,7 +286,7 @@ class Recorder:
     does not depend on the order of what happens at once.
     """
 
-    def __init__(self, env: Environment, machine: Machine, observer: Observer) -> None:
+    def __init__(self, env: Clock, machine: Machine, observer: Observer) -> None:
         self._env = env
         self._machine = machine
         self._observer = observer
@@ -279,7 +336,7 @@ class Recorder:
     def _look(self, _: Event | None = None) -> None:
         self._ended -= 1
         issued = max(rank.loader.issued for rank in self.ranks)
-        self._observer.step(self._snapshot(), issued)
+        self._observer.step(self._snapshot(), issued, self._env.events)
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(

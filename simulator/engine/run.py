@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from simulator.binding import binding
+from simulator.bounds import least_step
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
 from simulator.engine.maxplus.batch import Run, together
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
-from simulator.engine.recorder import Epoch, Plan
+from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.tracing import trace_of
 from simulator.loads import limiting_time, pressures
 from simulator.plant import Plant
@@ -30,12 +31,14 @@ from simulator.units import Seconds
 class Options:
     """How much to simulate.
 
-    `most_steps` of an epoch are simulated if it never gets steady; `replay` simulates every
-    step of every epoch kind and stops nowhere.
+    `most_steps` of an epoch are simulated if it never gets steady, by default as many as what is
+    in flight asks for; `most_events` end it in any case. `replay` simulates every step of every
+    epoch kind and stops nowhere.
     """
 
     seed: int = 0
-    most_steps: int = 400
+    most_steps: int | None = None
+    most_events: int = MOST_EVENTS
     replay: bool = False
     trace: bool = False
     progress: Callable[[int], None] | None = None
@@ -110,7 +113,7 @@ def _timing(
     epoch = _later_epoch(question, warm, start=0.0 if again else once)
     step = compose.distribution(warm, extras.per_step)
     parts, communication = compose.split(warm, step.mean, extras.per_step, beside)
-    stretch = step.mean / warm.mean_step if warm.mean_step else 1.0
+    stretch = step.mean / warm.seen_step if warm.seen_step else 1.0
     unknown = uncounted_links(asked.scenario)
     busy = compose.usage(warm, question.plant, stretch)
     used = {name: usage for name, usage in busy.items() if name not in unknown}
@@ -137,6 +140,7 @@ def _timing(
         simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
         trace=trace_of(asked.scenario, question.plant, warm) if options.trace else None,
+        bounded=cold.bounded or warm.bounded,
         solver=max(cold.solver, warm.solver, key=_SLOWER.index),
     )
 
@@ -200,6 +204,8 @@ def _plan(question: Question, phase: Phase, options: Options) -> Plan:
         last_share=question.lengths.last_share,
         start_delay=loader.epoch_start + (worker_start(question.scenario) if starts else 0.0),
         most_steps=options.most_steps,
+        most_events=options.most_events,
+        least_step=float(least_step(question.scenario, question.plant, question.demands[phase])),
         replay=options.replay,
         trace=options.trace,
         progress=options.progress,

@@ -1,14 +1,32 @@
 """When a run is steady: its steps repeat, or their mean is known well enough.
 
-A deterministic run is steady when step times *and* the batches waiting in each rank's loader
-repeat with some period for several periods. Looking at the waiting batches too tells a steady run
-from one that is slowly eating the batches made ahead. A random run ends when the
-95% confidence interval of the mean step, from batch means [1]_, is narrow enough, or when its
-loaders hide all that is random.
+The law of the window
+---------------------
+Let W makers work for a rank, and at most C batches be asked for and not yet taken. Where nothing is
+random, all that happens to batch k is a function of what happened to the batches before it: its
+maker is free once batch k - W is made, it is asked for once batch k - C is taken, the device begins
+once batch k - 1 is done. So the times of the last M = W + C batches are the whole state of the
+pipeline, and the function is homogeneous: were all of them later by c, all that follows would be
+later by c [1]_. If therefore the steps over the last M batches, and as much before, repeat with a
+period of p steps, which take P seconds, and so does what waits in the loaders, then the state is
+the one of p steps before, shifted by P, and by induction so is all that follows: the mean step
+is P / p, for ever. A window shorter than M proves nothing: a *wave*, in which W makers deliver one
+after another, is up to W equal steps, and the pause between two waves may come right after it.
+
+What waits is only seen in whole batches. A reserve that shrinks by less than one of them over the
+window is not seen, so a second law is applied: no run goes on for ever faster than its slowest
+resource or serial actor (its *least step*, `bounds.least_step`). Steps that repeat below it live
+on a reserve, and are not steady. Where a run is ended before it has become steady, as its waves are
+longer than what is simulated at most, its mean step is at least that bound.
+
+A random run ends when the 95% confidence interval of the mean step, from batch means [2]_, is
+narrow enough, or when its loaders hide all that is random.
 
 References
 ----------
-.. [1] A. M. Law, "Simulation Modeling and Analysis", 5th ed., 2015, section 9.5.3.
+.. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization and Linearity", Wiley,
+   1992, chapter 3, https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
+.. [2] A. M. Law, "Simulation Modeling and Analysis", 5th ed., 2015, section 9.5.3.
 """
 
 from __future__ import annotations
@@ -46,7 +64,9 @@ class Steady:
     half_width: float = 0.0
 
 
-def find_period(durations: Sequence[float], waiting: Sequence[object]) -> Steady | None:
+def find_period(
+    durations: Sequence[float], waiting: Sequence[object], least: int = 0
+) -> Steady | None:
     """Find the shortest period with which the last steps repeat.
 
     Parameters
@@ -55,22 +75,33 @@ def find_period(durations: Sequence[float], waiting: Sequence[object]) -> Steady
         Step times so far [s].
     waiting : sequence
         What was in the loaders' queues at the end of each step.
+    least : int, optional
+        Steps that the window must hold: as many as batches are being made and in flight.
 
     Returns
     -------
     Steady or None
-        None as long as nothing repeats `REPEATS` times over `LEAST_WINDOW` steps.
+        None as long as nothing repeats `REPEATS` times over `LEAST_WINDOW` and `least` steps.
     """
     steps = len(durations)
-    slack = SAME * max(fmean(durations[-LEAST_WINDOW:]), 1e-300) if steps else 0.0
-    for period in range(1, min(LONGEST_PERIOD, steps // (REPEATS + 1)) + 1):
-        periods = max(REPEATS, math.ceil(LEAST_WINDOW / period))
-        window = period * periods
+    slack = SAME * max(fmean(durations[-max(LEAST_WINDOW, least) :]), 1e-300) if steps else 0.0
+    for period in range(1, min(longest_period(least), steps // (REPEATS + 1)) + 1):
+        window = window_of(period, least)
         if window + period > steps:
             continue
         if _repeats(durations, waiting, period, window, slack):
             return Steady(period=period, window=window)
     return None
+
+
+def longest_period(least: int) -> int:
+    """Steps of the longest period that is looked for, where `least` of them are in flight."""
+    return max(LONGEST_PERIOD, least)
+
+
+def window_of(period: int, least: int) -> int:
+    """Steps over which a period must be seen: whole periods, and no fewer than `least`."""
+    return period * max(REPEATS, math.ceil(max(LEAST_WINDOW, least) / period))
 
 
 def _repeats(

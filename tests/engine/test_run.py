@@ -8,15 +8,19 @@ from itertools import pairwise
 import pytest
 from support.scenarios import host, link, question, scenario, simulate, step_ends, store
 
-from simulator.bounds import bounds
+from simulator.bounds import bounds, least_step
 from simulator.engine.run import Options, solve
 from simulator.hardware.host import PcieSwitch
 from simulator.loads import pressures
+from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.loader import LoaderKind, Straggler
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.spread import Shape, Spread
+from simulator.workload.train import Mode
+
+ACTORS = LoaderKind.ACTORS
 
 
 def test_without_workers_a_synchronous_loop_takes_the_plain_sum() -> None:
@@ -301,3 +305,62 @@ def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
     asked = question(job)
     imposed = pressures(job, asked.plant, asked.demands[Phase.COLD])
     assert max(imposed.values()) == pytest.approx(0.04, rel=1e-3)
+
+
+def bound(job: Scenario) -> float:
+    """The least step of a job [s], as `bounds` has it."""
+    asked = question(job)
+    return float(least_step(job, asked.plant, asked.demands[Phase.WARM]))
+
+
+@pytest.mark.parametrize("prefetch", [1, 2])
+@pytest.mark.parametrize("workers", [36, 48, 60])
+def test_a_wave_of_workers_is_no_steady_state(workers: int, prefetch: int) -> None:
+    """However many deliver one after another, steps are as long as a batch over the workers."""
+    job = scenario(batches=20_000, batch_cpu=17.2, workers=workers, prefetch=prefetch, compute=0.01)
+    timing = solve(question(job), Options())
+    assert timing.step_time.mean == pytest.approx(17.2 / workers, rel=1e-6)
+    assert bound(job) == pytest.approx(17.2 / workers, rel=1e-9)
+    assert not timing.bounded
+
+
+def test_workers_that_prepare_take_their_time() -> None:
+    """36 of them, of equal samples: the step is not the pause of no length between two batches."""
+    job = scenario(batches=10_000, batch_cpu=1.0, workers=36, machine=host(gpus=0))
+    job = replace(job, jobs=(replace(job.job, mode=Mode.PREPARE),))
+    timing = solve(question(job), Options())
+    assert timing.step_time.mean == pytest.approx(1.0 / 36, rel=1e-6)
+    assert timing.total_time >= 10_000 * bound(job)
+
+
+def test_beyond_the_cap_the_bound_is_used() -> None:
+    """Steps within a wave are no steady ones: the mean is the bound, and the timing says so."""
+    job = scenario(batches=2000, batch_cpu=17.2, workers=48, prefetch=1, compute=0.11)
+    timing = solve(question(job), Options(most_steps=40))
+    assert timing.bounded
+    assert timing.step_time.mean == bound(job)
+    assert timing.total_time >= 2000 * bound(job)
+    parts = timing.split
+    assert min(parts.data_stall, parts.other, parts.compute) >= 0.0
+    assert parts.data_stall == pytest.approx(17.2 / 48 - 0.11, rel=1e-3)
+
+
+def test_epochs_that_run_on_have_the_step_of_their_slowest_resource() -> None:
+    """A short epoch lives on what the one before it made: its steps are not those of a long run."""
+    job = scenario(
+        batches=30, batch_cpu=1.0, workers=4, prefetch=24, compute=0.1, epochs=10, kind=ACTORS
+    )
+    timing = solve(question(job), Options())
+    assert timing.step_time.mean >= bound(job)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_slow_worker_holds_up_its_turn_alone(in_order: bool) -> None:  # noqa: FBT001 - the case
+    """In turn all wait for it; else it makes fewer, and the bound says how many all make."""
+    slow = (Straggler(factor=3.0, worker=0),)
+    job = scenario(
+        batches=2000, batch_cpu=0.4, workers=4, compute=0.0, stragglers=slow, in_order=in_order
+    )
+    hand = 0.3 if in_order else 0.4 / (3.0 + 1.0 / 3.0)
+    assert bound(job) == pytest.approx(hand, rel=1e-9)
+    assert simulate(job).step_time.mean == pytest.approx(hand, rel=0.02)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.engine.watch import LEAST_WINDOW, undisturbed
+from itertools import pairwise
+
+from simulator.engine.watch import LEAST_WINDOW, find_period, undisturbed
 
 EQUAL = [0.3] * 200
 
@@ -30,3 +32,30 @@ def test_the_start_says_nothing() -> None:
     steps = 2 * LEAST_WINDOW + 9
     assert undisturbed(EQUAL[:steps], [5.0] * steps, in_flight=10) is None
     assert undisturbed(EQUAL[: steps + 1], [5.0] * (steps + 1), in_flight=10) is not None
+
+
+def waves(makers: int, device: float, batch: float, steps: int) -> list[float]:
+    """Steps of makers that begin a batch whenever theirs has been taken, worked out by hand."""
+    made, taken = [batch] * makers, [0.0]
+    for step in range(steps):
+        taken.append(max(taken[-1] + device, made[step % makers]))
+        made[step % makers] = taken[-1] + batch
+    return [after - before for before, after in pairwise(taken)]
+
+
+def test_a_burst_of_equal_steps_is_not_a_period() -> None:
+    """48 makers deliver one after another and pause: the window holds the pause as well."""
+    steps = waves(48, 0.11, 17.2, 300)
+    taken = find_period(steps[1:47], [0] * 46)
+    assert taken is not None
+    assert taken.period == 1
+    found = find_period(steps, [0] * len(steps), 96)
+    assert found is not None
+    assert found.window % 48 == 0
+    assert abs(sum(steps[-found.window :]) / found.window - 17.2 / 48) < 0.01 * 17.2 / 48
+
+
+def test_the_window_holds_what_is_in_flight() -> None:
+    """Steps that repeat are steady once as many of them have as batches are on their way."""
+    assert find_period([0.1] * 100, [2] * 100, 99) is not None
+    assert find_period([0.1] * 99, [2] * 99, 99) is None

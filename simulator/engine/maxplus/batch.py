@@ -21,7 +21,7 @@ from simulator.engine.maxplus.stacked_makers import StackedMakers
 from simulator.engine.rank import RUN_AHEAD
 from simulator.engine.recorder import Epoch, Observer, Plan, Snapshot
 from simulator.engine.supply import Supply
-from simulator.engine.watch import LEAST_WINDOW, LONGEST_PERIOD, REPEATS, SAME
+from simulator.engine.watch import LEAST_WINDOW, REPEATS, SAME, longest_period, window_of
 from simulator.plant import CPU, Plant
 from simulator.results import Solver
 from simulator.units import Seconds
@@ -192,10 +192,12 @@ class _Batch:
         ends = np.array(self._ends[:steps])
         lengths = np.diff(ends, axis=0, prepend=0.0)
         ready = np.array(self._ready[:steps])
-        slack = SAME * WIDER * np.maximum(lengths[-LEAST_WINDOW:].mean(axis=0), 1e-300)
+        least = self._observers[0].least
+        mean = lengths[-max(LEAST_WINDOW, least) :].mean(axis=0)
+        slack = SAME * WIDER * np.maximum(mean, 1e-300)
         found = np.zeros(len(self._runs), dtype=bool)
-        for period in range(1, min(LONGEST_PERIOD, steps // (REPEATS + 1)) + 1):
-            window = period * max(REPEATS, math.ceil(LEAST_WINDOW / period))
+        for period in range(1, min(longest_period(least), steps // (REPEATS + 1)) + 1):
+            window = window_of(period, least)
             if window + period > steps:
                 continue
             before = slice(steps - window - period, steps - period)

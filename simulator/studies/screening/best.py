@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from simulator.batching import Batch, stack
 from simulator.bill import machines_price
-from simulator.engine.recorder import LEAST_ROUNDS
-from simulator.engine.run import Options
+from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
 from simulator.equations import cost
 from simulator.errors import NotModelled
 from simulator.footprint import Verdict, host_ram, memory_fit
@@ -157,7 +156,7 @@ def _counted(floors: Floors) -> Real:
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
     made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
     used = floors.device * np.maximum(0.0, 1.0 - small / counted)
-    short = steps <= Options().most_steps
+    short = steps <= MOST_STEPS
     return np.where(short, np.maximum(made, used), floors.step)[()]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.run import Options
+from simulator.engine.recorder import MOST_STEPS
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
 from simulator.units import Real
@@ -23,7 +23,7 @@ FEWEST_BATCHES: Final = 64.0
 """Batches of a rank that a random run draws at least, where the epoch has them."""
 FEWEST_STEPS: Final = 200.0
 """Steps that are looked at where they don't repeat."""
-LONGEST_SEEN: Final = Options().most_steps
+LONGEST_SEEN: Final = MOST_STEPS
 """Steps of an epoch up to which all of them may be looked at."""
 BOTH: Final = 2.0
 """Batches of a maker, one on its way and one made ahead, with which it never waits to be asked

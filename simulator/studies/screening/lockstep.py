@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 
 from simulator.engine.merging import FEWEST
-from simulator.engine.run import Options
+from simulator.engine.recorder import MOST_STEPS
 from simulator.loads import users
 from simulator.plant import Place, Plant
 from simulator.run_length import Lengths
@@ -40,7 +40,7 @@ from simulator.studies.screening.chance import random
 from simulator.units import Real
 from simulator.workload.loader import Assignment
 
-MOST_MAKERS: Final = Options().most_steps // 8
+MOST_MAKERS: Final = MOST_STEPS // 8
 """Makers of a rank up to which an epoch is surely simulated until its generations repeat."""
 AHEAD: Final = 2.0
 """Batches of each maker that must be allowed to be asked for, so that none waits for the device."""
