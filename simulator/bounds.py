@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from simulator.loads import TINY, alone, longest, serial_cycles, unit_loads, users
+from simulator.loads import alone, least_batch, longest, users
 from simulator.plant import Place, Plant
 from simulator.results import Bounds
 from simulator.run_length import Extras, Lengths, worker_start
@@ -54,48 +54,6 @@ def bounds(
     )
 
 
-def least_step(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
-    """Least mean step of a run that goes on for ever [s]."""
-    return least_batch(scenario, plant, stages) * scenario.job.train.accumulation
-
-
-def least_batch(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
-    """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
-    serial = longest(serial_cycles(scenario, plant, stages))
-    return np.maximum(fastest_batch(plant, stages), serial)
-
-
-def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
-    """Least time between two batches of a rank [s].
-
-    That of the busiest unit. Where groups make batches side by side, together they make no more
-    than the sum of what each could make alone.
-    """
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
-    if len(groups) <= 1:
-        return _longest(unit_loads(plant, stages))
-    using = _longest(unit_loads(plant, [s for s in stages if s.actor not in MAKERS]))
-    rate: Real = 0.0
-    makers = [
-        unit_loads(plant, [s for s in stages if s.actor in MAKERS and s.group == group])
-        for group in groups
-    ]
-    for loads in makers:
-        rate = rate + 1.0 / np.maximum(_longest(loads), TINY)
-    least: Real = np.maximum(using, 1.0 / rate)
-    for unit in set.intersection(*(set(loads) for loads in makers)):
-        # Whoever makes a batch, a unit that all go through carries it.
-        shared: Real = np.inf
-        for loads in makers:
-            shared = np.minimum(shared, loads[unit])
-        least = np.maximum(least, shared)
-    return least
-
-
-def _longest(loads: Mapping[str, Real]) -> Real:
-    return longest(loads.values())
-
-
 def serial_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
     """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
     made: dict[str, Real] = {}
@@ -111,7 +69,7 @@ def serial_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:
             used = used + taken
-    return used + _longest(made)
+    return used + longest(made.values())
 
 
 def slowest(scenario: Scenario) -> float:

@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
-from simulator.bounds import fastest_batch
 from simulator.engine.run import Question
 from simulator.errors import BrokenLaw
 from simulator.footprint import verdict
-from simulator.loads import unit_loads
+from simulator.loads import fastest_batch, unit_loads
 from simulator.metrics import METRICS
 from simulator.results import Prediction
 from simulator.stages.base import MAKERS, Phase

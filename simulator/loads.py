@@ -149,6 +149,44 @@ def slowest_actor(scenario: Scenario, plant: Plant, stages: Sequence[StageDemand
     return None if slowest is None or float(slowest.whole) <= longer else slowest
 
 
+def least_step(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Least mean step of a run that goes on for ever [s]."""
+    return least_batch(scenario, plant, stages) * scenario.job.train.accumulation
+
+
+def least_batch(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
+    serial = longest(serial_cycles(scenario, plant, stages))
+    return np.maximum(fastest_batch(plant, stages), serial)
+
+
+def fastest_batch(plant: Plant, stages: Sequence[StageDemands]) -> Real:
+    """Least time between two batches of a rank [s].
+
+    That of the busiest unit. Where groups make batches side by side, together they make no more
+    than the sum of what each could make alone.
+    """
+    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    if len(groups) <= 1:
+        return longest(unit_loads(plant, stages).values())
+    using = longest(unit_loads(plant, [s for s in stages if s.actor not in MAKERS]).values())
+    rate: Real = 0.0
+    makers = [
+        unit_loads(plant, [s for s in stages if s.actor in MAKERS and s.group == group])
+        for group in groups
+    ]
+    for loads in makers:
+        rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
+    least: Real = np.maximum(using, 1.0 / rate)
+    for unit in set.intersection(*(set(loads) for loads in makers)):
+        # Whoever makes a batch, a unit that all go through carries it.
+        shared: Real = np.inf
+        for loads in makers:
+            shared = np.minimum(shared, loads[unit])
+        least = np.maximum(least, shared)
+    return least
+
+
 def serial_cycles(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> list[Real]:
     """Time between two batches of a rank that each serial actor needs, alone on the machines [s].
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from simulator.binding import binding
-from simulator.bounds import least_step
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
@@ -17,7 +16,7 @@ from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.tracing import trace_of
-from simulator.loads import limiting_time, pressures
+from simulator.loads import least_step, limiting_time, pressures
 from simulator.plant import Plant
 from simulator.results import Solver, Timing
 from simulator.run_length import Extras, Lengths, worker_start

@@ -15,7 +15,7 @@ after another, is up to W equal steps, and the pause between two waves may come 
 
 What waits is only seen in whole batches. A reserve that shrinks by less than one of them over the
 window is not seen, so a second law is applied: no run goes on for ever faster than its slowest
-resource or serial actor (its *least step*, `bounds.least_step`). Steps that repeat below it live
+resource or serial actor (its *least step*, `loads.least_step`). Steps that repeat below it live
 on a reserve, and are not steady. Where a run is ended before it has become steady, as its waves are
 longer than what is simulated at most, its mean step is at least that bound.
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import pytest
 from support.scenarios import host, link, question, scenario, simulate, step_ends, store
 
-from simulator.bounds import bounds, least_step
+from simulator.bounds import bounds
 from simulator.engine.run import Options, solve
 from simulator.hardware.host import PcieSwitch
-from simulator.loads import pressures
+from simulator.loads import least_step, pressures
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource
 from simulator.workload.dataset import CachePolicy

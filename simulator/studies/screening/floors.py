@@ -316,7 +316,7 @@ class Floors:
     def _loads(self) -> tuple[tuple[str, Real], ...]:
         """What a batch of every rank asks of each unit."""
         if len(self._groups) > 1:
-            from simulator.bounds import fastest_batch  # noqa: PLC0415 - one of two ways
+            from simulator.loads import fastest_batch  # noqa: PLC0415 - one of two ways
 
             return (("", fastest_batch(self.plant, self.stages) * self._least_made),)
         loads = unit_loads(self.plant, self.stages)
