@@ -16,7 +16,7 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import examples, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
-from simulator.errors import InputError
+from simulator.errors import InputError, NotModelled, PlanError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -59,12 +59,24 @@ QUESTIONS: Final = (
         flag="--decode",
         text="CPU time to decode one sample (plan probe --loader measures it)",
     ),
-    Question(key="model.name", flag="--model", text="Model (plan models)"),
+    Question(
+        key="model.name",
+        flag="--model",
+        text="Model (plan models; on a machine without accelerator none prepares data)",
+    ),
+    Question(
+        key="model.step_time",
+        flag="--step-time",
+        text="Time of a batch on the device, if measured (Enter: as the model computes)",
+    ),
     Question(key="train.batch_size", flag="--batch-size", text="Samples a GPU takes"),
     Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
     Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 ..."),
 )
 
+_MEASURED: Final = "model.step_time"
+_ALWAYS: Final = frozenset({"hardware.storage", "model.name", _MEASURED})
+"""What is asked though nothing stands there by default."""
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
 """How a message ends that knows just one name like the answer."""
 
@@ -148,27 +160,45 @@ def _answers(
     flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, ask: bool
 ) -> dict[str, str]:
     """The answer to each question, a flag or what is typed, over the defaults."""
+    said = {q.key: given.strip() for q in QUESTIONS if (given := flags[q.name]) is not None}
+    asked = [question for question in QUESTIONS if ask and question.key not in said]
+    for question in asked:
+        usual = _usual(said, profiles)
+        if question.key in _ALWAYS or question.key in usual:
+            said[question.key] = _asked(question, usual, said, profiles)
+    return _joined(_usual(said, profiles), said)
+
+
+def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
+    """What stands where nothing is said, on the machine that was named."""
+    from simulator.files.catalogue import Catalogue
     from simulator.files.starter import defaults
 
-    answers = dict(defaults())
-    for question in QUESTIONS:
-        default, given = answers.get(question.key, ""), flags[question.name]
-        if given is None and ask:
-            _ask(question, default, answers, profiles)
-        else:
-            answers[question.key] = default if given is None else given.strip()
-    return {key: answer for key, answer in answers.items() if answer}
+    machine = said.get("hardware.machine")
+    try:
+        host = None if machine is None else Catalogue.default(profiles).host(machine)
+    except PlanError:  # the file is read back, and that says what is wrong
+        host = None
+    return defaults(host, said.get("model.name", "") or said.get("model.step_time", ""))
 
 
-def _ask(
-    question: Question, default: str, answers: dict[str, str], profiles: tuple[Path, ...]
-) -> None:
-    """Ask until the key may have the answer; after a mistake Enter takes what was meant."""
+def _joined(usual: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
+    return {key: answer for key, answer in {**usual, **said}.items() if answer}
+
+
+def _asked(
+    question: Question,
+    usual: Mapping[str, str],
+    said: Mapping[str, str],
+    profiles: tuple[Path, ...],
+) -> str:
+    """An answer that the key may have; after a mistake Enter takes what was meant."""
+    default = usual.get(question.key, "")
     while True:
         given: str = click.prompt(question.text, default=default, err=True)
-        answers[question.key] = given.strip()
+        now = {**said, question.key: given.strip()}
         try:
-            _checked("", "", {key: answer for key, answer in answers.items() if answer}, profiles)
+            _checked("", "", _joined(_usual(now, profiles), now), profiles)
         except InputError as error:
             wrong = [one for one in error.problems if one.key == question.key]
             if wrong:
@@ -176,7 +206,11 @@ def _ask(
                 meant = _MEANT.search(str(wrong[0]))
                 default = meant[1] if meant else default
                 continue
-        return
+        except NotModelled as error:
+            if question.key == _MEASURED:
+                complain(str(error))
+                continue
+        return given.strip()
 
 
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
@@ -186,13 +220,16 @@ def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[
     ------
     InputError
         With the flags whose answers are wrong.
+    NotModelled
+        If nothing is known of how long the machine takes for the model.
     """
     from simulator.files.scenario import load_scenario
     from simulator.files.starter import starter_text
+    from simulator.limits import check_modelled
 
     text = starter_text(name, title, answers)
     try:
-        load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
+        check_modelled(load_scenario("-", stdin=io.StringIO(text), profiles=profiles))
     except InputError as error:
         flag = {question.key: question.flag for question in QUESTIONS}
         raise InputError(

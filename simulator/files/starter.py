@@ -27,6 +27,10 @@ from simulator.files.sections import (
 )
 from simulator.files.software_section import SoftwareSection
 from simulator.goal import Plain
+from simulator.hardware.gpu import Gpu
+from simulator.hardware.host import Host
+from simulator.precision import Precision
+from simulator.workload.train import Mode
 
 WIDTH: Final = 100
 """Columns of the file."""
@@ -39,12 +43,41 @@ _SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "software": SoftwareSection,
     "cost": CostSection,
 }
+_FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
+"""What a first scenario computes in, the likeliest first."""
 _STARTER: Final = Path(__file__).resolve().parents[1] / "data" / "starter.toml"
 
 
-def defaults() -> Mapping[str, str]:
-    """What stands in a first scenario where nothing else is said: dotted keys and values."""
-    found: dict[str, str] = _shipped()["defaults"]
+def defaults(host: Host | None = None, model: str = "") -> Mapping[str, str]:
+    """What stands in a first scenario where nothing else is said: dotted keys and values.
+
+    Parameters
+    ----------
+    host : Host, optional
+        The machine, where it is known: what it cannot do does not stand there.
+    model : str
+        The model that is asked for, if any. Without one, a machine that has no accelerator
+        prepares data.
+    """
+    found: dict[str, str] = dict(_shipped()["defaults"])
+    if host is None:
+        return found
+    if host.gpu is None or host.gpu_count == 0:
+        found |= _shipped()["without_accelerator"]
+        found |= {} if model else _shipped()["without_model"]
+    else:
+        found |= _for_device(host.gpu)
+    return {key: value for key, value in found.items() if value}
+
+
+def _for_device(gpu: Gpu) -> dict[str, str]:
+    """Where the defaults do not suit an accelerator: its own format, its memory, its purpose."""
+    format_ = next((p for p in _FORMATS if p in gpu.peak or p in gpu.fallback), None)
+    found = {} if format_ is None else {"train.precision": str(format_)}
+    if gpu.unified_memory:
+        found["input.pin_memory"] = ""
+    if gpu.inference_only:
+        found["train.mode"] = str(Mode.INFER)
     return found
 
 

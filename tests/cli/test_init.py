@@ -12,6 +12,8 @@ import pytest
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
 from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.workload.train import Mode
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +83,7 @@ def test_a_wrong_answer_is_asked_again(
     told = capsys.readouterr().err
     assert "did you mean 'instance/aws/g5.2xlarge'" in told
     assert "data.samples: is not a whole number" in told
-    assert len(asked) == 11 + 2
+    assert len(asked) == 12 + 2
     written = tomllib.loads(Path("my-job.toml").read_text())
     assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
     assert (written["hardware"]["count"], written["data"]["samples"]) == (2, 500)
@@ -103,6 +105,42 @@ def test_enter_takes_the_name_that_was_meant(monkeypatch: pytest.MonkeyPatch) ->
     assert offered[:2] == ["node/dgx-a100-80gb", "instance/aws/g5.2xlarge"]
     written = tomllib.loads(Path("my-job.toml").read_text())
     assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        *("node/cpu-only-2s-epyc-7763", "instance/aws/m7i.16xlarge", "node/apple-m1-max"),
+        *("instance/aws/g4dn.2xlarge", "instance/aws/p3.2xlarge", "node/m40-server"),
+    ],
+)
+def test_what_is_written_suits_the_machine(machine: str) -> None:
+    """No default is one that the machine has not: formats, pinned memory, an accelerator."""
+    assert main(["init", "--machine", machine, "--storage", "storage/s3"]) == Exit.FINE
+    predict(load_scenario("my-job.toml"), doubts=False, max_steps=20)
+
+
+def test_without_an_accelerator_data_are_prepared() -> None:
+    """Nobody is asked to name a model for it; whoever names one that cores can run, trains."""
+    here = ["init", "--machine", "instance/aws/m7i.16xlarge", "--storage", "storage/s3", "--force"]
+    assert main(here) == Exit.FINE
+    assert load_scenario("my-job.toml").job.mode is Mode.PREPARE
+    assert main([*here, "--model", "svm-linear"]) == Exit.FINE
+    assert load_scenario("my-job.toml").job.mode is Mode.TRAIN
+
+
+def test_a_model_that_cores_cannot_time_needs_a_measured_step(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No file is written that `plan simulate` would refuse."""
+    here = ["init", "--machine", "instance/aws/m7i.16xlarge", "--storage", "storage/s3"]
+    assert main([*here, "--model", "resnet50"]) == Exit.BAD_INPUT
+    assert "give model.step_times measured there" in capsys.readouterr().err
+    assert not Path("my-job.toml").exists()
+    assert main([*here, "--model", "resnet50", "--step-time", "3 s"]) == Exit.FINE
+    times = load_scenario("my-job.toml").job.step_times
+    assert times is not None
+    assert times.seconds == (3.0,)
 
 
 def test_a_file_that_is_missing_can_be_made(
