@@ -12,7 +12,7 @@ from simulator.files.draft import Draft
 from simulator.files.sections import InputSection, SpreadTable
 from simulator.provenance import Assumption
 from simulator.units import BYTE, Bytes, Seconds, show
-from simulator.workload.dataset import Access, CachePolicy, Dataset
+from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout
 from simulator.workload.loader import (
     Loader,
     LoaderKind,
@@ -36,7 +36,7 @@ def dataset_of(draft: Draft) -> Dataset:
         bytes_per_sample=data.bytes_per_sample,
         size_spread=spread_of(data.size_spread),
         layout=data.layout,
-        access=data.access,
+        access=_access(draft),
         shard_size=data.shard_size,
         cache_policy=data.cache or _cache_policy(draft),
         read_time=data.read_time,
@@ -57,11 +57,17 @@ def dataset_of(draft: Draft) -> Dataset:
     )
 
 
+def _access(draft: Draft) -> Access:
+    """The order on the store unless the file says: WebDataset and its kin stream whole shards."""
+    sharded = draft.data.layout is Layout.SHARDS
+    return draft.data.access or (Access.SEQUENTIAL if sharded else Access.RANDOM)
+
+
 def _cache_policy(draft: Draft) -> CachePolicy:
     """What stays in memory unless the file says; nothing is read of what actors make."""
     if draft.input.loader is LoaderKind.ACTORS:
         return CachePolicy.PRELOADED
-    scans = draft.data.access is Access.SEQUENTIAL
+    scans = _access(draft) is Access.SEQUENTIAL
     return CachePolicy.SCAN if scans else CachePolicy.RANDOM
 
 
@@ -199,6 +205,12 @@ def _output_bytes(draft: Draft, model: Model | None) -> tuple[Bytes, str]:
 
 def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [data] and [input] that a prediction rests on."""
+    if draft.data.access is None and draft.data.layout is Layout.SHARDS:
+        yield Assumption(
+            what="the order in which shards are read (data.access not given)",
+            value=Access.SEQUENTIAL.value,
+            source=defaults.OWN_CHOICE,
+        )
     for default in _applied(draft, model):
         yield default.note
     output, why = _output_bytes(draft, model)
@@ -211,7 +223,7 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     if draft.data.cache is None and draft.input.loader is LoaderKind.ACTORS:
         what = "bytes that actors read from the store (data.cache not given)"
         yield Assumption(what=what, value="none", source=defaults.OWN_CHOICE)
-    elif draft.data.cache is None and draft.data.access is Access.SEQUENTIAL:
+    elif draft.data.cache is None and _access(draft) is Access.SEQUENTIAL:
         yield Assumption(
             what="what stays in the page cache under front-to-back reads (data.cache not given)",
             value=CachePolicy.SCAN.value,

@@ -116,8 +116,9 @@ class DataSection(FileModel):
     """How sizes vary; all equal by default."""
     layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
     """One file a sample, shards of many samples, or a flat array of tokens."""
-    access: Annotated[Access, Choice(Access)] = Access.RANDOM
-    """Shuffled sample by sample, or front to back within a shard."""
+    access: Annotated[Access, Choice(Access)] | None = None
+    """Each sample where it lies (random), or front to back (sequential), as readers of shards do;
+    sequential by default for shards, random otherwise."""
     shard_size: ByteField | None = None
     """Size of one shard; required for shards."""
     cache: Annotated[CachePolicy, Choice(CachePolicy)] | None = None

@@ -76,6 +76,34 @@ def test_every_data_key_arrives() -> None:
     assert data.size_spread == Spread(shape=Shape.GAMMA, relative_deviation=0.4)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "access", "policy"),
+    [
+        (("data.layout=shards", "data.shard_size=100 MB"), Access.SEQUENTIAL, CachePolicy.SCAN),
+        (
+            ("data.layout=shards", "data.shard_size=100 MB", "data.access=random"),
+            *(Access.RANDOM, CachePolicy.RANDOM),
+        ),
+        (("data.layout=tokens", "data.access=sequential"), Access.SEQUENTIAL, CachePolicy.SCAN),
+        (("data.layout=tokens",), Access.RANDOM, CachePolicy.RANDOM),
+        (("data.layout=files",), Access.RANDOM, CachePolicy.RANDOM),
+    ],
+)
+def test_shards_are_read_front_to_back_unless_the_file_says(
+    overrides: tuple[str, ...], access: Access, policy: CachePolicy
+) -> None:
+    """Only shards have an order of their own; each sample alone is a choice there."""
+    data = load(*overrides).job.dataset
+    assert (data.access, data.cache_policy) == (access, policy)
+
+
+def test_a_default_order_is_an_assumption() -> None:
+    """Who doesn't say how shards are read is told what was taken."""
+    sharded = ("data.layout=shards", "data.shard_size=100 MB")
+    assert notes(load(*sharded))["data.access"] == "sequential"
+    assert "data.access" not in notes(load(*sharded, "data.access=sequential"))
+
+
 def test_every_input_key_arrives() -> None:
     """Each key of [input] in its field, none of them noted as a default."""
     scenario = load(
