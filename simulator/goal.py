@@ -103,7 +103,8 @@ class Limits:
     """What a configuration must keep; None and empty: no limit.
 
     `most_nodes` machines of the group that trains. `requires` are capabilities of the
-    accelerator, such as cuda or bf16. Margins are the share of RAM and of accelerator memory that
+    accelerator, such as cuda or bf16; `porting` are kinds of software to which the user would port
+    the program, such as rocm. Margins are the share of RAM and of accelerator memory that
     must stay free.
     """
 
@@ -114,6 +115,7 @@ class Limits:
     gpus: tuple[str, ...] = ()
     most_nodes: int | None = None
     requires: tuple[str, ...] = ()
+    porting: tuple[str, ...] = ()
     ram_margin: float = 0.0
     gpu_memory_margin: float = 0.0
     where: str = ""

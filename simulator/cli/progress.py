@@ -1,4 +1,4 @@
-"""A progress line for long runs, on a terminal only."""
+"""A progress line for long runs: rewritten in place on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ QUIET_FOR: Final = 1.0
 """A run shorter than this shows nothing [s]."""
 EVERY: Final = 0.2
 """Time between two updates [s]."""
+WITHOUT_TERMINAL: Final = 15.0
+"""Time between two lines where standard error is no terminal, and before the first [s]."""
 WIDTH: Final = 40
 """Columns of the bar."""
 
@@ -34,14 +36,16 @@ def progress_line(label: str) -> Iterator[Callable[[float], None] | None]:
 
 
 @contextmanager
-def counting_line(label: str) -> Iterator[Callable[[float, str], None] | None]:
+def counting_line(label: str) -> Iterator[Callable[[float, str], None]]:
     """As `progress_line`; the function also takes what is counted, and says how long it may take.
+
+    Off a terminal it writes a line every `WITHOUT_TERMINAL` seconds.
 
     The time left assumes that the rest goes as fast as what is done; a search that rules out
     candidates on its way takes less.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield _Lines(label).show_counts
         return
     line = _Line(label, width=WIDTH // 2)
     try:
@@ -88,6 +92,26 @@ class _Line:
         if self.shown:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
+
+
+class _Lines:
+    """Whole lines, for logs and pipes."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.started = time.monotonic()
+        self.due = self.started + WITHOUT_TERMINAL
+
+    def show_counts(self, fraction: float, counts: str) -> None:
+        """Write a line if one is due."""
+        now = time.monotonic()
+        if now < self.due:
+            return
+        self.due = now + WITHOUT_TERMINAL
+        left = remaining(now - self.started, fraction)
+        text = f"{self.label}: {fraction:.0%}, {counts}{f', {left} left' if left else ''}"
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def remaining(elapsed: float, fraction: float) -> str:

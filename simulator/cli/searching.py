@@ -81,8 +81,7 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
 
         def tell(standing: Standing) -> None:
             last[:] = [standing]
-            if show is not None:
-                show(standing.done, _counts(standing))
+            show(standing.done, _counts(standing))
 
         try:
             return explore(request, workers=workers, store=store, progress=tell)
@@ -107,8 +106,7 @@ def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
 
         def tell(done: float, standing: Standing) -> None:
             last[:] = [standing]
-            if show is not None:
-                show(done, _counts(standing))
+            show(done, _counts(standing))
 
         try:
             yield asked(workers, store, tell, stored_only=stored_only)

@@ -110,6 +110,7 @@ def _kept(section: GoalSection) -> Limits:
         gpus=tuple(section.gpus),
         most_nodes=section.nodes,
         requires=tuple(section.requires),
+        porting=tuple(section.porting),
         ram_margin=section.ram_margin,
         gpu_memory_margin=section.gpu_memory_margin,
         where=section.where or "",
@@ -194,6 +195,11 @@ def _limits(document: Document, section: GoalSection, catalogue: Catalogue) -> I
         if need not in _CAPABILITIES:
             path, hint = (*_SECTION, "requires", number), nearest_hint(need, _CAPABILITIES)
             yield document.problem(path, "is no capability of an accelerator", hint=hint)
+    stacks = tuple(stack.value for stack in Stack)
+    for number, name in enumerate(section.porting):
+        if name not in stacks:
+            path, hint = (*_SECTION, "porting", number), nearest_hint(name, stacks)
+            yield document.problem(path, "is no software of an accelerator", hint=hint)
     yield from _gpus(document, section, catalogue.names("gpu"))
     if section.where is not None:
         yield from read_condition(document, (*_SECTION, "where"), section.where)[1]

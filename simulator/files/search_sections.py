@@ -77,6 +77,9 @@ class GoalSection(FileModel):
     """Most machines that train."""
     requires: list[TextField] = Field(default_factory=list)
     """What the accelerator must be capable of, such as cuda or bf16."""
+    porting: list[TextField] = Field(default_factory=list)
+    """Software of accelerators that the program would be ported to, such as rocm or neuron; by
+    default only accelerators are looked at that it runs on as it is."""
     ram_margin: MarginField = 0.0
     """Share of each machine's RAM that must stay free, such as 10%."""
     gpu_memory_margin: MarginField = 0.0

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.hardware.gpu import Stack
 from simulator.report.layout import printable
 from simulator.scenario import Purchase, Scenario
 from simulator.units import SECOND, show
@@ -18,6 +19,8 @@ _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
 """A machine that is rented with accelerators put into it."""
 _PLAIN: Final = re.compile(r"[A-Za-z][\w.-]*")
 PROGRAM: Final = "train.py"
+_LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
+"""Software of accelerators for which PyTorch starts one process for each, all alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ def launch_of(
         command=_command(scenario),
         loader=_loader(scenario),
         resources=_resources(scenario, rentable),
-        notes=(*_spread(scenario), *every),
+        notes=(*_ported(scenario), *_spread(scenario), *every),
     )
 
 
@@ -61,13 +64,33 @@ def _command(scenario: Scenario) -> str:
     """Accelerate where it shards the model, torchrun for any other training on accelerators."""
     trainers, job = scenario.cluster.trainers, scenario.job
     nodes, devices = trainers.count, trainers.gpus_per_host // job.copies
-    if job.mode is not Mode.TRAIN or devices == 0 or job.loader.kind is LoaderKind.TF_DATA:
+    alone = devices == 0 or not _is_launched(scenario)
+    if job.mode is not Mode.TRAIN or alone or job.loader.kind is LoaderKind.TF_DATA:
         return f"python {PROGRAM}"
     degrees = job.parallelism
     if degrees.sharding is not Sharding.NONE and degrees.devices == 1:
         return _accelerate(scenario, nodes, devices)
     meeting = " --node-rank=$RANK --master-addr=$HEAD" if nodes > 1 else " --standalone"
     return f"torchrun --nnodes={nodes} --nproc-per-node={devices}{meeting} {PROGRAM}"
+
+
+def _is_launched(scenario: Scenario) -> bool:
+    """Whether its accelerators are those that PyTorch's own launchers start processes for."""
+    gpu = scenario.cluster.trainers.host.gpu
+    return gpu is not None and gpu.stack in _LAUNCHED
+
+
+def _ported(scenario: Scenario) -> tuple[str, ...]:
+    """That the program has to be written for these accelerators; nothing where they are usual."""
+    trainers = scenario.cluster.trainers
+    gpu = trainers.host.gpu
+    if gpu is None or trainers.gpus_per_host == 0 or gpu.stack in _LAUNCHED:
+        return ()
+    text = (
+        f"{PROGRAM} has to be written for {gpu.stack.value}; how it is started on "
+        f"{trainers.gpus_per_host} accelerators follows from that"
+    )
+    return (text,)
 
 
 _STRATEGIES: Final = {
@@ -106,7 +129,9 @@ def _loader(scenario: Scenario) -> str:
             ("prefetch_factor", loader.prefetch),
             ("persistent_workers", loader.persistent_workers),
         ]
-    settings += [("pin_memory", loader.pin_memory), ("drop_last", loader.drop_last)]
+    if _is_launched(scenario) or not loader.pin_memory:
+        settings.append(("pin_memory", loader.pin_memory))
+    settings.append(("drop_last", loader.drop_last))
     inside = ", ".join(f"{name}={value}" for name, value in settings)
     return f"DataLoader(dataset, {inside})"
 

@@ -32,6 +32,13 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "winner": _choice(answer.winner),
         "runner_up": _choice(answer.second),
         "as_it_stands": _choice(answer.now),
+        "equals": [_choice(choice) for choice in answer.equals],
+        "trades": [
+            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
+            for one in answer.trades
+        ],
+        "moves": [asdict(move) for move in answer.moves],
+        "needs_port_to": _port(answer),
         "front": [_choice(choice) for choice in answer.front],
         "losers": [
             {"what": one.what, "reason": one.reason, "choice": _choice(one.choice)}
@@ -47,6 +54,10 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
              "freed": _choice(pin.freed)}
             for pin in answer.pins
         ],
+        "contenders": [
+            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
+            for one in answer.contenders
+        ],
         "probability_best": None if sure is None else list(sure.best),
         "probability_limits_kept": None if sure is None else sure.limits,
         "spot": None if answer.lost is None else asdict(answer.lost),
@@ -55,6 +66,14 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "refused": [{"machine": r.machine.name, "reason": r.reason} for r in answer.refused],
         "launch": None if launch is None else asdict(launch),
     }  # fmt: skip
+
+
+def _port(answer: Recommendation) -> str | None:
+    """The software that the program has to be ported to for the winner; None where it need not."""
+    winner, program = answer.winner, answer.program
+    if winner is None or program is None or program.runs_on(winner.machine):
+        return None
+    return winner.machine.stack
 
 
 def as_json(answers: Sequence[Recommendation], launches: Sequence[Launch | None]) -> str:
@@ -93,6 +112,7 @@ def _choice(choice: Choice | None) -> dict[str, Any] | None:
         "value": choice.value,
         "breaks": list(choice.broken),
         "reason": choice.outcome.reason,
+        "warnings": list(choice.outcome.warnings),
         "figures": dict(choice.figures),
         "interval": {name: dict(band) for name, band in choice.outcome.intervals.items()},
     }

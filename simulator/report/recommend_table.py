@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from simulator.report.figures import figure
-from simulator.report.recommend import hardware, settings, worth
+from simulator.report.recommend_words import hardware, settings, worth
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number

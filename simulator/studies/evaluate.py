@@ -180,6 +180,7 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
             for name, band in prediction.interval.items()
         },
         reason=short,
+        warnings=prediction.warnings,
         key=key,
     )
 

@@ -41,7 +41,8 @@ class Outcome:
     `figures` are all metrics by name as `metrics.METRICS` has them; of a candidate that was not
     predicted those known without (price, memory, `bound_s.lower`). `intervals` are P10, P50 and
     P90 by metric. `key` identifies the contents that were predicted, `reason` says why a candidate
-    was not. Which solver ran stands among the figures, as ``solver``.
+    was not, `warnings` what may make the figures wrong. Which solver ran stands among the figures,
+    as ``solver``.
     """
 
     candidate: Candidate
@@ -49,4 +50,5 @@ class Outcome:
     figures: Mapping[str, Value] = field(default_factory=dict)
     intervals: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     reason: str = ""
+    warnings: tuple[str, ...] = ()
     key: str = ""

@@ -190,6 +190,7 @@ def _to_text(outcome: Outcome) -> str:
         "reason": outcome.reason,
         "figures": outcome.figures,
         "intervals": outcome.intervals,
+        "warnings": outcome.warnings,
     }
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
@@ -203,6 +204,7 @@ def _from_text(key: str, text: str, path: Path) -> Outcome:
             figures=tree["figures"],
             intervals=tree["intervals"],
             reason=tree["reason"],
+            warnings=tuple(tree.get("warnings", ())),  # rows of an earlier plan have none
             key=key,
         )
     except (ValueError, KeyError, TypeError) as error:

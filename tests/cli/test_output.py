@@ -11,7 +11,7 @@ import pytest
 
 from simulator.cli import progress
 from simulator.cli.output import check_writable, write_file
-from simulator.cli.progress import progress_line
+from simulator.cli.progress import counting_line, progress_line
 from simulator.errors import InputError
 
 
@@ -113,3 +113,24 @@ def test_long_runs_show_a_line_and_wipe_it(monkeypatch: pytest.MonkeyPatch) -> N
         show(0.5)
         show(0.6)
     assert terminal.getvalue() == f"\rworking [{'#' * 20}{'.' * 20}]  50%\r\x1b[2K"
+
+
+def test_a_search_off_a_terminal_writes_a_line_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A log gets whole lines with counts, not one for every candidate."""
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with counting_line("searching") as show:
+        show(0.1, "3 predicted")
+    assert log.getvalue() == ""
+    moments = iter([0.0, 20.0, 21.0, 40.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
+    with counting_line("searching") as show:
+        show(0.25, "1 of 4 settled")
+        show(0.4, "2 of 4 settled")
+        show(0.5, "2 of 4 settled")
+    assert log.getvalue().splitlines() == [
+        "searching: 25%, 1 of 4 settled, 60 s left",
+        "searching: 50%, 2 of 4 settled, 40 s left",
+    ]

@@ -57,3 +57,18 @@ def test_a_sharded_model_goes_through_accelerate() -> None:
 def test_no_torchrun_without_accelerators(name: str) -> None:
     """A job on processors is a plain program."""
     assert launch_of(load_scenario(name), CLOUDS).command == "python train.py"
+
+
+def test_no_cuda_launch_line_without_cuda() -> None:
+    """On an accelerator with other software: no torchrun, no pinning, and that it is another."""
+    options = (
+        "hardware.machine=instance/aws/trn1.32xlarge",
+        "input.measured_on=instance/aws/trn1.32xlarge",
+        "train.precision=bf16",
+        "hardware.storage=storage/ebs-gp3",
+    )
+    launch = launch_of(load_scenario("resnet50-imagenet-p4d", overrides=options), CLOUDS)
+    assert launch.command == "python train.py"
+    assert "torchrun" not in launch.resources
+    assert "pin_memory" not in launch.loader
+    assert any("written for neuron" in note for note in launch.notes)

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from simulator.report import recommend as text
+from simulator.report import recommend_words as words
 from simulator.report.launch import Launch
 from simulator.report.layout import printable
 from simulator.report.page.environment import rendered
 from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.report.recommend_best import before_lines, best_title, winner_lines
 from simulator.results import Prediction
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
@@ -66,7 +68,8 @@ def as_page(
 
 def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
     parts = [
-        ("The best", text.winner_lines(answer) if answer.winner else []),
+        (best_title(answer), winner_lines(answer) if answer.winner else []),
+        ("Before you take it", before_lines(answer)),
         *text.why_parts(answer),
     ]
     return Answer(
@@ -100,11 +103,12 @@ def _verdict(answer: Recommendation) -> str:
     winner = answer.winner
     if winner is None:
         return printable(" ".join(text.nothing_lines(answer)))
-    settings = text.settings(winner)
+    settings = words.settings(winner)
     with_ = f" with {settings}" if settings else ""
-    value = text.worth(winner.value, answer.goal.objective)
+    value, time, cost = words.measures(answer.goal.objective, winner)
     return printable(
-        f"Take {text.hardware(winner)}{with_}: {answer.goal.objective.metric} {value}."
+        f"Take {words.hardware(winner)}{with_}: {answer.goal.objective.metric} {value}, "
+        f"in {time} for {cost}."
     )
 
 
@@ -121,4 +125,4 @@ def _scatter(answer: Recommendation) -> Scatter | None:
 
 
 def _hint(choice: Choice) -> str:
-    return printable(f"{text.hardware(choice)}; {text.settings(choice)}")
+    return printable(f"{words.hardware(choice)}; {words.settings(choice)}")

@@ -9,8 +9,11 @@ from simulator.goal import Goal, Plain
 from simulator.scenario import Scenario
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.confidence import Sureness
+from simulator.studies.recommend.moving import Move
+from simulator.studies.recommend.software import Program
 from simulator.studies.recommend.space import Refusal
 from simulator.studies.recommend.spot import Interrupted
+from simulator.studies.recommend.weighing import Trade
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,9 @@ class Recommendation:
     `against` the pins that each of those does not keep, by its index. `missing` counts candidates
     that could be best and were not predicted, as only what is stored was looked at: then there is
     no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
+    `equals` are as good by the goal as the winner, `trades` faster or cheaper ones,
+    `moves` copies of the data that the winner needs and nothing counts. `off_axes`: the scenario
+    as it stands lies off the axes of the search. `program` is what the job's program runs on.
     """
 
     scenario: Scenario
@@ -73,6 +79,11 @@ class Recommendation:
     from_store: bool = False
     missing: int = 0
     bugs: tuple[str, ...] = ()
+    equals: tuple[Choice, ...] = ()
+    trades: tuple[Trade, ...] = ()
+    moves: tuple[Move, ...] = ()
+    off_axes: bool = False
+    program: Program | None = None
 
     @property
     def winner(self) -> Choice | None:

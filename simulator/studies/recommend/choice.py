@@ -71,6 +71,12 @@ class Choice:
         }
         return hardware_of({**self.settings, **named})
 
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """The machines it is about, in whatever number and wherever the data lie."""
+        keys = ("remote.machine", "cost.purchase")
+        return (self.machine.name, *(self.settings.get(key) for key in keys))
+
 
 def hardware_of(settings: Mapping[str, Plain]) -> tuple[object, ...]:
     """What is bought with a candidate, whatever its program is set to."""

@@ -31,7 +31,7 @@ GPU: Final = "gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sureness:
-    """How often each choice is best, in the order given, and how often the first keeps its limits.
+    """How often each is best, in the order given, and how often the first keeps its limits.
 
     `limits` is None where no limit depends on a figure in doubt.
     """
@@ -49,18 +49,19 @@ def cause(choice: Choice) -> tuple[object, ...]:
 
 
 def sureness(
-    choices: Sequence[Choice],
+    variants: Sequence[Sequence[Choice]],
     objective: Objective,
     worth: Worth,
     limits: Mapping[str, float],
     seed: int = 0,
 ) -> Sureness:
-    """How often each of the choices is best.
+    """How often each of several machines is best, in whichever of its variants.
 
     Parameters
     ----------
-    choices : sequence of Choice
-        The winner first; each cause after the first eleven shares a draw with an earlier one.
+    variants : sequence of sequences of Choice
+        Variants of each machine, the winner the first of all; each cause after the first eleven
+        shares a draw with an earlier one.
     objective, worth : Objective, Worth
         The goal.
     limits : mapping of str to float
@@ -68,6 +69,8 @@ def sureness(
     seed : int
         Of the draws.
     """
+    choices = [choice for group in variants for choice in group]
+    whose = [place for place, group in enumerate(variants) for _ in group]
     causes = list(dict.fromkeys(cause(choice) for choice in choices))
     places = {one: min(i, MOST_DIMENSIONS - 1) for i, one in enumerate(causes)}
     draws = normal_points(BITS, min(len(causes), MOST_DIMENSIONS), seed)
@@ -77,7 +80,8 @@ def sureness(
     signed = values if objective.sense is Sense.MAXIMIZE else -values
     held = np.array([_keeps(choice, limits, draws[:, places[cause(choice)]]) for choice in choices])
     signed = np.where(held, signed, -np.inf)
-    wins = np.bincount(np.argmax(signed, axis=0)[held.any(axis=0)], minlength=len(choices))
+    first = np.asarray(whose)[np.argmax(signed, axis=0)[held.any(axis=0)]]
+    wins = np.bincount(first, minlength=len(variants))
     share = wins / draws.shape[0]
     in_doubt = any(name in choices[0].outcome.intervals for name in limits)
     return Sureness(best=tuple(share.tolist()), limits=float(held[0].mean()) if in_doubt else None)

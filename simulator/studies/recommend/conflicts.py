@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.goal import Goal, Limits, Objective, Sense
+from simulator.hardware.gpu import Stack
 from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.asking import Ask, Search, limits_as_text
@@ -84,7 +85,8 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
 def _freed(goal: Goal) -> Goal:
     """The goal without any limit; more machines than it allows, to see how many would do."""
     nodes = goal.limits.most_nodes
-    limits = Limits(most_nodes=None if nodes is None else FURTHER * nodes)
+    everywhere = tuple(stack.value for stack in Stack)
+    limits = Limits(most_nodes=None if nodes is None else FURTHER * nodes, porting=everywhere)
     return replace(goal, limits=limits, pins={})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulator.goal import Goal
 from simulator.metrics import Value
@@ -12,17 +12,28 @@ from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.choice import PREPARES, TIME, Choice, number
 from simulator.studies.recommend.ground import COUNT, MACHINE, PURCHASE, Ground, Settings
-from simulator.studies.recommend.limits import Rule, Subject, broken, check_regions, rules_of
+from simulator.studies.recommend.limits import (
+    PORTING,
+    Rule,
+    Subject,
+    broken,
+    check_regions,
+    rules_of,
+)
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.ranking import Worth, worth_of
 from simulator.studies.recommend.remedies import remedies
+from simulator.studies.recommend.software import Program, program_of
 from simulator.studies.recommend.space import Space, space_of
 from simulator.studies.recommend.spot import interrupted, with_losses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inquiry:
-    """One scenario and goal, prepared: what is looked at, and how it is judged."""
+    """One scenario and goal, prepared: what is looked at, and how it is judged.
+
+    `program` is what the job's program runs on; None where it uses no accelerator.
+    """
 
     ground: Ground
     goal: Goal
@@ -32,6 +43,7 @@ class Inquiry:
     ideas: Mapping[int, str]
     excluded: Mapping[str, int]
     settings: tuple[Settings, ...]
+    program: Program | None = None
     seeds: tuple[Settings, ...] = ({},)
 
     def machine(self, settings: Settings) -> Machine:
@@ -107,13 +119,15 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
     """
     seeds = tuple(seeds)
     check_regions(goal.limits, ground.machines)
-    rules = rules_of(goal.limits)
+    program = _program(ground, goal)
+    rules = rules_of(goal.limits, program)
     of_hardware = [rule for rule in rules if rule.of_hardware]
     offered, excluded = [], Counter[str]()
     for machine in ground.machines:
         subject = Subject(machine=machine, count=1, figures={})
         names = broken(of_hardware, subject)
-        excluded.update(names)
+        # A machine that another limit leaves out too is not one that a port would gain.
+        excluded.update([name for name in names if name != PORTING] or names)
         if not names:
             offered.append(machine)
     given = {key: ground.reader.given(key) for key in goal.pins}
@@ -137,6 +151,7 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         ground=ground,
         goal=goal,
         rules=rules,
+        program=program,
         worth=worth_of(goal.objective),
         space=space,
         ideas=ideas,
@@ -144,6 +159,14 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         settings=tuple(settings),
         seeds=seeds,
     )
+
+
+def _program(ground: Ground, goal: Goal) -> Program | None:
+    """What the job's program runs on; a job that processors do has no such rule."""
+    if not any(ground.gpus(machine) for machine in ground.machines):
+        return None
+    own = ground.own if ground.gpus(ground.own) else replace(ground.own, stack="")
+    return program_of(ground.scenario.job.software.framework, own, goal)
 
 
 def _lies_on(ground: Ground, seeds: Iterable[Settings], settings: Settings) -> bool:

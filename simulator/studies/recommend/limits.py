@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.errors import UnknownName
 from simulator.expression import parse_expression
@@ -13,6 +14,7 @@ from simulator.goal import Limits
 from simulator.metrics import Value
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.studies.recommend.machines import Machine, is_called, is_sold_in
+from simulator.studies.recommend.software import Program
 from simulator.units import SECOND, USD, show
 
 
@@ -41,9 +43,13 @@ class Rule:
     of_hardware: bool = False
 
 
-def rules_of(limits: Limits) -> tuple[Rule, ...]:
-    """The rules of a goal, those of the hardware first."""
-    return (*_of_hardware(limits), *_of_figures(limits))
+PORTING: Final = "porting"
+"""The rule that a program runs on the accelerator as it is, or that the user would port it."""
+
+
+def rules_of(limits: Limits, program: Program | None = None) -> tuple[Rule, ...]:
+    """The rules of a goal, those of the hardware first; `program` is None for one on processors."""
+    return (*_of_hardware(limits), *_of_program(program), *_of_figures(limits))
 
 
 def broken(rules: Iterable[Rule], subject: Subject) -> tuple[str, ...]:
@@ -63,6 +69,18 @@ def _of_hardware(limits: Limits) -> Iterator[Rule]:
         yield _hardware("gpus", _named(limits.gpus), lambda s: _is_wanted(s, limits))
     for need in limits.requires:
         yield _required(need)
+
+
+def _of_program(program: Program | None) -> Iterator[Rule]:
+    if program is not None:
+        written = " or ".join(sorted(program.stacks))
+        text = f"a program written for {written} that is not ported"
+        yield Rule(
+            name=PORTING,
+            text=text,
+            keeps=lambda s: program.may_run_on(s.machine),
+            of_hardware=True,
+        )
 
 
 def _hardware(name: str, text: str, keeps: Keeps) -> Rule:

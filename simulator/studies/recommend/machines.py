@@ -15,10 +15,10 @@ from simulator.hardware.host import Host
 class Machine:
     """A machine on offer.
 
-    `gpu` is the name of its accelerator without the kind before it, empty without one; `threads`
-    its vCPUs. `capabilities` are what a job may require: the accelerator's software, and the
-    number formats it has a rate of its own for. `marked`: a CoreMark tells how fast its processors
-    are beside others.
+    `gpu` is the name of its accelerator without the kind before it, and `stack` the software that
+    is programmed with; both are empty without one. `threads` are its vCPUs. `capabilities` are
+    what a job may require: the accelerator's software, and the number formats it has a rate of its
+    own for. `marked`: a CoreMark tells how fast its processors are beside others.
     """
 
     name: str
@@ -26,6 +26,7 @@ class Machine:
     region: str = ""
     family: str = ""
     gpu: str = ""
+    stack: str = ""
     gpus: int = 0
     threads: float = 0.0
     priced: bool = False
@@ -50,6 +51,7 @@ def machine_of(host: Host) -> Machine:
         region="" if price is None else price.region,
         family=host.family,
         gpu="" if gpu is None else gpu.name.removeprefix("gpu/"),
+        stack="" if gpu is None else gpu.stack.value,
         gpus=host.gpu_count,
         threads=host.cpu.threads,
         priced=price is not None,

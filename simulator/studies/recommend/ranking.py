@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from simulator.expression import parse_expression
 from simulator.goal import Objective, Sense
 from simulator.metrics import Value
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 
+CLOSE: Final = 1.005
+"""How many times as much still reads as the same."""
 Worth = Callable[[Mapping[str, Value]], float | None]
 """The goal's value of a choice's figures; None where it has none."""
 
@@ -57,6 +60,19 @@ def runner_up(ranked: Sequence[Choice]) -> Choice | None:
     return next((one for one in ranked[1:] if one.hardware != ranked[0].hardware), None)
 
 
+def equals(objective: Objective, ranked: Sequence[Choice]) -> list[Choice]:
+    """Those of ranked choices whose value reads the same as that of the best, itself included."""
+    best = ranked[0].value if ranked else None
+    if best is None:
+        return []
+    return [
+        choice
+        for choice in ranked
+        if choice.value is not None
+        and (choice.value == best or (ratio(objective, best, choice.value) or math.inf) <= CLOSE)
+    ]
+
+
 def front(choices: Iterable[Choice]) -> list[Choice]:
     """The sound choices that none beats in both time and cost, fastest first."""
     points = [
@@ -73,6 +89,30 @@ def front(choices: Iterable[Choice]) -> list[Choice]:
             cheapest = money
             kept.append(choice)
     return kept
+
+
+def with_choice(points: Sequence[Choice], taken: Choice) -> list[Choice]:
+    """A front that shows `taken` in place of one that reads the same in time and cost."""
+
+    def alike(choice: Choice) -> bool:
+        pairs = ((number(one.figures, name) for one in (choice, taken)) for name in (TIME, MONEY))
+        return all(a and b and max(a, b) <= CLOSE * min(a, b) for a, b in pairs)
+
+    if any(choice.index == taken.index for choice in points):
+        return list(points)
+    place = next((i for i, choice in enumerate(points) if alike(choice)), None)
+    return [taken if i == place else choice for i, choice in enumerate(points)]
+
+
+def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Choice]:
+    """A front without what is hardly faster than a cheaper point of it, but with `always`."""
+    kept: list[Choice] = []
+    for choice in reversed(points):
+        time = number(choice.figures, TIME) or 0.0
+        slower = number(kept[-1].figures, TIME) or 0.0 if kept else math.inf
+        if CLOSE * time <= slower or choice is always:
+            kept.append(choice)
+    return kept[::-1]
 
 
 def ratio(objective: Objective, best: float, other: float) -> float | None:

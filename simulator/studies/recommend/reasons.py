@@ -12,7 +12,7 @@ from simulator.stages.base import Resource
 from simulator.studies.outcome import Status
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule
-from simulator.studies.recommend.ranking import ratio
+from simulator.studies.recommend.ranking import CLOSE, ratio
 
 _BOUND: Final[Mapping[str, str]] = {
     Resource.GPU: "its accelerators are busy",
@@ -27,8 +27,6 @@ _BOUND: Final[Mapping[str, str]] = {
     Part.CHECKPOINT: "held up by checkpoints",
     Part.WAITING: "held up by waiting",
 }
-CLOSE: Final = 1.005
-"""How many times as much still reads as the same."""
 
 
 def why(choice: Choice, winner: Choice, objective: Objective, rules: Sequence[Rule]) -> str:
@@ -53,7 +51,7 @@ def _worse(choice: Choice, winner: Choice, objective: Objective) -> Iterator[str
             yield f"{factor:.3g}x worse by the goal"
         elif factor is not None and factor < 1.0 / CLOSE:
             yield f"{1.0 / factor:.3g}x better by the goal"
-    for name, word in ((MONEY, "as dear"), (TIME, "as long")):
+    for name, word in ((MONEY, "the cost"), (TIME, "as long")):
         if name == objective.metric:
             continue
         own, best = number(choice.figures, name), number(winner.figures, name)

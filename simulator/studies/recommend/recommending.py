@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,13 +12,15 @@ from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.asking import Ask, Search
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of, number
-from simulator.studies.recommend.confidence import sureness
+from simulator.studies.recommend.confidence import Sureness, sureness
 from simulator.studies.recommend.conflicts import conflict_of
 from simulator.studies.recommend.ground import Settings
 from simulator.studies.recommend.inquiry import Inquiry
-from simulator.studies.recommend.ranking import front, in_order, runner_up
+from simulator.studies.recommend.moving import Move, moves
+from simulator.studies.recommend.ranking import front, in_order, runner_up, with_choice
 from simulator.studies.recommend.reasons import is_cpu_bound, why
 from simulator.studies.recommend.spot import Interrupted, interrupted
+from simulator.studies.recommend.weighing import trades, weighed
 
 SURE_OF: Final = 3
 """Best candidates by the goal that are predicted for sure."""
@@ -30,8 +32,6 @@ HARDLY: Final = 0.05
 READING, SURVEYING, SECOND = 0.35, 0.3, 0.1
 """Shares of what is left of a search, for its progress: reading, the best and the front, who comes
 second."""
-CONTENDERS: Final = 8
-"""Choices of different hardware among which the chance of being best is counted."""
 
 
 def recommend(
@@ -77,6 +77,8 @@ def recommend(
         ranked=tuple(ranked),
         front=tuple(front(kept)),
         now=now,
+        off_axes=not inquiry.is_searched(now.settings),
+        program=inquiry.program,
         refused=inquiry.space.refused,
         excluded=inquiry.excluded,
         from_store=ask.course.predicted == 0,
@@ -175,15 +177,18 @@ def _explained(
     *,
     starved: bool,
 ) -> Recommendation:
-    ranked, goal = answer.ranked, inquiry.goal
-    winner = ranked[0]
-    contenders = _different(ranked)[:CONTENDERS]
-    limits = {TIME: goal.limits.deadline, MONEY: goal.limits.budget}
-    most = {name: value for name, value in limits.items() if value is not None}
-    ideas = tuple(_best_ideas(inquiry, choices)) if starved else ()
+    goal = inquiry.goal
+    taken = weighed(goal.objective, answer.ranked, _sure(inquiry, seed))
+    winner = taken.ranked[0]
+    ideas = tuple(_best_ideas(inquiry, choices, winner)) if starved else ()
     return replace(
         answer,
-        second=runner_up(ranked),
+        ranked=taken.ranked,
+        equals=taken.equals,
+        front=tuple(with_choice(answer.front, winner)),
+        trades=trades(answer.front, winner),
+        moves=_moves(inquiry, winner),
+        second=runner_up(taken.ranked),
         losers=tuple(_losers(inquiry, choices, winner)),
         ideas=ideas,
         against={
@@ -191,18 +196,25 @@ def _explained(
             for idea in ideas
         },
         pins=tuple(_pin_prices(inquiry, choices)),
-        contenders=tuple(contenders),
-        sure=sureness(contenders, goal.objective, inquiry.worth, most, seed),
+        contenders=taken.contenders,
+        sure=taken.sure,
         lost=_lost(inquiry, winner),
     )
 
 
-def _different(ranked: Sequence[Choice]) -> list[Choice]:
-    """The best choice of each kind of hardware, best first."""
-    found: dict[tuple[object, ...], Choice] = {}
-    for choice in ranked:
-        found.setdefault(choice.hardware, choice)
-    return list(found.values())
+def _sure(inquiry: Inquiry, seed: int) -> Callable[[Sequence[Sequence[Choice]]], Sureness]:
+    """How sure the best of several machines is, within the deadline and the budget."""
+    goal = inquiry.goal
+    limits = {TIME: goal.limits.deadline, MONEY: goal.limits.budget}
+    most = {name: value for name, value in limits.items() if value is not None}
+    return lambda variants: sureness(variants, goal.objective, inquiry.worth, most, seed)
+
+
+def _moves(inquiry: Inquiry, winner: Choice) -> tuple[Move, ...]:
+    """Copies of the data that the winner needs."""
+    ground = inquiry.ground
+    chosen = ground.reader.read(winner.settings).scenario
+    return moves(ground.scenario, chosen, elsewhere=winner.machine.name != ground.own.name)
 
 
 def _lost(inquiry: Inquiry, choice: Choice) -> Interrupted | None:
@@ -249,12 +261,14 @@ def _place(inquiry: Inquiry, choice: Choice) -> tuple[int, int, float, int]:
     return known, len(choice.broken), 0.0 if no_value else signed, choice.index
 
 
-def _best_ideas(inquiry: Inquiry, choices: Sequence[Choice]) -> Iterator[Choice]:
-    """The best candidate of every remedy, best first."""
+def _best_ideas(inquiry: Inquiry, choices: Sequence[Choice], winner: Choice) -> Iterator[Choice]:
+    """The best candidate of every remedy, best first; the winner is the best of its own."""
     by_name: dict[str, list[Choice]] = {}
     for choice in choices:
         if choice.idea:
             by_name.setdefault(choice.idea, []).append(choice)
+    if winner.idea:
+        by_name[winner.idea] = [winner]
     best = [one for group in by_name.values() if (one := _best(inquiry, group)) is not None]
     yield from sorted(best, key=lambda choice: _place(inquiry, choice))
 

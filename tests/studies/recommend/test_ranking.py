@@ -71,14 +71,14 @@ def test_how_many_times_as_good() -> None:
 def test_two_equals_win_half_of_the_time() -> None:
     """Alike in value and doubt, and of different make: a coin."""
     worth = worth_of(CHEAPEST)
-    sure = sureness([choice(0, 1.0, 10.0, band=1.3), choice(1, 1.0, 10.0, band=1.3)],
+    sure = sureness([[choice(0, 1.0, 10.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
                     CHEAPEST, worth, {})  # fmt: skip
     assert sure.best == pytest.approx((0.5, 0.5), abs=0.02)
 
 
 def test_the_chance_is_that_of_two_lognormal_costs() -> None:
     """A tenth cheaper, both known to 1.3 either way in 80%: the normal distribution says."""
-    sure = sureness([choice(0, 1.0, 9.0, band=1.3), choice(1, 1.0, 10.0, band=1.3)],
+    sure = sureness([[choice(0, 1.0, 9.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
                     CHEAPEST, worth_of(CHEAPEST), {})  # fmt: skip
     deviation = math.log(1.3) / NormalDist().inv_cdf(0.9)
     told = NormalDist().cdf(math.log(10.0 / 9.0) / (deviation * math.sqrt(2.0)))
@@ -87,13 +87,13 @@ def test_the_chance_is_that_of_two_lognormal_costs() -> None:
 
 def test_what_one_part_limits_errs_alike() -> None:
     """Two choices on the same accelerator: the cheaper one is cheaper in every world."""
-    alike = [choice(i, 1.0, 9.0 + i, band=1.5, on=machine(f"m{i}", gpu="x")) for i in range(2)]
+    alike = [[choice(i, 1.0, 9.0 + i, band=1.5, on=machine(f"m{i}", gpu="x"))] for i in range(2)]
     assert sureness(alike, CHEAPEST, worth_of(CHEAPEST), {}).best == (1.0, 0.0)
 
 
 def test_a_deadline_that_is_kept_half_of_the_time() -> None:
     """A time that is as likely above as below the deadline."""
-    late = [choice(0, 100.0, 1.0, band=1.2), choice(1, 10.0, 5.0, band=1.2)]
+    late = [[choice(0, 100.0, 1.0, band=1.2)], [choice(1, 10.0, 5.0, band=1.2)]]
     sure = sureness(late, CHEAPEST, worth_of(CHEAPEST), {"total_time_s": 100.0})
     assert sure.limits == pytest.approx(0.5, abs=0.01)
     assert sure.best == pytest.approx((0.5, 0.5), abs=0.01)

@@ -1,0 +1,279 @@
+"""The best choice in words: its figures, what is as good, what another would trade, and doubts."""
+
+from __future__ import annotations
+
+from textwrap import shorten
+from typing import Final
+
+from simulator.goal import Objective
+from simulator.metrics import USD_PER_HOUR
+from simulator.report.figures import figure
+from simulator.report.layout import columns, percent, printable
+from simulator.report.recommend_words import (
+    DIGITS,
+    dollars,
+    hardware,
+    machine,
+    measures,
+    settings,
+    unit_of,
+    worth,
+)
+from simulator.studies.recommend.answer import Recommendation
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.moving import Move
+from simulator.studies.recommend.ranking import CLOSE, ratio
+from simulator.studies.recommend.weighing import Trade, is_beyond
+from simulator.units import BYTE, SECOND, USD, Unit, show
+
+LONGEST: Final = 150
+"""Letters of a warning; `plan simulate` prints all of it."""
+NAMED: Final = 3
+"""Others that are named where several may be best."""
+LIKELY: Final = 0.5
+"""Share of the worlds drawn from which on a choice is best rather than one of several."""
+SEEN: Final = 0.005
+"""Share of the worlds drawn that does not read as 0%."""
+BEYOND: Final = "*"
+"""Stands beside what nothing like was ever measured."""
+NOT_BILLED: Final = (
+    "not on the bill: rent of stores (but for data prepared beforehand), requests to them, and "
+    "traffic between clouds"
+)
+
+
+def best_title(answer: Recommendation) -> str:
+    """What stands above the best choice; one that nobody measured like says so there."""
+    winner = answer.winner
+    beyond = winner is not None and is_beyond(winner)
+    unsure = answer.sure is not None and answer.sure.best[0] < LIKELY
+    doubts = ["outside of what was measured: see below"] * beyond
+    doubts += ["not told apart from others: see below"] * unsure
+    return f"Best ({'; '.join(doubts)})" if doubts else "Best"
+
+
+def winner_lines(answer: Recommendation) -> list[str]:
+    """The best choice with its figures, what is as good, the runner-up, and how sure it is."""
+    winner = answer.ranked[0]
+    objective = answer.goal.objective
+    lines = [hardware(winner)]
+    lines += [f"with {settings(winner)}"] if settings(winner) else []
+    unit = unit_of(objective)
+    value = f"{worth(winner.value, objective)}{_band(winner, objective.metric, unit)}"
+    rows = [(objective.metric, value)]
+    rows += [
+        (name, f"{figure(number(winner.figures, metric), unit)}{_band(winner, metric, unit)}")
+        for name, metric, unit in _MEASURES
+        if metric != objective.metric and winner.figures.get(metric) is not None
+    ]
+    rows += [("limited by", _limit(winner)), *_memory(winner)]
+    lines += columns(rows, "<<")
+    lines += [*_beside_now(answer, winner), *_spot(answer)]
+    return [*lines, *_equals(answer), *_trades(answer), *_second(answer), *_sure(answer)]
+
+
+_MEASURES: Final = (
+    ("time", TIME, SECOND),
+    ("cost", MONEY, USD),
+    ("rent", "cost.usd_per_h", USD_PER_HOUR),
+    ("samples per $", "cost.samples_per_usd", None),
+)
+
+
+def before_lines(answer: Recommendation) -> list[str]:
+    """What to know before the best is taken: ports, copies, warnings, what is not counted."""
+    winner, program = answer.winner, answer.program
+    if winner is None:
+        return []
+    lines = []
+    if program is not None and not program.runs_on(winner.machine):
+        written = " or ".join(sorted(program.stacks))
+        lines.append(
+            f"the program is written for {written} and has to be ported to {winner.machine.stack}; "
+            "no figure counts that work"
+        )
+    lines += [_moved(move) for move in answer.moves]
+    lines += [shorten(printable(text), LONGEST) for text in winner.outcome.warnings]
+    return [*lines, NOT_BILLED]
+
+
+def _moved(move: Move) -> str:
+    where = move.target if move.target != move.source else "the drives of this machine"
+    text = f"the data move: {show(move.size, BYTE, DIGITS)} from {move.source} to {where}"
+    least = "" if move.least is None else f", {show(move.least, SECOND, 2)} at the least"
+    return printable(f"{text}{least}; that copy is neither in the time nor in the cost")
+
+
+def _limit(choice: Choice) -> str:
+    busy = number(choice.figures, "accelerator_utilization")
+    told = printable(str(choice.figures.get("bottleneck")))
+    return told if busy is None else f"{told}; accelerators busy {percent(busy)}"
+
+
+def _memory(choice: Choice) -> list[tuple[str, str]]:
+    shares = []
+    for name, what in (("RAM", "host_ram_bytes"), ("GPU memory", "gpu_memory_bytes")):
+        needed = number(choice.figures, f"{what}.total")
+        room = number(choice.figures, f"{what}.capacity")
+        if needed is not None and room:
+            shares.append(f"{name} {needed / room:.0%} full")
+    return [("memory", ", ".join(shares))] if shares else []
+
+
+def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
+    band, told = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
+    own = number(choice.figures, metric)
+    if band is None or not told or own is None:
+        return ""
+    low, high = (own / told * band[key] for key in ("p10", "p90"))
+    ends = [figure(end, unit) if unit is None else show(end, unit, DIGITS) for end in (low, high)]
+    return f", 80%: {ends[0]} to {ends[1]}"
+
+
+def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
+    """The scenario as it stands, and why it is not taken where it is the better one."""
+    now, objective = answer.now, answer.goal.objective
+    if now is None or now.value is None or winner.value is None or not now.is_predicted:
+        return []
+    if now.index == winner.index:
+        return ["that is the scenario as it stands"]
+    factor = ratio(objective, winner.value, now.value)
+    told = f"the scenario as it stands: {worth(now.value, objective)}"
+    if factor is not None and factor > CLOSE:
+        told += f"; the best is {factor:.3g}x better"
+    elif factor is not None and factor < 1.0 / CLOSE:
+        told += f", {1.0 / factor:.3g}x better, but it {_kept_out(answer, now)}"
+    return [told]
+
+
+_BREAKS: Final = {
+    "gpu_memory_margin": "does not surely leave the GPU memory that it must",
+    "ram_margin": "does not surely leave the RAM that it must",
+    "deadline": "misses the deadline",
+    "budget": "is over the budget",
+}
+
+
+def _kept_out(answer: Recommendation, now: Choice) -> str:
+    if now.broken:
+        return " and ".join(_BREAKS.get(name, f"breaks {name}") for name in now.broken)
+    if answer.off_axes:
+        return "lies off the axes of [goal.search]"
+    return "does not keep your pins" if answer.goal.pins else "was not searched for"
+
+
+def _spot(answer: Recommendation) -> list[str]:
+    lost = answer.lost
+    if lost is None:
+        return []
+    text = (
+        f"spot: {lost.losses:.2g} interruptions expected; with checkpoints every "
+        f"{show(lost.interval, SECOND, DIGITS)} (each {show(lost.write, SECOND, DIGITS)}) the run "
+        f"takes {lost.stretch:.3f}x as long, which is in the figures"
+    )
+    return [text]
+
+
+def _equals(answer: Recommendation) -> list[str]:
+    """Choices that are as good by the goal, with what else sets them apart."""
+    if not answer.equals:
+        return []
+    objective = answer.goal.objective
+    told = [f"{hardware(one)} ({_else(objective, one)})" for one in answer.equals[:NAMED]]
+    more = len(answer.equals) - NAMED
+    told += [f"{more} more"] if more > 0 else []
+    return [f"as good by the goal, less than {CLOSE - 1.0:.1%} apart: {'; '.join(told)}"]
+
+
+def _else(objective: Objective, choice: Choice) -> str:
+    return ", ".join(dict.fromkeys(measures(objective, choice)[1:]))
+
+
+def _trades(answer: Recommendation) -> list[str]:
+    return [_traded(trade, answer.ranked[0]) for trade in answer.trades]
+
+
+def _traded(trade: Trade, winner: Choice) -> str:
+    """What more money buys in time, or what waiting saves."""
+    other = hardware(trade.choice)
+    beyond = " (outside of what was measured)" if is_beyond(trade.choice) else ""
+    base = number(winner.figures, MONEY) or 0.0
+    money = f"{dollars(abs(trade.money))} {'more' if trade.money > 0.0 else 'less'}"
+    share = f"{abs(trade.money) / base:.2g}x the cost" if trade.money > base else ""
+    share = share or f"{abs(trade.money) / base:.1%}"
+    times = [show(number(c.figures, TIME) or 0.0, SECOND, DIGITS) for c in (trade.choice, winner)]
+    if trade.time < 1.0:
+        return (
+            f"{money} ({share}) {_faster(trade.time)}: {other}{beyond} takes {times[0]} in place "
+            f"of {times[1]}"
+        )
+    return (
+        f"{money} ({share}) where {trade.time:.2g}x as long will do: {other}{beyond} takes "
+        f"{times[0]} in place of {times[1]}"
+    )
+
+
+def _faster(time: float) -> str:
+    """What becomes of the time, in words.
+
+    Examples
+    --------
+    >>> _faster(0.503), _faster(0.13)
+    ('halves the time', 'cuts the time to 13%')
+    """
+    near = 0.04
+    return "halves the time" if abs(time - 0.5) < near else f"cuts the time to {time:.0%}"
+
+
+def _second(answer: Recommendation) -> list[str]:
+    second, winner = answer.second, answer.ranked[0]
+    if second is None or second.value is None or winner.value is None:
+        return []
+    if any(one.hardware == second.hardware for one in answer.equals):
+        return []
+    factor = ratio(answer.goal.objective, winner.value, second.value)
+    behind = "" if factor is None else f", {_behind(factor)}"
+    text = (
+        f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}"
+        f"{'; ' if settings(second) else ''}{settings(second)}"
+    )
+    return [text]
+
+
+def _behind(factor: float) -> str:
+    return f"{factor:.3g}x worse" if factor > CLOSE else "as good"
+
+
+def _sure(answer: Recommendation) -> list[str]:
+    """How sure the best machine is, whatever its number and wherever data lie."""
+    sure = answer.sure
+    if sure is None or len(sure.best) <= 1:
+        return []
+    others = sorted(zip(sure.best[1:], answer.contenders[1:], strict=True), key=lambda p: -p[0])
+    named = "; ".join(
+        f"{share:.0%}: {machine(one)}" for share, one in others[:NAMED] if share >= SEEN
+    )
+    share = sure.best[0]
+    if share >= LIKELY:
+        said = (
+            f"best of {len(sure.best)} machines, each in its best number and setting, with a "
+            f"probability of {share:.0%}{f' ({named})' if named else ''}"
+        )
+    else:
+        said = (
+            f"not told apart: the errors are larger than what sets the first of {len(sure.best)} "
+            f"machines apart. This one is best in {share:.0%} of all cases, others in {named}"
+        )
+    if sure.limits is not None:
+        said += f"; it keeps deadline and budget with {sure.limits:.0%}"
+    assumed = (
+        ". Assumed: choices that the same part limits err alike, all others independently; prices "
+        "are certain"
+    )
+    return [said + assumed]
+
+
+def front_notes(answer: Recommendation, choice: Choice) -> str:
+    """What is to be said of a point of the front: that it is the best, or `BEYOND`."""
+    best = answer.winner is not None and choice.index == answer.winner.index
+    return "best" * best + BEYOND * is_beyond(choice)

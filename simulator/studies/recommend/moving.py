@@ -1,0 +1,82 @@
+"""Data that a choice wants elsewhere than the scenario has it, and the least time of the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from simulator.hardware.storage import Scope, Storage
+from simulator.scenario import Scenario
+from simulator.stages.read import drives_of
+from simulator.units import Bytes, Seconds
+from simulator.workload.dataset import CachePolicy, Placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A copy of the data that has to be made before the run, and that nothing counts.
+
+    `least` is the time it takes at the datasheets' rates of both stores and of one machine's
+    network [s]; None where no rate is known.
+    """
+
+    source: str
+    target: str
+    size: Bytes
+    least: Seconds | None = None
+
+
+def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
+    """Copies that a choice needs beside what is simulated.
+
+    What is staged or loaded into RAM at the start of a run is a part of its time; what then has
+    to be copied is only what that is read from.
+
+    Parameters
+    ----------
+    now, chosen : Scenario
+        The scenario as it stands, and with a candidate's settings.
+    elsewhere : bool
+        Whether the candidate's machine is another one: its own drives begin empty.
+    """
+    found = []
+    origin = _origin(now)
+    for target in _read_from(chosen):
+        empty = elsewhere and target.scope is Scope.LOCAL
+        size = chosen.job.stored_total
+        if size > 0.0 and (target.name != origin.name or empty):
+            least = _least(size, now, chosen, origin, target)
+            source = origin.name
+            found.append(Move(source=source, target=target.name, size=size, least=least))
+    return tuple(found)
+
+
+def _origin(scenario: Scenario) -> Storage:
+    group = scenario.cluster.trainers
+    return group.origin or group.storage
+
+
+def _read_from(scenario: Scenario) -> Iterator[Storage]:
+    """The stores that hold the data when a run begins: of trainers that read, and of helpers."""
+    job = scenario.job
+    staged = job.dataset.placement is Placement.STAGE
+    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
+    if job.remote is None or staged or preloaded:
+        yield _origin(scenario)
+        return
+    for group in scenario.cluster.groups:
+        if group.name == job.remote.group:
+            yield group.origin or group.storage
+
+
+def _least(
+    size: Bytes, now: Scenario, chosen: Scenario, origin: Storage, target: Storage
+) -> Seconds | None:
+    """The least time of a copy; drives of a machine that is given up may be read no more."""
+    reading = origin.read_rate * drives_of(now.cluster.trainers, origin)
+    known = [reading, target.write_bandwidth]
+    network = chosen.cluster.trainers.host.network
+    if network is not None and Scope.LOCAL not in (origin.scope, target.scope):
+        known.append(network.bandwidth)
+    rates = [float(rate) for rate in known if rate]
+    return size / min(rates) if target.write_bandwidth and rates else None

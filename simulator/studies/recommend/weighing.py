@@ -1,0 +1,140 @@
+"""Which of the best is taken: what is as good, how sure each is, and what another would trade."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.goal import Objective
+from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.confidence import Sureness
+from simulator.studies.recommend.ranking import equals
+
+CONTENDERS: Final = 8
+"""Machines among which the chance of being best is counted."""
+VARIANTS: Final = 6
+"""Variants of each machine that count."""
+WORTH_TELLING: Final = 1.1
+"""Times as fast, or as cheap, from which on another choice is told of."""
+BEYOND: Final = "outside the evidence"
+"""How a warning begins that nothing like a choice was ever measured."""
+
+Sure = Callable[[Sequence[Sequence[Choice]]], Sureness]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """The sound choices with the one to take first.
+
+    `equals` are as good by the goal as that one, on other machines or another number of them.
+    `contenders` are the best variants of each machine, in the order of `sure`.
+    """
+
+    ranked: tuple[Choice, ...]
+    equals: tuple[Choice, ...]
+    contenders: tuple[Choice, ...]
+    sure: Sureness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trade:
+    """Another choice that nothing beats in time and cost: faster or cheaper than the best.
+
+    `time` is how many times as long it takes, `money` what it costs more [$].
+    """
+
+    choice: Choice
+    time: float
+    money: float
+
+
+def weighed(objective: Objective, ranked: Sequence[Choice], sure: Sure) -> Weighed:
+    """Take one of the choices that are best by the goal.
+
+    Of several that are as good, one that was measured like comes before one outside of the
+    evidence, then the one that is best in more of the worlds drawn.
+
+    Parameters
+    ----------
+    objective : Objective
+        The goal.
+    ranked : sequence of Choice
+        The sound choices, best first; one at least.
+    sure : callable
+        How often each of several machines is best, each given by its variants.
+    """
+    groups = _by_kind(ranked)
+    shares = dict(zip(groups, sure(list(groups.values())).best, strict=True))
+    tied = equals(objective, ranked)
+    taken = min(tied, key=lambda one: (is_beyond(one), -shares.get(one.kind, 0.0)))
+    ordered = (taken, *(one for one in ranked if one is not taken))
+    groups = _by_kind(ordered)
+    others: dict[tuple[object, ...], Choice] = {}
+    for one in tied:
+        if one.hardware != taken.hardware:
+            others.setdefault(one.hardware, one)
+    return Weighed(
+        ranked=ordered,
+        equals=tuple(others.values()),
+        contenders=tuple(group[0] for group in groups.values()),
+        sure=sure(list(groups.values())),
+    )
+
+
+def is_beyond(choice: Choice) -> bool:
+    """Whether nothing like it was ever measured."""
+    return any(text.startswith(BEYOND) for text in choice.outcome.warnings)
+
+
+def _by_kind(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], list[Choice]]:
+    """The best variants of each machine, best first."""
+    found: dict[tuple[object, ...], list[Choice]] = {}
+    for choice in ranked:
+        if choice.kind in found or len(found) < CONTENDERS:
+            group = found.setdefault(choice.kind, [])
+            if len(group) < VARIANTS:
+                group.append(choice)
+    return found
+
+
+def trades(front: Iterable[Choice], winner: Choice) -> tuple[Trade, ...]:
+    """The best faster choice and the best cheaper one, by what they gain over what they lose.
+
+    Parameters
+    ----------
+    front : iterable of Choice
+        What nothing beats in both time and cost.
+    winner : Choice
+        The one taken.
+    """
+    found = [one for choice in front if (one := _trade(choice, winner)) is not None]
+    faster = [(one, 1.0 / one.time) for one in found if one.time <= 1.0 / WORTH_TELLING]
+    base = number(winner.figures, MONEY) or 0.0
+    cheaper = [
+        (one, base / (base + one.money))
+        for one in found
+        if base > WORTH_TELLING * (base + one.money) > 0.0
+    ]
+    told: dict[int, Trade] = {}
+    for group in (faster, cheaper):
+        if group:
+            best = max(group, key=lambda pair: _gain(pair[0], base))[0]
+            told[best.choice.index] = best
+    return tuple(told.values())
+
+
+def _gain(trade: Trade, base: float) -> float:
+    """How much faster and cheaper together, in logarithms."""
+    return -math.log(trade.time) - math.log((base + trade.money) / base)
+
+
+def _trade(choice: Choice, winner: Choice) -> Trade | None:
+    times = number(choice.figures, TIME), number(winner.figures, TIME)
+    money = number(choice.figures, MONEY), number(winner.figures, MONEY)
+    if choice.index == winner.index or not times[0] or not times[1]:
+        return None
+    if not money[0] or not money[1]:
+        return None
+    return Trade(choice=choice, time=times[0] / times[1], money=money[0] - money[1])
