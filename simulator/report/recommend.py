@@ -152,7 +152,7 @@ def _front(answer: Recommendation) -> list[str]:
     ]
     lines = columns(rows, ">>><<")
     if any(BEYOND in row[-1] for row in rows):
-        lines.append(f"{BEYOND} nothing like it was ever measured")
+        lines.append(f"{BEYOND} outside of what was measured")
     return [*lines, f"and {hidden} between them"] if hidden > 0 else lines
 
 

@@ -147,8 +147,8 @@ def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
 
 
 _BREAKS: Final = {
-    "gpu_memory_margin": "does not surely leave the GPU memory that it must",
-    "ram_margin": "does not surely leave the RAM that it must",
+    "gpu_memory_margin": "may not fit into GPU memory with what must stay free",
+    "ram_margin": "may not fit into RAM with what must stay free",
     "deadline": "misses the deadline",
     "budget": "is over the budget",
 }

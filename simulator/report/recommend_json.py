@@ -32,13 +32,7 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "winner": _choice(answer.winner),
         "runner_up": _choice(answer.second),
         "as_it_stands": _choice(answer.now),
-        "equals": [_choice(choice) for choice in answer.equals],
-        "trades": [
-            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
-            for one in answer.trades
-        ],
-        "moves": [asdict(move) for move in answer.moves],
-        "needs_port_to": _port(answer),
+        **_weighed(answer),
         "front": [_choice(choice) for choice in answer.front],
         "losers": [
             {"what": one.what, "reason": one.reason, "choice": _choice(one.choice)}
@@ -54,10 +48,6 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
              "freed": _choice(pin.freed)}
             for pin in answer.pins
         ],
-        "contenders": [
-            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
-            for one in answer.contenders
-        ],
         "probability_best": None if sure is None else list(sure.best),
         "probability_limits_kept": None if sure is None else sure.limits,
         "spot": None if answer.lost is None else asdict(answer.lost),
@@ -66,6 +56,23 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "refused": [{"machine": r.machine.name, "reason": r.reason} for r in answer.refused],
         "launch": None if launch is None else asdict(launch),
     }  # fmt: skip
+
+
+def _weighed(answer: Recommendation) -> dict[str, Any]:
+    """What is as good as the winner, what others trade, and what the winner needs besides."""
+    return {
+        "equals": [_choice(choice) for choice in answer.equals],
+        "trades": [
+            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
+            for one in answer.trades
+        ],
+        "moves": [asdict(move) for move in answer.moves],
+        "needs_port_to": _port(answer),
+        "contenders": [
+            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
+            for one in answer.contenders
+        ],
+    }
 
 
 def _port(answer: Recommendation) -> str | None:

@@ -92,6 +92,6 @@ def test_a_scenario_that_is_better_but_not_allowed(answer: Recommendation) -> No
     """A reader who sees the better figure is told why it is not taken."""
     now = replace(choice(9, 7200.0, 50.0), broken=("gpu_memory_margin",))
     told = "\n".join(winner_lines(replace(answer, now=now)))
-    assert "2x better, but it does not surely leave the GPU memory that it must" in told
+    assert "2x better, but it may not fit into GPU memory" in told
     off = replace(answer, now=replace(now, broken=()), off_axes=True)
     assert "lies off the axes of [goal.search]" in "\n".join(winner_lines(off))

@@ -121,15 +121,7 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
     check_regions(goal.limits, ground.machines)
     program = _program(ground, goal)
     rules = rules_of(goal.limits, program)
-    of_hardware = [rule for rule in rules if rule.of_hardware]
-    offered, excluded = [], Counter[str]()
-    for machine in ground.machines:
-        subject = Subject(machine=machine, count=1, figures={})
-        names = broken(of_hardware, subject)
-        # A machine that another limit leaves out too is not one that a port would gain.
-        excluded.update([name for name in names if name != PORTING] or names)
-        if not names:
-            offered.append(machine)
+    offered, excluded = _offered(ground, rules)
     given = {key: ground.reader.given(key) for key in goal.pins}
     base = {key: value for key, value in given.items() if isinstance(value, str | int | float)}
     starts = list(pinning.seeds_of(goal.pins, seeds, base))
@@ -159,6 +151,19 @@ def inquire(ground: Ground, goal: Goal, seeds: Iterable[Settings] = ({},)) -> In
         settings=tuple(settings),
         seeds=seeds,
     )
+
+
+def _offered(ground: Ground, rules: Iterable[Rule]) -> tuple[list[Machine], Counter[str]]:
+    """Machines that the limits on hardware leave, and how many each limit leaves out."""
+    of_hardware = [rule for rule in rules if rule.of_hardware]
+    offered, excluded = [], Counter[str]()
+    for machine in ground.machines:
+        names = broken(of_hardware, Subject(machine=machine, count=1, figures={}))
+        # A machine that another limit leaves out too is not one that a port would gain.
+        excluded.update([name for name in names if name != PORTING] or names)
+        if not names:
+            offered.append(machine)
+    return offered, excluded
 
 
 def _program(ground: Ground, goal: Goal) -> Program | None:
