@@ -325,8 +325,15 @@ def _to_store(plant: Plant, demand: Demand, place: Place) -> Way:
     slower = 1.0 if store.write_bandwidth is None else store.read_rate / store.write_bandwidth
     reads, writes = store.read_operations, store.write_operations
     rarer = reads / writes if reads is not None and writes is not None else 1.0
-    operations = _operations(plant, demand, site, rarer)
-    return ((prefix + STORE, slower), *operations, *_wire(plant, site, NETWORK_OUT))
+    whole = _share_of_store(site.group, demand)
+    operations = _operations(plant, demand, site, rarer * whole)
+    return ((prefix + STORE, slower * whole), *operations, *_wire(plant, site, NETWORK_OUT))
+
+
+def _share_of_store(group: Group, demand: Demand) -> Real:
+    """Capacity of its unit that a byte takes of a store that fewer machines use than reach it."""
+    alone = demand.sharers is None or group.storage.scope is Scope.LOCAL
+    return 1.0 if alone or demand.sharers is None else demand.sharers / clients(group)
 
 
 def _memory(plant: Plant, demand: Demand, place: Place) -> Way:  # noqa: ARG001 - bytes only

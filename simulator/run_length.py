@@ -110,8 +110,8 @@ TRAINING_ONLY = frozenset(
 def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Extras:
     """Start-up, checkpoints and evaluation passes, composed around the epochs.
 
-    An evaluation pass takes what its slowest resource takes; a checkpoint what rank 0 alone
-    needs to copy and write its state while all others wait.
+    An evaluation pass takes what its slowest resource takes; a checkpoint what the ranks that
+    write most need to copy and write their shares while all wait.
     """
     return Extras(
         parts=_one_off(scenario, plant, warm),
@@ -198,13 +198,21 @@ def preparation(scenario: Scenario) -> Scenario:
 
 
 def _checkpoint_share(scenario: Scenario, plant: Plant) -> Seconds:
-    checkpointing = scenario.job.train.checkpointing
-    if checkpointing is None:
-        return 0.0
-    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
-    taken = sum((alone(plant, demand, Place(rank=0)) for s in stages for demand in s.demands), 0.0)
     steps = lengths(scenario).total_steps
-    return cast("Seconds", taken * (steps // checkpointing.every_steps) / steps)
+    taken = checkpoint_time(plant, ask(CHECKPOINTING, scenario, Phase.WARM))
+    return cast("Seconds", taken * checkpoints(scenario) / steps)
+
+
+def checkpoints(scenario: Scenario) -> Real:
+    """How many checkpoints a run writes."""
+    every = scenario.job.train.checkpointing
+    return 0.0 if every is None else lengths(scenario).total_steps // every.every_steps
+
+
+def checkpoint_time(plant: Plant, stages: Sequence[StageDemands]) -> Seconds:
+    """Time that all wait for one checkpoint [s]: what its demands take, one after another."""
+    times = (alone(plant, demand, Place(rank=0)) for s in stages for demand in s.demands)
+    return cast("Seconds", sum(times, 0.0))
 
 
 def _evaluations(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Seconds:

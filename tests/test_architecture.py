@@ -15,7 +15,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "simulator"
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 
-FILE_LINES = 400
+FILE_LINES = 600
 FUNCTION_LINES = 40
 EQUATION_LINES = 15
 NESTING = 3

@@ -20,7 +20,9 @@ from simulator.report.rows import run_rows
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
 from simulator.results import Prediction
-from simulator.stages.base import Demand, Resource
+from simulator.run_length import checkpoint_time, checkpoints
+from simulator.stages import CHECKPOINTING
+from simulator.stages.base import Demand, Phase, Resource, ask
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -78,10 +80,42 @@ def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
     return [
         *_demands(prediction, None),
+        *_checkpoint(prediction),
         *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
         *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
         *_bound(prediction, ()),
     ]
+
+
+def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    none = section("Checkpoints", ["none are written (train.checkpoint_every_steps)"])
+    return [
+        *(_checkpoint(prediction) or none),
+        *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
+    ]
+
+
+def _checkpoint(prediction: Prediction) -> list[str]:
+    """What writing a checkpoint takes, and the part of it that falls on a step."""
+    scenario = prediction.scenario
+    written = float(checkpoints(scenario))
+    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
+    if not written or not any(stage.demands for stage in stages):
+        return []
+    plant, known = build(scenario), origins(scenario)
+    taken = float(checkpoint_time(plant, stages))
+    lines = [
+        f"  {line}"
+        for stage in stages
+        for demand in stage.demands
+        for line in _demand(demand, plant, Place(rank=0), known)
+    ]
+    share = show(taken * written / prediction.total_steps, SECOND)
+    total = f"{count(written)} in {count(prediction.total_steps)} steps"
+    lines += wrapped(
+        f"{show(taken, SECOND)} each, {total}: {share} of a step, while training waits"
+    )
+    return section("A checkpoint asks for, all machines writing at once", lines)
 
 
 def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
@@ -184,6 +218,7 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
     "fits": _memory,
     "cost": _cost,
     "bound_s": _bound,
+    "step_split_s.checkpoint": _checkpoints,
     "": _time,
 }
 """First chapter whose key the metric's name starts with."""

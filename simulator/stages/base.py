@@ -72,7 +72,8 @@ class Demand:
     an unshared core of this machine) for the CPU, busy seconds for a device's streams.
     `operations` counts requests where the resource also limits those. `ceiling` is the fastest
     this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
-    `threads` is how many threads share a CPU demand. `equation` and `inputs` say where the
+    `threads` is how many threads share a CPU demand, `sharers` how many machines share their store
+    for it (None: all that reach it). `equation` and `inputs` say where the
     amount came from: the name of the function and what it was given.
     """
 
@@ -83,6 +84,7 @@ class Demand:
     ceiling: BytesPerSecond | Real | None = None
     latency: Seconds | Real = 0.0
     threads: float = 1.0
+    sharers: Real | None = None
     equation: str = ""
     inputs: Mapping[str, Real] = field(default_factory=dict)
 

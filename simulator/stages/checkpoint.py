@@ -4,14 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.footprint import checkpoint_bytes
+import numpy as np
+
+from simulator.equations.memory import state_bytes, tensor_bytes
+from simulator.footprint import checkpoint_bytes, weight_width
+from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.units import Bytes, Real
+from simulator.workload.parallelism import Sharding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Bytes of a checkpoint: all jobs' together, and of the machine and device that write most."""
+
+    whole: Bytes | Real
+    machine: Bytes | Real
+    device: Bytes | Real
+
+    @property
+    def writers(self) -> Real:
+        """Machines it would take if all wrote as much as the one that writes most."""
+        return self.whole / self.machine
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Rank 0 copies its state to the host and writes it to the store."""
+    """Devices copy their shares to the host, and machines write them to the store, all at once.
+
+    Everything is written once: what several devices hold alike, one of them writes.
+    """
 
     name: str = "checkpoint"
     actor: Actor = Actor.WRITER
@@ -21,24 +44,62 @@ class Checkpoint:
         """Bytes over PCIe, then to the store."""
         if scenario.job.train.checkpointing is None or scenario.job.model is None:
             return ()
-        state = checkpoint_bytes(scenario)
+        shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
+        inputs = {"checkpoint [B]": shares.whole, "share of a machine [B]": shares.machine}
+        alone = group.storage.scope is Scope.LOCAL
         write = Demand(
             resource=Resource.STORAGE,
             path=Path.HOST_TO_STORE,
-            amount=state,
-            latency=scenario.cluster.trainers.storage.write_latency,
-            equation="parameters x (weight + optimizer state)",
-            inputs={"state [B]": state},
+            amount=shares.machine,
+            latency=group.storage.write_latency,
+            sharers=shares.writers,
+            equation="parameters x (weight + optimizer state), a machine's share of it",
+            inputs=inputs if alone else {**inputs, "machines that write": shares.writers},
         )
-        host = scenario.cluster.trainers.host
+        host = group.host
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return (write,)
         down = Demand(
             resource=Resource.PCIE,
             path=Path.DEVICE_TO_HOST,
-            amount=state,
+            amount=shares.device,
             latency=host.host_link.latency,
-            equation="parameters x (weight + optimizer state)",
-            inputs={"state [B]": state},
+            equation="parameters x (weight + optimizer state), a device's share of it",
+            inputs={"checkpoint [B]": shares.whole, "share of a device [B]": shares.device},
         )
         return (down, write)
+
+
+def checkpoint_shares(scenario: Scenario) -> Shares:
+    """Who writes how much of a checkpoint.
+
+    Devices of one replica hold different parts of the model, and devices that a state is sharded
+    over different parts of the state; each part is written by one of those that hold it. A replica
+    fills one machine before the next. Where weights are kept in fp32 beside the compute precision,
+    those are part of the sharded state.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    whole = checkpoint_bytes(scenario)
+    device: Real = 0.0
+    machine: Real = 0.0
+    for size, holders in _parts(scenario):
+        there = np.minimum(holders, max(1, scenario.devices // group.count))
+        device = device + size / holders
+        machine = machine + size * there / holders
+    return Shares(whole=job.copies * whole, machine=job.copies * machine, device=device)
+
+
+def _parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
+    """Sizes of weights and of optimizer state [B], each with the devices that hold parts of it."""
+    job, degrees = scenario.job, scenario.job.parallelism
+    parameters = 0.0 if job.model is None else job.model.parameters
+    width = weight_width(job.train)
+    weights = tensor_bytes(parameters, width)
+    moments = tensor_bytes(parameters, state_bytes(job.train.optimizer, width))
+    replica = np.minimum(scenario.devices, degrees.tensor * degrees.pipeline * degrees.expert)
+    group = np.minimum(scenario.ranks, degrees.shard_group or scenario.ranks)
+    sharded = np.minimum(scenario.devices, degrees.devices * group)
+    if degrees.sharding is Sharding.NONE:
+        return ((weights, replica), (moments, replica))
+    of_state = job.train.mixed or degrees.sharding is Sharding.PARAMETERS
+    return ((weights, sharded if of_state else replica), (moments, sharded))

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from simulator.errors import UnknownName
+from simulator.files.scenario import load_scenario
 from simulator.hardware.price import Price
 from simulator.metrics import METRICS
+from simulator.predict import predict
 from simulator.provenance import Source
 from simulator.report.explain import as_explanation
 from simulator.report.layout import WIDTH
@@ -74,6 +76,28 @@ def test_no_price_is_said(prediction: Prediction) -> None:
     cost = replace(prediction.cost, per_second=None)
     text = as_explanation(replace(prediction, cost=cost), "cost.usd_per_h")
     assert "the profile of node/test-four states no price" in text
+
+
+def test_a_checkpoint_is_explained() -> None:
+    """Size, a machine's share of it, time of one, how many, and what falls on a step."""
+    options = ("train.checkpoint_every_steps=200", "train.epochs=0.5")
+    said = predict(load_scenario("llama3-70b-megatron", overrides=options), doubts=False)
+    text = as_explanation(said, "step_split_s.checkpoint")
+    for part in (
+        "checkpoint = 846.6 GB",
+        "share of a machine = 105.8 GB",
+        "machines that write = 8",
+    ):
+        assert part in text
+    assert "88.43 s each, 97 in 19,532 steps: 439.2 ms of a step" in text
+
+
+def test_without_checkpoints_there_is_nothing_to_explain() -> None:
+    """A job that writes none is told by which key it would."""
+    text = as_explanation(
+        predict(load_scenario("cpu-starved-p4d"), doubts=False), "step_split_s.checkpoint"
+    )
+    assert "none are written (train.checkpoint_every_steps)" in text
 
 
 def test_an_unknown_metric_is_refused(prediction: Prediction) -> None:

@@ -11,13 +11,14 @@ import pytest
 from support.scenarios import host, link, scenario, simulate, store
 
 import simulator.stages as pipelines
-from simulator.hardware.host import PcieSwitch
+from simulator.hardware.host import Network, PcieSwitch
 from simulator.hardware.storage import Scope
+from simulator.loads import alone
 from simulator.plant import OPERATIONS, STORE, Place, build
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import AllReduce, bucket_shares
 from simulator.stages.base import Path, Phase, Resource
-from simulator.stages.checkpoint import Checkpoint
+from simulator.stages.checkpoint import Checkpoint, checkpoint_shares
 from simulator.stages.collate import Collate
 from simulator.stages.compute import Backward, Forward
 from simulator.stages.copy import Copy
@@ -30,6 +31,7 @@ from simulator.workload.dataset import Access, CachePolicy, Layout
 from simulator.workload.loader import CostBasis, LoaderKind, Preprocessing
 from simulator.workload.models.cpu_only import CpuOnly
 from simulator.workload.models.custom import CustomModel
+from simulator.workload.parallelism import Parallelism, Sharding
 from simulator.workload.train import Checkpointing, Mode, Optimizer
 
 
@@ -320,6 +322,73 @@ def test_a_checkpoint_copies_and_writes_the_state() -> None:
     down, write = Checkpoint().demands(with_job(job, train=train), Phase.COLD)
     assert down.amount == pytest.approx(300e6)
     assert write.path is Path.HOST_TO_STORE
+
+
+def saving(count: int, parallelism: Parallelism, *, mixed: bool = True) -> Scenario:
+    """Machines of 8 devices write the 300 MB of 25 M parameters to a store that all reach."""
+    job = with_job(scenario(machine=host(gpus=8)), model=model(), parallelism=parallelism)
+    train = replace(
+        job.job.train,
+        optimizer=Optimizer.ADAM,
+        mixed=mixed,
+        checkpointing=Checkpointing(every_steps=1),
+    )
+    group = replace(
+        job.cluster.groups[0],
+        count=count,
+        storage=replace(store(rate=2e9), scope=Scope.NETWORK, write_bandwidth=1e8),
+    )
+    return with_job(replace(job, cluster=replace(job.cluster, groups=(group,))), train=train)
+
+
+SHARDED = Parallelism(sharding=Sharding.OPTIMIZER)
+
+
+@pytest.mark.parametrize(
+    "parallelism",
+    [
+        *(Parallelism(), SHARDED, Parallelism(sharding=Sharding.PARAMETERS)),
+        *(Parallelism(tensor=8, pipeline=2), Parallelism(tensor=2, sharding=Sharding.GRADIENTS)),
+    ],
+)
+@pytest.mark.parametrize("count", [2, 16])
+def test_a_checkpoint_is_written_once(count: int, parallelism: Parallelism) -> None:
+    """300 MB at 100 MB/s take 3 s, however many machines there are and whoever writes."""
+    job = saving(count, parallelism)
+    (_, write) = Checkpoint().demands(job, Phase.COLD)
+    assert alone(build(job), write, Place(rank=0)) == pytest.approx(3.0)
+
+
+def test_who_writes_a_checkpoint() -> None:
+    """Of 300 MB on 4 machines: all by one, a quarter each if sharded, halves of a replica."""
+    plain, sharded, spread = (
+        checkpoint_shares(saving(4, how))
+        for how in (Parallelism(), SHARDED, Parallelism(tensor=8, pipeline=2))
+    )
+    assert (plain.whole, plain.machine, plain.device) == pytest.approx((300e6, 300e6, 300e6))
+    assert (sharded.machine, sharded.device) == pytest.approx((75e6, 300e6 / 32))
+    assert (spread.machine, spread.device) == pytest.approx((150e6, 300e6 / 16))
+
+
+def test_whole_weights_are_written_by_one_replica() -> None:
+    """Without fp32 weights apart, one device writes 100 MB of weights, all 200 MB of moments."""
+    shares = checkpoint_shares(saving(4, SHARDED, mixed=False))
+    assert shares.device == pytest.approx(100e6 + 200e6 / 32)
+    assert shares.machine == pytest.approx(100e6 + 200e6 / 4)
+    assert shares.writers == pytest.approx(2.0)
+
+
+def test_a_machine_writes_no_faster_than_its_network() -> None:
+    """One machine that writes 300 MB through 10 MB/s takes 30 s; of four, each a quarter of it."""
+    times = []
+    for how in (Parallelism(), SHARDED):
+        job = saving(4, how)
+        machine = replace(job.cluster.groups[0].host, network=Network(bandwidth=1e7))
+        group = replace(job.cluster.groups[0], host=machine)
+        slow = replace(job, cluster=replace(job.cluster, groups=(group,)))
+        (_, write) = Checkpoint().demands(slow, Phase.COLD)
+        times.append(alone(build(slow), write, Place(rank=0)))
+    assert times == pytest.approx([30.0, 7.5])
 
 
 def test_models_on_cores_ask_for_cores() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
 from simulator.goal import Spot
-from simulator.loads import alone
 from simulator.metrics import Value
-from simulator.plant import Place, build
+from simulator.plant import build
+from simulator.run_length import checkpoint_time as time_to_write
 from simulator.run_length import lengths
 from simulator.scenario import Purchase, Scenario
 from simulator.stages import CHECKPOINTING
@@ -67,13 +67,11 @@ def interrupted(
 
 
 def checkpoint_time(scenario: Scenario) -> Seconds:
-    """Time in which the first rank alone copies and writes its state [s]; 0 without a model."""
+    """Time in which all copy and write their shares of the state [s]; 0 without a model."""
     job = scenario.job
     train = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
     writing = replace(scenario, jobs=(replace(job, train=train),))
-    plant = build(scenario)
-    stages = ask(CHECKPOINTING, writing, Phase.WARM)
-    return sum(float(alone(plant, demand, Place(rank=0))) for s in stages for demand in s.demands)
+    return float(time_to_write(build(scenario), ask(CHECKPOINTING, writing, Phase.WARM)))
 
 
 def with_losses(figures: Mapping[str, Value], lost: Interrupted) -> dict[str, Value]:
