@@ -244,7 +244,7 @@ def _from_store(plant: Plant, demand: Demand, place: Place) -> Way:
     return ((prefix + STORE, 1.0), *operations, *_wire(plant, site, NETWORK_IN))
 
 
-def _operations(plant: Plant, demand: Demand, site: Site, weight: float) -> Way:
+def _operations(plant: Plant, demand: Demand, site: Site, weight: Real) -> Way:
     """The caps on operations that a demand meets, with the operations of a byte.
 
     One operation takes the time of `weight` reads of the store; every other cap counts it once.
@@ -253,12 +253,13 @@ def _operations(plant: Plant, demand: Demand, site: Site, weight: float) -> Way:
     if per_byte is None:
         return ()
     prefix = store_prefix(site)
-    caps = (
+    caps: Way = (
         (prefix + OPERATIONS, weight),
         (prefix + REQUESTS, 1.0),
         (site.prefix + NETWORK_OPERATIONS, 1.0),
     )
-    return tuple((name, each * per_byte) for name, each in caps if each and plant.has(name))
+    met = ((name, each) for name, each in caps if np.any(each) and plant.has(name))
+    return tuple((name, each * per_byte) for name, each in met)
 
 
 def _operations_per_byte(demand: Demand) -> Real | None:

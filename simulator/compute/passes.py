@@ -96,7 +96,8 @@ def stage_pass(
     )
     gathered = one.gathered
     alone = one.alone.times(layers) + rest
-    ends = _gathered(gathered, layers, one.waiting.times(layers) + rest)
+    overlapped, waiting = d.layout.overlapped_gradients, one.waiting.times(layers) + rest
+    ends = _gathered(gathered, layers, waiting, overlapped)
     exposed = ends.forward + ends.backward - alone.forward - alone.backward
     sharded = 2.0 * gathered.ring + gathered.gather + gathered.again + gathered.scatter
     whole = layers * (one.exchanged + sharded)
@@ -108,13 +109,23 @@ def stage_pass(
     )
 
 
-def _gathered(z: Gathering, layers: Real, alone: Both) -> Both:
-    """Passes with parameters gathered beside them: the first gather, or the last scatter, shows."""
+def _gathered(z: Gathering, layers: Real, alone: Both, overlapped: Real) -> Both:
+    """Passes with parameters gathered beside them: the first gather, or the last scatter, shows.
+
+    Where nothing runs beside them, all gathers and scatters show, and slow down nothing.
+    """
     there, back = layers * z.gather, layers * (z.again + z.scatter)
     again = where(z.again > 0, 1.0, 0.0)
-    forward = at_least(alone.forward + z.tax * there, there) + z.gather
-    backward = at_least(alone.backward + z.tax * back, back) + z.scatter
+    forward = _with(alone.forward, there, z.tax, overlapped) + z.gather
+    backward = _with(alone.backward, back, z.tax, overlapped) + z.scatter
     return Both(forward + layers * z.ring, backward + layers * z.ring * (1.0 + again))
+
+
+def _with(
+    compute: Seconds | Real, exchange: Seconds | Real, tax: Real, overlapped: Real
+) -> Seconds | Real:
+    """A pass and its exchange, side by side or in turn [s]."""
+    return where(overlapped > 0, at_least(compute + tax * exchange, exchange), compute + exchange)
 
 
 def chosen(which: tuple[Real, Real], first: Pass, middle: Pass, last: Pass) -> Pass:

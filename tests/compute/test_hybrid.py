@@ -119,6 +119,30 @@ def test_volumes_of_groups_of_a_machine() -> None:
     assert float(training_step(description, free).gradients) == pytest.approx(float(between))
 
 
+@pytest.mark.parametrize("sharding", ["optimizer", "gradients", "parameters"])
+def test_exchange_that_does_not_overlap_is_waited_for(sharding: str) -> None:
+    """Without overlap a step takes longer, and of what is sharded nothing is hidden."""
+    options = (f"parallelism.sharding={sharding}",)
+    beside, apart = (
+        training_step(*job(*options, f"train.overlap_communication={how}"))
+        for how in ("true", "false")
+    )
+    assert float(apart.exposed) > float(beside.exposed) * 1.5
+    assert float(apart.total) > float(beside.total)
+    assert float(apart.hidden) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_sharded_parameters_in_turn_show_every_gather() -> None:
+    """A step in turn waits for two gathers and one scatter of each layer, and one of each."""
+    description, kernels = job("train.overlap_communication=false")
+    free = without_latency(kernels)
+    layer, step = gathering(description, free), training_step(description, free)
+    layers = description.shape.layers
+    shown = layers * (layer.gather + layer.again + layer.scatter) + layer.gather + layer.scatter
+    batches = float(step.micro_batches)
+    assert float(step.exchange) * batches == pytest.approx(float(shown) * batches, rel=1e-9)
+
+
 def test_groups_over_two_machines_send_their_gathers_through_the_network() -> None:
     """A group of two machines gathers half of a layer over the network of each."""
     description, kernels = job(group(16))
