@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from simulator.metrics import select
 from simulator.report.evidence import share
+from simulator.report.figures import figure
 from simulator.report.layout import columns, printable, section, wrapped
+from simulator.results import Prediction
+from simulator.studies.measured_here import measured_here
 from simulator.studies.nearest import Near, Neighbourhood
 
 NARROW: Final = 80
@@ -34,6 +38,22 @@ def about(found: Neighbourhood) -> str:
         f"The {len(found.rows)} measured rows most like {printable(found.scenario)}, of "
         f"{found.compared:,}. A distance of 1 is a factor of two in one feature; another "
         "accelerator, model or precision counts 2."
+    )
+
+
+def headline(prediction: Prediction, found: Neighbourhood) -> str:
+    """What was measured at this very configuration, if it was, and what that did to intervals."""
+    here = measured_here(prediction, found)
+    if not here:
+        return ""
+    first = here[0]
+    value = figure(first.measured, select(first.metric)[0].unit)
+    rows = len({(one.set, one.id) for one in here})
+    others = f" and {rows - 1} more" if rows > 1 else ""
+    wider = "; the intervals are widened to hold it" if any(one.outside for one in here) else ""
+    return (
+        f"Measured at this very configuration: {first.metric} {value}, {first.ratio:.3g} times "
+        f"what is predicted ({first.set}: {first.id}{others}){wider}."
     )
 
 

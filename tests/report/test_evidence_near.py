@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from simulator.files.scenario import load_scenario
 from simulator.measurement import Row, Split
-from simulator.report.evidence_near import as_json, as_text
+from simulator.predict import predict
+from simulator.report.evidence_near import as_json, as_text, headline
 from simulator.studies.nearest import Near, Neighbourhood
 from simulator.studies.scores import Point, Score, score
 from simulator.studies.validate import Judged
@@ -73,3 +75,15 @@ def test_the_error_says_over_which_rows_it_is() -> None:
         found(1.0, within=0)
     )
     assert json.loads(as_json(found(2.5, within=1)))["reach"] == 2.5
+
+
+def test_what_was_measured_here_leads() -> None:
+    """A row that differs in nothing stands in the page's verdict; one that differs does not."""
+    prediction = predict(load_scenario("resnet50-imagenet-p4d"))
+    here = replace(near("the very same", 0.0, 400.0), apart={})
+    text = headline(prediction, replace(found(2.5, within=1), rows=(here, *ROWS)))
+    assert text == (
+        "Measured at this very configuration: throughput_samples_per_s 100 samples/s, 0.25 times "
+        "what is predicted (mlperf_storage: the very same); the intervals are widened to hold it."
+    )
+    assert headline(prediction, found(2.5, within=1)) == ""

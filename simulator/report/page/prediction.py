@@ -8,7 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from simulator.provenance import Assumption
-from simulator.report.evidence_near import about, apart, score_lines
+from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import percent, printable
 from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
 from simulator.report.page.environment import rendered
@@ -17,6 +17,7 @@ from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.rows import Row, band, cost_rows, head, hidden_exchange, run_rows
 from simulator.report.verdict import device_word, verdict
 from simulator.results import Prediction
+from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
 from simulator.units import SECOND, USD, show
 
@@ -96,9 +97,13 @@ def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
 def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
     """What any page says of a prediction; parameters as for `as_page`."""
     hidden = hidden_exchange(prediction.timing)
+    said = verdict(prediction)
+    if near is not None:
+        said = f"{said} {headline(prediction, near)}".rstrip()
+        prediction = widened(prediction, near)
     return Shown(
         setting=printable("; ".join(head(prediction)[1:])),
-        verdict=printable(verdict(prediction)),
+        verdict=printable(said),
         fits=prediction.fits,
         tiles=tuple(tiles(prediction)),
         waterfall=waterfall(prediction),

@@ -1,0 +1,94 @@
+"""Intervals hold what was measured at the configuration that is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator.files.scenario import load_scenario
+from simulator.measurement import Row, Split
+from simulator.predict import predict
+from simulator.results import Prediction
+from simulator.studies.measured_here import SAME, measured_here, widened
+from simulator.studies.nearest import Near, Neighbourhood
+from simulator.studies.scores import Point
+from simulator.studies.validate import Judged
+
+RATE = "throughput_samples_per_s"
+
+
+@pytest.fixture(scope="module")
+def prediction() -> Prediction:
+    """A starved machine, with its intervals and a price."""
+    return predict(load_scenario("resnet50-imagenet-p4d"))
+
+
+def row(name: str, ratio: float, *, distance: float = 0.0, metric: str = RATE) -> Near:
+    """A row at which `ratio` times the predicted figure was measured."""
+    point = Point(predicted=200.0, measured=200.0 * ratio)
+    judged = Judged(set="s", id=name, family="f", split=Split.TEST, metric=metric, point=point)
+    found = Row(id=name, base="", overrides=(), measured={metric: 200.0 * ratio}, family="f")
+    return Near(set="s", row=found, distance=distance, apart={}, judged=(judged,))
+
+
+def around(*rows: Near) -> Neighbourhood:
+    """These rows as the nearest ones."""
+    return Neighbourhood(scenario="mine", rows=rows, scores={}, compared=len(rows))
+
+
+def test_a_row_outside_the_interval_widens_all_that_goes_with_the_step(
+    prediction: Prediction,
+) -> None:
+    """Half of the rate was measured: rates may be half, times and bills twice what is predicted."""
+    wider = widened(prediction, around(row("slow", 0.5)))
+    timing, cost = prediction.timing, prediction.cost
+    assert wider.interval[RATE]["p10"] == pytest.approx(timing.throughput / 2.0)
+    assert wider.interval[RATE]["p90"] == prediction.interval[RATE]["p90"]
+    assert wider.interval["step_time_s.mean"]["p90"] == pytest.approx(2.0 * timing.step_time.mean)
+    assert wider.interval["total_time_s"]["p90"] == pytest.approx(2.0 * timing.total_time)
+    assert wider.interval["cost.usd_to_train"]["p90"] == pytest.approx(2.0 * (cost.to_train or 0.0))
+    assert wider.interval["first_step_s"] == prediction.interval["first_step_s"]
+    (here,) = measured_here(prediction, around(row("slow", 0.5)))
+    assert here.outside
+    assert here.ratio == 0.5
+
+
+def test_a_row_within_the_interval_changes_nothing(prediction: Prediction) -> None:
+    """What is measured where it was expected widens nothing, and is still told."""
+    near = around(row("as expected", 1.01))
+    assert widened(prediction, near).interval == prediction.interval
+    assert [here.outside for here in measured_here(prediction, near)] == [False]
+
+
+def test_another_configuration_says_nothing_of_this_one(prediction: Prediction) -> None:
+    """Twice the batch is not the same job."""
+    near = around(row("another", 0.5, distance=2.0 * SAME))
+    assert widened(prediction, near).interval == prediction.interval
+    assert measured_here(prediction, near) == ()
+
+
+def test_of_many_rows_a_tenth_may_stay_outside(prediction: Prediction) -> None:
+    """One stray run in ten does not decide, two do."""
+    usual = [row(f"usual {k}", 1.0) for k in range(9)]
+    one = widened(prediction, around(*usual, row("stray", 0.3)))
+    assert one.interval == prediction.interval
+    two = widened(prediction, around(*usual[1:], row("stray", 0.3), row("again", 0.3)))
+    assert two.interval[RATE]["p10"] == pytest.approx(0.3 * prediction.timing.throughput)
+
+
+def test_a_measured_figure_of_its_own_widens_itself(prediction: Prediction) -> None:
+    """The first step measured three times as long says nothing of the others."""
+    near = around(row("start", 3.0, metric="first_step_s"))
+    wider = widened(prediction, near)
+    assert wider.interval["first_step_s"]["p90"] == pytest.approx(
+        3.0 * prediction.timing.first_step
+    )
+    assert wider.interval[RATE] == prediction.interval[RATE]
+
+
+def test_what_cannot_be_a_ratio_is_left_out(prediction: Prediction) -> None:
+    """Differences of shares and zeros have no ratio."""
+    none = row("nothing", 0.0)
+    shares = replace(row("share", 0.5), judged=(replace(row("x", 0.5).judged[0], absolute=True),))
+    assert measured_here(prediction, around(none, shares)) == ()
