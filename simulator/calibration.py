@@ -34,7 +34,8 @@ FACTORS: Final = (
     FactorKind(
         name="compute",
         meaning="rates of device arithmetic, matrix and other",
-        home="device_time: rates of the roofline; measured step times stay as measured",
+        home="compute.device_time: rates of the roofline, and with them step times that others "
+        "measured; step times of the scenario stay as measured, at other batch sizes too",
         low=0.1,
         high=4.0,
         why="a tenth for kernels that fit badly; the shares of peak it multiplies are 0.2 to 0.6",
@@ -42,7 +43,7 @@ FACTORS: Final = (
     FactorKind(
         name="device_memory",
         meaning="bandwidth of device memory",
-        home="device_time: memory rate of the roofline",
+        home="compute.device_time: memory rate of the roofline, with the same step times",
         low=0.1,
         high=3.0,
         why="a tenth for scattered access; caches can beat the traffic that was counted",

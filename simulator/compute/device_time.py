@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.calibration import IDENTITY
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.step import TrainingStep, training_step
@@ -215,16 +216,26 @@ def _at_batch(scenario: Scenario, measured: StepTimes) -> Seconds | Real:
 
     One point alone is carried over as the computed time changes between the two batches, so that
     launches and small kernels do not shrink with it; proportionally where nothing is computed.
+
+    Factors of calibration are about the rates of the roofline. A step that the scenario states is
+    as its owner measured it, at other batch sizes too; one that others measured on a device of this
+    kind gets shorter as the computed one does.
     """
     batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
     gpu, model = scenario.cluster.trainers.host.gpu, scenario.job.model
-    if len(sizes) > 1 or gpu is None or model is None or not _is_counted(model):
+    if gpu is None or model is None or not _is_counted(model):
         return interpolated_step_time(batch, sizes, measured.seconds)
-    reference, own = (
-        _from_roofline(scenario, replace(scenario.job.train, batch_size=size), model, gpu).total
-        for size in (sizes[0], batch)
-    )
-    return carried_over_time(measured.seconds[0], reference, own)
+    plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
+    own = _from_roofline(plain, train, model, gpu).total
+    if len(sizes) > 1:
+        time = interpolated_step_time(batch, sizes, measured.seconds)
+    else:
+        then = replace(train, batch_size=sizes[0])
+        reference = _from_roofline(plain, then, model, gpu).total
+        time = carried_over_time(measured.seconds[0], reference, own)
+    if scenario.job.step_times is not None or scenario.calibration == IDENTITY:
+        return time
+    return carried_over_time(time, own, _from_roofline(scenario, train, model, gpu).total)
 
 
 def _is_counted(model: Model) -> bool:

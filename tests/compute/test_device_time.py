@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import simulator
 from simulator.compute.device_time import DeviceTime, device_time
@@ -76,3 +78,39 @@ def test_a_measured_step_of_a_model_without_counted_work_is_proportional() -> No
         str(BASES / "data-parallel.toml"), "model.step_time_batch=32", "train.batch_size=16"
     )
     assert float(half.total) == pytest.approx(50e-3)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    batch=st.sampled_from([64, 1024, 8192, 65536]),
+    name=st.sampled_from(["compute", "device_memory"]),
+    base=st.sampled_from(["dlrm-criteo-dgx-a100", "resnet50-mlperf-h100"]),
+    low=st.floats(0.1, 4.0),
+    high=st.floats(0.1, 4.0),
+)
+def test_a_faster_device_never_takes_longer(
+    batch: int, name: str, base: str, low: float, high: float
+) -> None:
+    """Measured by others or computed, at any batch size: a larger factor is a shorter step."""
+    slow, fast = (
+        times(base, f"train.batch_size={batch}", f"calibration.{name}={factor}")
+        for factor in (min(low, high), max(low, high))
+    )
+    assert float(fast.total) <= float(slow.total) * (1.0 + 1e-12)
+
+
+def test_a_factor_of_one_changes_nothing() -> None:
+    """A step of the library at the batch size it was measured with is as measured."""
+    plain = times("dlrm-criteo-dgx-a100", "train.batch_size=65536", "calibration.compute=1")
+    assert float(plain.total) == pytest.approx(14.4e-3, rel=1e-12)
+
+
+@pytest.mark.parametrize("batch", [16, 64, 256])
+def test_an_own_measurement_stays_as_measured(batch: int) -> None:
+    """No factor changes what the scenario says, nor how it is carried to another batch size."""
+    said = ("model.step_times=[{batch_size = 64, time = '50 ms'}]", f"train.batch_size={batch}")
+    plain, fast = (
+        times("resnet50-mlperf-h100", *said, f"calibration.compute={factor}") for factor in (1, 4)
+    )
+    assert plain.measured
+    assert float(fast.total) == float(plain.total)
