@@ -10,24 +10,21 @@ device whatever a library allocates beside the framework.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, cast
 
 import numpy as np
 
-from simulator.compute.memory import RankMemory
-from simulator.compute.rank import is_spread, memory_of, offloaded
+from simulator.compute import device_memory
+from simulator.compute.device_memory import offloaded, weight_width
+from simulator.compute.memory import DeviceMemory
 from simulator.equations import host_memory, memory
-from simulator.errors import NotModelled
-from simulator.hardware.gpu import Stack
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
-from simulator.units import BYTE, Bytes, Real, in_common, parse, show
+from simulator.units import BYTE, Bytes, Real, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
-from simulator.workload.models import Model
-from simulator.workload.train import Mode, Recompute, Train
 
 UNCERTAIN: Final = 0.05
 """Part of the capacity, above and below it, within which a fit is not decided."""
@@ -91,7 +88,6 @@ class Default:
 
 
 _MEASURED_HERE: Final = "measured by this project, Linux, Python 3.11"
-_PERFORMANCE_NOTES: Final = "stas00/ml-engineering@744d01e training/performance/README.md"
 
 OPERATING_SYSTEM: Final = Default(
     what="RAM of the operating system and its services",
@@ -112,49 +108,20 @@ GPU_PROCESS: Final = Default(
         date="2026-11-21",
     ),
 )
-CONTEXT: Final = Default(
-    what="GPU memory of the context and its kernels, per process",
-    amount=parse("0.9 GiB", BYTE),
-    source=Source(
-        reference=f"{_PERFORMANCE_NOTES}: A100 80 GB, torch 1.13 to 2.1, all kernels loaded "
-        "(0.47 GiB when loaded lazily; V100 with CUDA 11.2: 1.3 GiB)",
-        date="2026-08",
-    ),
-)
-COLLECTIVE_BUFFERS: Final = Default(
-    what="GPU memory of the collectives' buffers, several ranks",
-    amount=parse("688 MB", BYTE),
-    source=Source(reference="NVIDIA/nccl issue 964: 4 A100 over NVLink", date="undated"),
-)
-WORKSPACE: Final = Default(
-    what="GPU memory of the matrix library's workspace",
-    amount=parse("32 MiB", BYTE),
-    source=Source(
-        reference="pytorch aten/src/ATen/cuda/CublasHandlePool.cpp, torch 2.13: 32 MiB from sm_90 "
-        "on, 8.1 MiB before",
-        date="2026",
-    ),
-)
-FRAGMENTATION: Final = Default(
-    what="GPU memory the allocator cannot use, as a share of activations",
-    amount=0.15,
-    source=Source(
-        reference="GMLake, https://arxiv.org/abs/2401.08156, abstract: 15% on average over eight "
-        "language models, at most 33%",
-        date="2024",
-    ),
-)
-_CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
 
-def verdict(total: Real, capacity: Real) -> Verdict:
-    """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates."""
-    ratio = np.asarray(total / capacity)
+def verdict(total: Real, capacity: Real, waste: Real = 0.0) -> Verdict:
+    """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates.
+
+    What an allocator wastes does not decide that something cannot fit: before it fails, PyTorch's
+    gives back what it holds unused and tries again (c10/cuda/CUDACachingAllocator.cpp).
+    """
+    ratio, least = np.asarray(total / capacity), np.asarray((total - waste) / capacity)
     if ratio.ndim == 0:
         sure = ratio < 1.0 - UNCERTAIN
-        known = Verdict.UNCERTAIN if ratio <= 1.0 + UNCERTAIN else Verdict.NO
+        known = Verdict.UNCERTAIN if least <= 1.0 + UNCERTAIN else Verdict.NO
         return Verdict.YES if sure else known
-    bands = [ratio < 1.0 - UNCERTAIN, ratio <= 1.0 + UNCERTAIN]
+    bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]
     words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
     return cast("Verdict", words)
 
@@ -167,11 +134,6 @@ def sample_bytes(scenario: Scenario) -> Real:
 def batch_bytes(scenario: Scenario) -> Real:
     """Bytes of one batch of one rank as handed over and copied [B]."""
     return memory.tensor_bytes(scenario.job.train.batch_size, sample_bytes(scenario))
-
-
-def weight_width(train: Train) -> Bytes:
-    """Bytes a stored weight takes, and the gradient and each optimizer state beside it [B]."""
-    return memory.FULL_PRECISION if train.mixed else train.precision.bytes_per_element
 
 
 def checkpoint_bytes(scenario: Scenario) -> Real:
@@ -207,7 +169,9 @@ def host_ram(scenario: Scenario) -> HostRam:
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
-        items["model"] = scenario.processes_per_host * sum(_device_items(scenario).values(), 0.0)
+        held = _on_device(scenario)
+        of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
+        items["model"] = scenario.processes_per_host * of_one
     else:
         of_gpus = group.gpus_per_host * gpu.memory
     return HostRam(
@@ -251,21 +215,24 @@ def paging_warning(ram: HostRam) -> str | None:
 def memory_fit(scenario: Scenario) -> MemoryFit | None:
     """Memory that the job needs on one device; None without a device or a model to put there."""
     gpu = scenario.cluster.trainers.host.gpu
-    rank = _rank(scenario)
-    items = _device_items(scenario, rank)
-    if gpu is None or not items:
+    held = None if gpu is None else _on_device(scenario)
+    if gpu is None or held is None:
         return None
     return MemoryFit(
-        items=_for_result(items),
+        items=_for_result(held.items),
         capacity=gpu.memory,
-        verdict=verdict(sum(items.values(), 0.0), gpu.memory),
-        stages=_for_result({} if rank is None else rank.stages),
+        verdict=verdict(
+            sum(held.items.values(), 0.0), gpu.memory, held.items.get("fragmentation", 0.0)
+        ),
+        stages=_for_result(held.stages),
     )
 
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """The defaults of this module that the scenario's footprint rests on."""
-    return tuple(default.assumption for default in _defaults(scenario))
+    own = (default.assumption for default in _defaults(scenario))
+    gpu = scenario.cluster.trainers.host.gpu
+    return (*own, *(device_memory.assumptions(scenario) if gpu is not None else ()))
 
 
 def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
@@ -311,90 +278,22 @@ def _batch_items(scenario: Scenario) -> dict[str, Real]:
     return items
 
 
-def _rank(scenario: Scenario) -> RankMemory | None:
-    """Memory of a rank that holds a part of its model; None where each holds all of it."""
-    return memory_of(scenario, weight_width(scenario.job.train)) if is_spread(scenario) else None
-
-
-def _device_items(scenario: Scenario, rank: RankMemory | None = None) -> dict[str, Real]:
-    job = scenario.job
-    if job.model is None or job.mode is Mode.PREPARE:
-        return {}
+def _on_device(scenario: Scenario) -> DeviceMemory | None:
+    """What a device holds, with the batches handed over and what prepares them there."""
+    found, job = device_memory.device_memory(scenario), scenario.job
+    if found is None:
+        return None
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
-    rank = rank or _rank(scenario)
-    if rank is not None:
-        return {**rank.items, "input_batches": copies * batch_bytes(scenario)}
-    training = job.mode is Mode.TRAIN
-    items = _state_items(job.model, job.train) if training else _weight_items(job.model, job.train)
-    train = job.train
-    activations = (
-        job.model.activation_bytes(train.batch_size, train.precision, train.recompute)
-        if training
-        else _forward_activations(job.model, train)
-    )
-    items |= {"activations": activations, "input_batches": copies * batch_bytes(scenario)}
+    items = {**found.items, "input_batches": copies * batch_bytes(scenario)}
     if np.any(job.preprocessing.device_memory):
         items["preparing"] = job.preprocessing.device_memory
-    return items | _overhead_items(scenario, activations)
-
-
-def _forward_activations(model: Model, train: Train) -> Real:
-    """Bytes of a forward pass that keeps nothing [B]: an upper bound.
-
-    It holds one layer at a time; keeping every layer's input as well is the nearest figure a
-    model gives, and keeping everything where it cannot leave anything out.
-    """
-    try:
-        return model.activation_bytes(train.batch_size, train.precision, Recompute.FULL)
-    except NotModelled:
-        return model.activation_bytes(train.batch_size, train.precision, Recompute.NONE)
-
-
-def _weight_items(model: Model, train: Train) -> dict[str, Real]:
-    width = train.precision.bytes_per_element
-    return {"parameters": memory.tensor_bytes(model.parameters, width)}
-
-
-def _state_items(model: Model, train: Train) -> dict[str, Real]:
-    width, narrow = weight_width(train), train.precision.bytes_per_element
-    state = memory.state_bytes(train.optimizer, width)
-    items = {
-        "parameters": memory.tensor_bytes(model.parameters, width),
-        "gradients": memory.tensor_bytes(model.dense_parameters, width),
-        "optimizer": memory.tensor_bytes(model.parameters, state),
-    }
-    if train.mixed and narrow < width:
-        items["parameter_copy"] = memory.tensor_bytes(model.dense_parameters, narrow)
-    return items
-
-
-def _overhead_items(scenario: Scenario, activations: Real) -> dict[str, Real]:
-    gpu = scenario.cluster.trainers.host.gpu
-    job = scenario.job
-    items: dict[str, Real] = {}
-    several = bool(in_common(scenario.ranks > 1))
-    if job.model is not None and job.mode is Mode.TRAIN and several:
-        gradients = memory.tensor_bytes(job.model.dense_parameters, weight_width(job.train))
-        items["gradient_buckets"] = memory.bucket_copy_bytes(gradients, scenario.ranks)
-    if gpu is None or gpu.stack not in _CONTEXT_STACKS:
-        return items
-    if several and job.mode is Mode.TRAIN:
-        items["collective_buffers"] = COLLECTIVE_BUFFERS.amount
-    items["context"] = CONTEXT.amount
-    items["workspace"] = WORKSPACE.amount
-    items["fragmentation"] = memory.fragmentation_bytes(activations, FRAGMENTATION.amount)
-    return items
+    return replace(found, items=items)
 
 
 def _defaults(scenario: Scenario) -> list[Default]:
     stated = scenario.job.memory
-    items = {} if is_spread(scenario) else _device_items(scenario)
     applies = (
         (OPERATING_SYSTEM, stated.operating_system is None),
         (_process(scenario), stated.application is None),
-        (CONTEXT, "context" in items),
-        (COLLECTIVE_BUFFERS, "collective_buffers" in items),
-        (WORKSPACE, "workspace" in items),
-        (FRAGMENTATION, "fragmentation" in items),
     )
     return [default for default, used in applies if used]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simulator import footprint
+from simulator.files.kernels import Use, memory_figures
 from simulator.footprint import Verdict, host_ram, memory_fit, page_cache_bytes, paging_warning
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.gpu import Gpu, Stack
@@ -49,6 +50,17 @@ V100 = Gpu(
     memory_bandwidth=900e9,
     peak={Precision.FP32: 15.7e12, Precision.FP16: 125e12},
 )
+SOFTWARE = Software(
+    memory=memory_figures(
+        V100,
+        Use(
+            software=Software(),
+            precision=Precision.FP16,
+            summed_in=Precision.FP32,
+            spread=False,
+        ),
+    )
+)
 TRAIN = Train(batch_size=16, precision=Precision.FP16, mixed=True, optimizer=Optimizer.ADAM)
 STATED = Memory(operating_system=2e9, application=3e9)
 
@@ -64,7 +76,7 @@ def scenario(gpus: int = 1, ram: float = 64e9, gpu: Gpu | None = V100, **job: An
         "loader": Loader(),
         "preprocessing": Preprocessing(output_bytes=600e3),
         "train": TRAIN,
-        "software": Software(),
+        "software": SOFTWARE,
     }
     return Scenario(name="s", cluster=Cluster(groups=(group,)), jobs=(Job(**(settings | job)),))
 
@@ -86,14 +98,16 @@ def test_bert_large_as_published(model: Transformer, train: Train) -> None:
     amirgholami/ai_and_memory_wall README.md @0de954f. Gradients, context and the rest come on
     top, which makes it too much for 16 GB.
     """
-    fit = memory_fit(scenario(model=model, train=train))
+    software = replace(SOFTWARE, fused_attention=model.fused_attention)
+    fit = memory_fit(scenario(model=model, train=train, software=software))
     assert fit is not None
-    published = {"parameters": 1.32e9, "optimizer": 2.64e9, "activations": 14.38e9}
+    weights = "master_weights" if train.mixed else "parameters"
+    published = {weights: 1.32e9, "optimizer": 2.64e9, "activations": 14.38e9}
     for name, size in published.items():
         assert fit.items[name] == pytest.approx(size, rel=0.10), name
     assert sum(fit.items[name] for name in published) == pytest.approx(18.34e9, rel=0.10)
-    assert fit.items["gradients"] == pytest.approx(4 * model.parameters)
-    assert fit.items["context"] == footprint.CONTEXT.amount
+    assert fit.items["gradients"] == pytest.approx(4 * model.parameters, rel=1e-3)
+    assert fit.items["context"] == SOFTWARE.memory.context
     assert fit.total > sum(published.values())
     assert fit.verdict is Verdict.NO
 
@@ -101,16 +115,16 @@ def test_bert_large_as_published(model: Transformer, train: Train) -> None:
 @pytest.mark.parametrize(
     ("optimizer", "mixed", "batch", "recompute", "measured", "tolerance"),
     [
-        (Optimizer.ADAM, False, 4, Recompute.NONE, 14949, 0.07),
-        (Optimizer.ADAM, False, 1, Recompute.NONE, 8681, 0.07),
-        (Optimizer.ADAM, False, 1, Recompute.FULL, 6775, 0.07),
-        (Optimizer.ADAFACTOR, False, 4, Recompute.NONE, 12295, 0.07),
-        (Optimizer.ADAM_8BIT, False, 4, Recompute.NONE, 13085, 0.07),
-        (Optimizer.ADAM, True, 1, Recompute.FULL, 7275, 0.07),
-        (Optimizer.ADAFACTOR, True, 1, Recompute.FULL, 4847, 0.07),
-        (Optimizer.ADAM_8BIT, True, 1, Recompute.FULL, 5363, 0.07),
+        (Optimizer.ADAM, False, 4, Recompute.NONE, 14949, 0.065),
+        (Optimizer.ADAM, False, 1, Recompute.NONE, 8681, 0.01),
+        (Optimizer.ADAM, False, 1, Recompute.FULL, 6775, 0.04),
+        (Optimizer.ADAFACTOR, False, 4, Recompute.NONE, 12295, 0.085),
+        (Optimizer.ADAM_8BIT, False, 4, Recompute.NONE, 13085, 0.085),
+        (Optimizer.ADAM, True, 1, Recompute.FULL, 7275, 0.045),
+        (Optimizer.ADAFACTOR, True, 1, Recompute.FULL, 4847, 0.01),
+        (Optimizer.ADAM_8BIT, True, 1, Recompute.FULL, 5363, 0.04),
         # autocast keeps softmax and norms in fp32; the model counts 16 bits for all of them
-        (Optimizer.ADAM, True, 4, Recompute.NONE, 13939, 0.25),
+        (Optimizer.ADAM, True, 4, Recompute.NONE, 13939, 0.20),
     ],
 )
 def test_bert_large_as_measured(  # noqa: PLR0913 - one row of the published table
@@ -124,7 +138,9 @@ def test_bert_large_as_measured(  # noqa: PLR0913 - one row of the published tab
 ) -> None:
     """Totals shown by nvidia-smi on a V100 are met, with that machine's context of 1,343 MiB.
 
-    huggingface/transformers@0016acf docs/source/en/perf_train_gpu_one.mdx, 2022, 512 tokens.
+    huggingface/transformers@0016acf docs/source/en/perf_train_gpu_one.mdx, 2022, 512 tokens. What
+    four samples take beyond one is a quarter more than is counted: the allocator wastes more of
+    activations in eager fp32 than in the language models its waste was fitted to.
     """
     train = Train(
         batch_size=batch,
@@ -270,12 +286,12 @@ def test_a_batch_of_candidates() -> None:
 def test_unified_memory_is_one_memory() -> None:
     """Where the device uses the host's RAM, what it holds counts there; the rule has no GPUs."""
     shared = replace(V100, unified_memory=True, stack=Stack.METAL)
-    job = {"model": BERT_LARGE, "memory": STATED}
+    job = {"model": BERT_LARGE, "memory": STATED, "software": Software()}
     fit, ram = (f(scenario(gpu=shared, **job)) for f in (memory_fit, host_ram))
     assert fit is not None
     assert ram.items["model"] == pytest.approx(fit.total)
     assert ram.rule_of_thumb == pytest.approx(5e9)
-    assert "context" not in fit.items
+    assert fit.items["context"] == 0.0
     assert "model" not in host_ram(scenario(**job)).items
 
 
@@ -301,13 +317,13 @@ def test_inference_keeps_no_training_state() -> None:
     assert fit is not None
     assert training is not None
     assert fit.items["parameters"] == 2 * BERT_LARGE.parameters
-    assert not {"gradients", "optimizer", "parameter_copy"} & set(fit.items)
+    assert not {"gradients", "optimizer", "master_weights"} & set(fit.items)
     assert fit.items["activations"] < training.items["activations"] / 10
 
 
 def test_states_by_precision() -> None:
     """Adam takes 16 bytes a parameter in fp32, 18 mixed and 8 where all is 16 bits wide."""
-    states = ("parameters", "parameter_copy", "gradients", "optimizer")
+    states = ("parameters", "master_weights", "gradients", "optimizer")
     found = []
     for precision, mixed in (
         (Precision.FP32, False),
@@ -318,7 +334,7 @@ def test_states_by_precision() -> None:
         fit = memory_fit(scenario(model=BERT_LARGE, train=train))
         assert fit is not None
         found.append(sum(fit.items.get(n, 0.0) for n in states) / BERT_LARGE.parameters)
-    assert found == pytest.approx([16.0, 18.0, 8.0])
+    assert found == pytest.approx([16.0, 18.0, 8.0], rel=1e-3)
 
 
 def test_several_ranks_hold_buckets_and_buffers() -> None:
@@ -327,7 +343,7 @@ def test_several_ranks_hold_buckets_and_buffers() -> None:
     assert one is not None
     assert two is not None
     added = two.items["gradient_buckets"] + two.items["collective_buffers"]
-    assert two.items["gradient_buckets"] == pytest.approx(4 * BERT_LARGE.parameters)
+    assert two.items["gradient_buckets"] == pytest.approx(4 * BERT_LARGE.parameters, rel=1e-3)
     assert two.total - one.total == pytest.approx(added)
 
 
@@ -346,8 +362,8 @@ def test_defaults_are_listed_where_they_apply() -> None:
     )
     assert stated == ()
     assert bare[footprint.OPERATING_SYSTEM.what].source.verified is False
-    assert bare[footprint.FRAGMENTATION.what].value == "15%"
-    assert footprint.COLLECTIVE_BUFFERS.what not in bare
+    assert [a.value for what, a in bare.items() if "allocator" in what] == ["6.4%"]
+    assert not [what for what in bare if "collectives" in what]
     assert all(a.source.reference and a.source.date for a in bare.values())
 
 

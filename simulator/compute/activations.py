@@ -17,13 +17,13 @@ from simulator.compute.description import Description, once
 from simulator.compute.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.equations.memory import FULL_PRECISION
 from simulator.equations.spread_memory import recomputed_layer_bytes
-from simulator.units import Bytes, Real, at_least, where
+from simulator.units import Bytes, Real, at_least, at_most, where
 from simulator.workload.kernels import MemoryFigures
 
 _MASKS: Final = 2.0
 """Bytes of a token's value for the masks of two dropouts [B]."""
 _SCORE_MASK: Final = 1.0
-"""Bytes of a score's dropout mask; kept beside the probability, dropped and not [B]."""
+"""Bytes of a score's dropout mask, which is kept with the dropped beside the probability [B]."""
 _RESIDUALS: Final = 2.0
 """Values of the model's width that a layer adds to: input of attention, of the MLP."""
 _NORMED: Final = 2.0
@@ -79,7 +79,8 @@ def _sent(d: Description) -> Bytes | Real:
 @once
 def _scores(d: Description) -> Bytes | Real:
     """Scores of attention that is not fused, of a token [B]."""
-    s, kept = d.shape, 2.0 * d.work.element + _SCORE_MASK
+    s = d.shape
+    kept = d.work.element + (d.work.element + _SCORE_MASK) * s.dropout
     return where(d.work.fused_attention > 0, 0.0, kept * s.heads * s.sequence)
 
 
@@ -91,13 +92,14 @@ def _narrow(d: Description, f: MemoryFigures) -> Real:
 def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
     """What a layer keeps of a token where nothing is recomputed [1]_ [B].
 
-    The MLP keeps what goes into its activation and what comes out. Products that keep their inputs
+    The MLP keeps what goes into its activation and what comes out, and the function of its gate
+    where a kernel of its own computes that. Products that keep their inputs
     below 16 bit keep that of attention's output beside it, which attention needs in 16 bit.
     """
     s, narrow = d.shape, _narrow(d, f)
     width = where(narrow > 0, d.work.width, d.work.element)
     wide = d.work.element * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
-    inner = (d.work.element * (1.0 + s.gated) + width) * _inside(d)
+    inner = (d.work.element * (1.0 + s.gated * (1.0 + f.separate_gate)) + width) * _inside(d)
     copied = narrow * width * s.heads * s.value_width
     split = _attention(d) + inner + copied + _sent(d)
     return s.hidden * wide / along(d) + split / d.layout.tensor
@@ -139,8 +141,8 @@ def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     """
     work = d.work
     scores = where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
-    modules = (work.redo_passes > 0) & (work.redo_passes < 1)
-    plain = where(modules, _without_modules(d), _whole(d, f)) + scores
+    modules, whole = (work.redo_passes > 0) & (work.redo_passes < 1), _whole(d, f)
+    plain = where(modules, at_most(_without_modules(d), whole), whole) + scores
     some = where(work.redo_products > 0, _every_second(d, f), plain)
     full = d.work.element * d.shape.hidden / along(d)
     return tokens(d) * where(work.redo_products >= 1, full, some)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from simulator.compute.description import Description, Device, Layout, Shape, Work
+from simulator.compute.description import WHOLE, Description, Device, Layout, Shape, Work
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.hardware.gpu import Gpu
@@ -85,6 +86,27 @@ def describe(scenario: Scenario) -> Description:
         If the model is no transformer or there is no accelerator.
     """
     return _described.of((scenario,), lambda: _description(scenario))
+
+
+def describe_memory(scenario: Scenario) -> Description:
+    """What one device of a job holds in a step of training; its rates are left out.
+
+    A model that is no transformer is described as a `WHOLE`. Samples are as long as the longest,
+    which memory has to hold.
+    """
+    job = scenario.job
+    if not isinstance(job.model, Transformer):
+        return Description(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
+    model, work = job.model, _work(job, job.model)
+    shape = _shapes.of((model,), lambda: _shape(model))
+    return Description(shape=_longest(shape), layout=_layout(scenario), work=work)
+
+
+def _longest(shape: Shape) -> Shape:
+    """The same where every position is computed."""
+    filled = shape.filled
+    whole = not isinstance(filled, np.ndarray) and filled == 1.0
+    return shape if whole else replace(shape, filled=1.0)
 
 
 _described: Final[Kept[Description]] = Kept(16)
@@ -197,9 +219,24 @@ def summed_in(job: Job) -> Precision:
     return job.train.accumulation_precision or gradient_precision(job)
 
 
+def _common_work(job: Job) -> Work:
+    """What of the work does not depend on the model's layers: widths of numbers."""
+    train, gathered = job.train, job.parallelism.gather_precision
+    element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
+    low = train.precision in NARROW
+    return Work(
+        element=element,
+        low=float(low),
+        width=_LOW_WIDTH if low else element,
+        gradient_bytes=gradient_precision(job).bytes_per_element,
+        gather_bytes=element if gathered is None else max(gathered.bytes_per_element, 1.0),
+        optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
+        wide_gradients=float(summed_in(job) is Precision.FP32),
+    )
+
+
 def _work(job: Job, model: Transformer) -> Work:
     train, software, degrees = job.train, job.software, job.parallelism
-    low = train.precision in NARROW
     many = train.batch_size * model.heads / degrees.tensor
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     short = model.sequence <= _SOFTMAX_LONGEST and element == _HALF_WIDTH
@@ -211,15 +248,8 @@ def _work(job: Job, model: Transformer) -> Work:
     own = 0.0 if software.kernels is None else software.kernels.kernel.softmax
     experts = model.experts
     waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
-    gathered = degrees.gather_precision
-    return Work(
-        element=element,
-        low=float(low),
-        width=_LOW_WIDTH if low else element,
-        gradient_bytes=gradient_precision(job).bytes_per_element,
-        gather_bytes=element if gathered is None else max(gathered.bytes_per_element, 1.0),
-        optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
-        wide_gradients=float(summed_in(job) is Precision.FP32),
+    return replace(
+        _common_work(job),
         redo_products=1.0 if full else _EVERY_SECOND * operators,
         redo_attention=float(full or scores),
         redo_passes=1.0 if full or operators else small,

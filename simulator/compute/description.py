@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -135,6 +135,24 @@ class Work:
     blocking: Real = 0.0
 
 
+WHOLE: Final = Shape(
+    layers=1.0,
+    hidden=0.0,
+    heads=0.0,
+    kv_heads=0.0,
+    ffn=0.0,
+    head_width=0.0,
+    value_width=0.0,
+    vocabulary=0.0,
+    sequence=0.0,
+    gated=0.0,
+    bias=0.0,
+    dropout=0.0,
+    rotary=0.0,
+)
+"""A model that is known as a whole: one layer, of which nothing is counted from its shape."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
@@ -154,6 +172,10 @@ class Device:
     host_memory: BytesPerSecond | Real = np.inf
 
 
+NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1.0, network=0.0)
+"""Stands where only memory is asked about, which no rate decides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """One training step as its devices see it."""
@@ -161,7 +183,7 @@ class Description:
     shape: Shape
     layout: Layout
     work: Work
-    device: Device
+    device: Device = NO_DEVICE
     known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Answers of functions that are asked `once`."""
 

@@ -1,7 +1,8 @@
-"""Device memory of one rank of a spread model, on the first, a middle and the last stage.
+"""Device memory of one rank in training, on the first, a middle and the last stage.
 
 States, parameters gathered, activations kept, and the larger of what the loss and the backward
 pass of one layer need meanwhile. What the allocator wastes and libraries outside it come on top.
+Plain data parallelism is the case in which nothing is sharded, and one device that of one rank.
 
 Not counted: 8-bit copies of weights; models whose layers are dealt to stages otherwise than
 `stage_layers` does.
@@ -18,27 +19,20 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
-from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
 from simulator.compute.description import Description
-from simulator.compute.shapes import (
-    layer_parameters,
-    shared_part,
-    sharers,
-    stage_layers,
-    table_parameters,
-    updated_parameters,
-)
+from simulator.compute.holding import Holding
+from simulator.compute.shapes import shared_part, sharers, stage_layers, updated_parameters
 from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
 from simulator.equations.spread_memory import (
     HALF_PRECISION,
     micro_batches_held,
     never_together,
 )
-from simulator.units import Bytes, Real, anywhere, at_least, where
+from simulator.units import Bytes, Real, anywhere, at_least, at_most, where
 from simulator.workload.kernels import MemoryFigures
 
 _ENDS: Final = 2.0
@@ -51,9 +45,10 @@ Items = Mapping[str, Real]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Bytes of a parameter beside its 16-bit weight and gradient.
+    """Bytes of a parameter beside its weight and gradient.
 
-    `master` is its fp32 copy (0: there is none), `moments` what the optimizer keeps.
+    `master` is its fp32 copy where it computes in 16 bit (0: there is none), `moments` what the
+    optimizer keeps.
     """
 
     master: Bytes | Real
@@ -61,17 +56,17 @@ class State:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankMemory:
+class DeviceMemory:
     """Items on the stage that needs most [B], and what each stage needs in all [B].
 
     Stages that the job has not are left out, all where there is but one.
     """
 
     items: Items
-    stages: Items
+    stages: Items = field(default_factory=dict)
 
 
-def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
+def training_memory(d: Description, f: MemoryFigures, state: State, model: Holding) -> DeviceMemory:
     """Memory of a rank by item.
 
     Parameters
@@ -82,22 +77,16 @@ def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
         What the allocator and libraries take beside.
     state : State
         What is kept of a parameter.
+    model : Holding
+        What of the model lies on the device.
 
     Returns
     -------
-    RankMemory
+    DeviceMemory
         Floats, or arrays of one entry a candidate.
     """
-    common = _Common(
-        d=d,
-        f=f,
-        state=state,
-        kept=kept_bytes(d, f),
-        working=working_bytes(d, f),
-        logits=logits_bytes(d, f),
-        outside=_outside(d, f),
-    )
-    stages = {name: stage for name, stage in _stages(d).items() if anywhere(stage.there)}
+    common = _Common(d=d, f=f, state=state, model=model)
+    stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
     full = {name: _in_all(common, stage) for name, stage in stages.items()}
     totals = {name: sum(items.values(), 0.0) for name, items in full.items()}
     most = reduce(at_least, totals.values())
@@ -105,20 +94,17 @@ def rank_memory(d: Description, f: MemoryFigures, state: State) -> RankMemory:
     for name, needed in full.items():
         fullest = totals[name] == most
         items = {key: where(fullest, size, items.get(key, 0.0)) for key, size in needed.items()}
-    return RankMemory(items=items, stages=totals if len(totals) > 1 else {})
+    return DeviceMemory(items=items, stages=totals if len(totals) > 1 else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
-    """What all stages have in common: what a layer keeps and works with, the loss, the outside."""
+    """What all stages have in common."""
 
     d: Description
     f: MemoryFigures
     state: State
-    kept: Bytes | Real
-    working: Bytes | Real
-    logits: Bytes | Real
-    outside: Items
+    model: Holding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +118,15 @@ class _Stage:
     there: Real
 
 
-def _stages(d: Description) -> dict[str, _Stage]:
+def _stages(common: _Common) -> dict[str, _Stage]:
     """The first stage, with the head too where it is the only one; the second of three; the last.
 
     Candidates may have different numbers of stages.
     """
-    stages = d.layout.pipeline
-    ends, between = stage_layers(d.shape.layers, stages)
+    stages, model = common.d.layout.pipeline, common.model
+    ends, between = stage_layers(model.layers, stages)
     alone, several = where(stages > 1, 0.0, 1.0), where(stages > 1, 1.0, 0.0)
-    tables = 1.0 + alone * (1.0 - d.shape.tied)
+    tables = 1.0 + alone * (1.0 - model.tied)
     middle = where(stages > _ENDS, 1.0, 0.0)
     return {
         "first": _Stage(place=0.0, layers=ends, tables=tables, head=alone, there=1.0),
@@ -153,30 +139,30 @@ def _in_all(common: _Common, stage: _Stage) -> Items:
     """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
     held = _held(common, stage)
     waste = fragmentation_bytes(sum(held.values(), 0.0), common.f.waste - 1.0)
-    every = {**held, "fragmentation": waste, **common.outside}
+    every = {**held, "fragmentation": waste, **_outside(common, stage)}
     return {name: size * stage.there for name, size in every.items()}
 
 
 def _held(common: _Common, stage: _Stage) -> dict[str, Real]:
     """What a stage holds at its fullest."""
-    d, f, state = common.d, common.f, common.state
-    layout = d.layout
+    d, model = common.d, common.model
+    layout, own = d.layout, _Own.of(model, stage)
     batches = micro_batches_held(
         layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
     )
-    own = _Own.of(d, stage.layers, stage.tables * table_parameters(d))
-    activations = batches * stage.layers * common.kept
-    working, logits = common.working, stage.head * common.logits
+    activations = batches * stage.layers * model.kept
+    working, logits = model.working, stage.head * model.logits
     waiting = _waiting_gradients(d, own)
     one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
     apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
+    update = _update(common, own) - activations - at_least(working, logits)
     return {
-        **_states(d, f, state, own),
+        **_states(common, own),
         "gathered_parameters": _gathered(d, own) + waiting,
         "activations": activations - apart,
         "working_set": at_least(working - logits, 0.0),
         "logits": logits,
-        "update": at_least(_update(d, state, own) - activations - at_least(working, logits), 0.0),
+        "update": at_least(update, 0.0),
     }
 
 
@@ -185,50 +171,83 @@ class _Own:
     """Parameters of a stage on one device.
 
     `shared` are those of all replicas, `experts` those of its experts, `unit` those of one layer,
-    `table` those of the tables of tokens.
+    `table` those of the tables of tokens, `looked_up` those without a dense gradient.
     """
 
     shared: Real
     experts: Real
     unit: Real
     table: Real
+    looked_up: Real
 
     @property
     def total(self) -> Real:
+        """All of them."""
         return self.shared + self.experts
 
+    @property
+    def dense(self) -> Real:
+        """Those that have a gradient in every step."""
+        return self.total - self.looked_up
+
     @classmethod
-    def of(cls, d: Description, layers: Real, table: Real) -> _Own:
-        whole, shared = layer_parameters(d)
+    def of(cls, model: Holding, stage: _Stage) -> _Own:
+        """Those of a stage."""
+        table = stage.tables * model.table
         return cls(
-            shared=layers * shared + table,
-            experts=layers * (whole - shared),
-            unit=whole,
+            shared=stage.layers * model.shared + table,
+            experts=stage.layers * (model.unit - model.shared),
+            unit=model.unit,
             table=table,
+            looked_up=stage.layers * model.looked_up,
         )
 
 
-def _states(d: Description, f: MemoryFigures, state: State, own: _Own) -> dict[str, Real]:
-    """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by."""
-    layout = d.layout
+def _states(common: _Common, own: _Own) -> dict[str, Real]:
+    """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by.
+
+    Where parameters are sharded their fp32 parts are the weights. Rows that are looked up have no
+    16-bit copy.
+    """
+    d, state = common.d, common.state
+    layout, here = d.layout, 1.0 - d.layout.offloaded
     part, split = shared_part(d, own.shared, own.experts), layout.sharded > 0
     of_state = updated_parameters(d, own.shared, own.experts)
-    here, wide = 1.0 - layout.offloaded, d.work.wide_gradients > 0
-    summed = where(wide, FULL_PRECISION + HALF_PRECISION * f.copies, HALF_PRECISION)
-    stored = where(state.master > 0.0, state.master * here, d.work.element)
-    copied = where(state.master > 0.0, HALF_PRECISION * f.copies, 0.0)
-    moments = here * state.moments * of_state
+    mixed = state.master > 0.0
+    stored = where(mixed, state.master * here, d.work.element)
+    copied = where(mixed, HALF_PRECISION * common.f.copies, 0.0)
+    narrow = own.dense + where(mixed, 0.0, own.looked_up)
     return {
-        "parameters": where(split, (stored + copied) * part, d.work.element * own.total),
-        "gradients": where(split, stored * here * part, summed * own.total),
-        "optimizer": where(split, moments, moments + here * state.master * of_state),
+        "parameters": where(split, (stored + copied) * part, d.work.element * narrow),
+        "master_weights": where(split, 0.0, here * state.master * of_state),
+        "gradients": where(
+            split,
+            here * at_most(stored, _summed(common)) * part,
+            (_summed(common) + _unsummed(common)) * own.dense,
+        ),
+        "optimizer": here * state.moments * of_state,
     }
 
 
-def _update(d: Description, state: State, own: _Own) -> Bytes | Real:
+def _summed(common: _Common) -> Bytes | Real:
+    """Width of a gradient as it is added up [B]."""
+    d, mixed = common.d, common.state.master > 0.0
+    wide = (d.work.wide_gradients > 0) | (mixed & (common.f.autocast > 0))
+    return where(wide, FULL_PRECISION, HALF_PRECISION)
+
+
+def _unsummed(common: _Common) -> Bytes | Real:
+    """Width of a 16-bit gradient that stays beside its fp32 sum [B]."""
+    wide = (common.d.work.wide_gradients > 0) & (common.state.master > 0.0)
+    return where(wide, HALF_PRECISION * common.f.copies, 0.0)
+
+
+def _update(common: _Common, own: _Own) -> Bytes | Real:
     """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
-    there = (d.work.wide_gradients > 0) | (d.layout.sharded > 0) | (d.layout.offloaded > 0)
-    width = where(there | (state.master == 0.0), 0.0, FULL_PRECISION)
+    d = common.d
+    wide = _summed(common) > HALF_PRECISION
+    there = wide | (d.layout.sharded > 0) | (d.layout.offloaded > 0)
+    width = where(there | (common.state.master == 0.0), 0.0, FULL_PRECISION)
     return width * updated_parameters(d, own.shared, own.experts)
 
 
@@ -244,7 +263,8 @@ def _gathered(d: Description, own: _Own) -> Bytes | Real:
     """
     width, exchanged = d.work.gather_bytes, d.work.element + d.work.gradient_bytes
     matrices = own.total - own.table
-    together = where(d.layout.again > 0, _UNITS * own.unit, matrices) * width
+    two = at_most(_UNITS * own.unit, matrices)
+    together = where(d.layout.again > 0, two, matrices) * width
     tables = _UNITS * d.work.element * own.table
     return _spread(d) * (together + tables + exchanged * own.unit)
 
@@ -255,15 +275,29 @@ def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
     return _spread(d) * where(several, d.work.gradient_bytes * own.total, 0.0)
 
 
-def _outside(d: Description, f: MemoryFigures) -> dict[str, Real]:
+def _outside(common: _Common, stage: _Stage) -> dict[str, Real]:
     """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
-    layout = d.layout
+    layout, f = common.d.layout, common.f
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
-    reduced = ((layout.sharded_optimizer > 0) | (layout.sharded > 0)) & (sharers(d) > 1)
     return {
-        "gradient_buckets": where(reduced, f.buckets, 0.0),
+        "gradient_buckets": _buckets(common, _Own.of(common.model, stage)),
         "collective_buffers": groups * f.group,
         "context": f.context + 0.0 * layout.micro_batch,
     }
+
+
+def _buckets(common: _Common, own: _Own) -> Bytes | Real:
+    """Gradients on their way to the other replicas [B].
+
+    Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
+    those of plain data parallelism, which hold each gradient once more.
+    """
+    d, f = common.d, common.f
+    ranks = d.layout.replicas * d.layout.context
+    several = where(ranks > 1, 1.0, 0.0)
+    filled = several * at_most(f.buckets, f.bucket_bytes * own.dense)
+    plain = (d.layout.sharded == 0) & (d.layout.sharded_optimizer == 0)
+    copy = several * f.bucket_copy * _summed(common) * own.dense
+    return filled + where(plain, copy, 0.0)

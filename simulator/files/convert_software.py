@@ -12,7 +12,7 @@ from typing import Final
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.convert_training import fused_attention
 from simulator.files.draft import Draft
-from simulator.files.kernels import Use, kernels
+from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
 from simulator.files.software import efficiency, factors
 from simulator.files.software_section import SoftwareSection
@@ -83,4 +83,9 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         spread=words.spread,
         link=link,
     )
-    return replace(software, kernels=kernels(gpu, use), launching=launching(gpu, software))
+    return replace(
+        software,
+        kernels=kernels(gpu, use),
+        launching=launching(gpu, software),
+        memory=memory_figures(gpu, use),
+    )

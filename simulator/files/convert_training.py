@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
 from simulator.files.convert_input import spread_of
 from simulator.files.draft import Draft
 from simulator.files.sections import ModelSection
+from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.provenance import Assumption, Source
 from simulator.workload.models import Model, StepTimes
 from simulator.workload.models.custom import CustomModel
+from simulator.workload.models.families import with_attention
 from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
@@ -21,8 +24,10 @@ _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 def model_of(draft: Draft) -> Model | None:
     """The model by name or by its figures; None where only step times are known, or nothing."""
     section = draft.model
-    if draft.library_model is not None or section is None or section.parameters is None:
-        return draft.library_model
+    if draft.library_model is not None:
+        return _attending(draft.library_model, fused=draft.software.fused_attention)
+    if section is None or section.parameters is None:
+        return None
     return CustomModel(
         name="model given by its figures",
         parameters=section.parameters,
@@ -97,6 +102,16 @@ def train_of(draft: Draft) -> Train:
 
 def _optimizer(mode: Mode) -> Optimizer:
     return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
+
+
+_attended: Final[Kept[Model]] = Kept(64)
+
+
+def _attending(model: Model, *, fused: bool | None) -> Model:
+    """The model with attention as the software computes it; as its own shape has it by default."""
+    if fused is None or getattr(model, "fused_attention", fused) == fused:
+        return model
+    return _attended.of((model,), lambda: with_attention(model, fused=fused), fused)
 
 
 def fused_attention(draft: Draft, model: Model | None) -> bool:

@@ -148,6 +148,10 @@ class Figures:
         """Names of those that the fit would have moved beyond what is possible."""
         return (name for name, table in self._tables.items() if table.at_bound)
 
+    def source(self, name: str) -> Source:
+        """What a figure was fitted to."""
+        return _sources()[self._tables[name].source]
+
     def sources(self) -> dict[str, Source]:
         """What each was fitted to."""
         return {name: _sources()[table.source] for name, table in self._tables.items()}

@@ -7,11 +7,11 @@ era of software, one for networks, and one says what the figures were fitted to.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
-from simulator.hardware.gpu import Gpu
+from simulator.hardware.gpu import Gpu, Stack
 from simulator.hardware.link import Link
 from simulator.precision import Precision
 from simulator.units import Bytes
@@ -28,6 +28,7 @@ from simulator.workload.kernels import (
 from simulator.workload.software import CudaGraphs, GradientSum, Scaling, Software
 
 _FULL: Final = (Precision.FP32, Precision.TF32)
+_CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,6 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
-        memory=_memory(found, gpu, use.software),
         carried_over=device.carried_over or era.carried_over or use.precision in _FULL,
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
@@ -185,17 +185,45 @@ def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
     return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
 
 
-def _memory(found: Figures, gpu: Gpu, software: Software) -> MemoryFigures:
-    scores = "memory_scores_compiled" if software.compiled_loss else "memory_scores"
-    return MemoryFigures(
-        waste=found.value("memory_waste"),
-        context=found.first(f"memory_context_{_key(gpu.architecture)}", "memory_context"),
-        group=found.value("memory_group"),
-        buckets=found.value("memory_buckets"),
-        scores=0.0 if software.chunked_loss else found.value(scores),
+def memory_figures(gpu: Gpu | None, use: Use) -> MemoryFigures:
+    """What allocator and libraries take of a device beside what is counted.
+
+    Parameters
+    ----------
+    gpu : Gpu or None
+        The accelerator; a compiler that lays out all memory beforehand, as those of TPUs, Trainium
+        and Gaudi do, wastes none and keeps no context there.
+    use : Use
+        The framework and its switches.
+    """
+    era = next(iter(_with(replace(use, spread=True))), None)
+    files = () if era is None else (era,)
+    found = Figures(kernel_files()["shared"], *files, *_remembers(use))
+    scores = "memory_scores_compiled" if use.software.compiled_loss else "memory_scores"
+    figures = MemoryFigures(
+        scores=0.0 if use.software.chunked_loss else found.value(scores),
         unread=found.value("memory_unread"),
         copies=found.value("memory_copies"),
         narrow=found.value("memory_narrow"),
+        separate_gate=found.value("memory_separate_gate"),
+        autocast=found.value("memory_autocast"),
+        bucket_copy=found.value("memory_bucket_copy"),
+        buckets=found.value("memory_buckets"),
+        bucket_bytes=found.value("memory_bucket_bytes"),
+    )
+    if gpu is None or gpu.stack not in _CONTEXT_STACKS:
+        return figures
+    context = [f"memory_context_{_key(gpu.architecture)}", "memory_context"]
+    return replace(
+        figures,
+        waste=found.value("memory_waste"),
+        context=found.first(*context),
+        group=found.value("memory_group"),
+        sources={
+            "context": found.source(next(name for name in context if name in found)),
+            "waste": found.source("memory_waste"),
+            "group": found.source("memory_group"),
+        },
     )
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.compute.device_memory import weight_width
 from simulator.equations.memory import state_bytes, tensor_bytes
-from simulator.footprint import checkpoint_bytes, weight_width
+from simulator.footprint import checkpoint_bytes
 from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, Phase, Resource

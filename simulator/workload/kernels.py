@@ -168,21 +168,34 @@ class MemoryFigures:
     """Device memory beside what is counted, in bytes but for factors.
 
     `waste`: what the allocator takes over what is asked of it. `context`, `group` (buffers of a
-    group of ranks that communicate) and `buckets` (of a sharded optimizer) lie outside of it.
-    `scores`: bytes of a score at the loss. `unread`: 1 where outputs that the backward pass does
-    not read are kept with those it does. `copies`: 1 where 16-bit weights and gradients lie beside
-    sharded or summed ones in fp32. `narrow`: 1 where products below 16 bit keep their inputs as
-    they read them.
+    group of ranks that communicate) and `buckets` (of gradients on their way to other ranks, as
+    many of `bucket_bytes` a parameter at most) lie outside of it. `scores`: bytes of a score at the
+    loss. `unread`: 1 where outputs that the backward pass does not read are kept with those it
+    does. `copies`: 1 where 16-bit weights and gradients lie beside sharded or summed ones in fp32.
+    `narrow`: 1 where products below 16 bit keep their inputs as they read them. `separate_gate`: 1
+    where the function of a gated MLP is a kernel of its own, whose output is kept beside the
+    product. `autocast`: 1 where the program's weights are the fp32 ones, so that gradients are as
+    wide. `bucket_copy`: 1 where the buckets of plain data parallelism hold every gradient once
+    more. `sources` say what each rests on.
     """
 
-    waste: float
-    context: Bytes
-    group: Bytes
-    buckets: Bytes
-    scores: Bytes
-    unread: float
-    copies: float
+    waste: float = 1.0
+    context: Bytes = 0.0
+    group: Bytes = 0.0
+    buckets: Bytes = 0.0
+    bucket_bytes: Bytes = 0.0
+    scores: Bytes = 14.0
+    unread: float = 1.0
+    copies: float = 0.0
     narrow: float = 0.0
+    separate_gate: float = 1.0
+    autocast: float = 1.0
+    bucket_copy: float = 1.0
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+BARE_MEMORY: Final = MemoryFigures()
+"""Nothing beside what is counted: no context, no waste, no buffers of collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +213,6 @@ class Kernels:
     exchange: ExchangeFigures
     update: UpdateFigures
     expert: ExpertFigures
-    memory: MemoryFigures
     slowness: float = 1.0
     carried_over: bool = False
     at_bound: tuple[str, ...] = ()

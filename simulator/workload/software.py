@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.calibration import PERFECT, Efficiency, Factor
-from simulator.workload.kernels import Kernels, Launching
+from simulator.workload.kernels import BARE_MEMORY, Kernels, Launching, MemoryFigures
 
 
 class CudaGraphs(StrEnum):
@@ -56,7 +56,8 @@ class Software:
     never lie in memory together. `profiled_kernels`: the step is put together from kernels timed
     one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
     a fault that was found later. `kernels` is what its kernels and exchanges reach on the device,
-    where that was fitted; `launching` what kernels cost beside their work, for all other models.
+    where that was fitted; `launching` what kernels cost beside their work, for all other models,
+    `memory` what its allocator and libraries take of a device beside what is counted.
     """
 
     framework: str = "pytorch"
@@ -78,3 +79,4 @@ class Software:
     efficiency: Efficiency = PERFECT
     kernels: Kernels | None = None
     launching: Launching | None = None
+    memory: MemoryFigures = BARE_MEMORY

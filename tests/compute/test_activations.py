@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
-from simulator.compute.describe import describe, kernels_of
+from simulator.compute.describe import describe
 from simulator.compute.description import Description
 from simulator.files.scenario import load_scenario
 from simulator.units import Real
 
 GPT3: Final = load_scenario("gpt3-175b-megatron")
-FIGURES: Final = kernels_of(GPT3).memory
+FIGURES: Final = GPT3.job.software.memory
 NOTHING: Final = {
     "redo_products": 0.0,
     "redo_attention": 0.0,
@@ -75,7 +75,7 @@ def test_every_second_product_as_counted_by_hand() -> None:
     d = describe(llama)
     tokens = d.layout.micro_batch * d.shape.sequence
     kept = 2.0 * (4096 + 4096 + 1024 + 4096 + 14336) + 4.0 * 32
-    figures = kernels_of(llama).memory
+    figures = llama.job.software.memory
     eager, compiled = (replace(figures, unread=unread) for unread in (1.0, 0.0))
     assert float(kept_bytes(d, compiled) / tokens) == pytest.approx(kept)
     assert float(kept_bytes(d, eager) / tokens) == pytest.approx(kept + 2.0 * 4096)
@@ -103,7 +103,7 @@ def test_experts_keep_the_tokens_they_are_sent() -> None:
             *("software.attention_kernel=cudnn", "train.recompute=none"),
         ),
     )
-    d, figures = describe(moe), kernels_of(moe).memory
+    d, figures = describe(moe), moe.job.software.memory
     more = replace(d, shape=replace(d.shape, top_k=d.shape.top_k + 1.0))
     added = kept_bytes(more, figures) - kept_bytes(d, figures)
     tokens = d.layout.micro_batch * d.shape.sequence

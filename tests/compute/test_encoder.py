@@ -57,7 +57,8 @@ def test_the_head_scores_masked_tokens_alone() -> None:
     tokens = float(some.layout.micro_batch * some.shape.sequence)
     assert float(head_product(some, kernels).m) == pytest.approx(MASKED * tokens)
     assert float(loss(some, kernels)) == pytest.approx(MASKED * float(loss(every, kernels)))
-    of_some, of_all = (float(logits_bytes(each, kernels.memory)) for each in (some, every))
+    figures = scenario.job.software.memory
+    of_some, of_all = (float(logits_bytes(each, figures)) for each in (some, every))
     assert of_some == pytest.approx(MASKED * of_all)
     times = [product_times([head_product(d, kernels)], d, kernels)[0] for d in (some, every)]
     assert float(times[0].sum()) < 2.0 * MASKED * float(times[1].sum())

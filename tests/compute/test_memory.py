@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.compute.describe import describe, kernels_of
-from simulator.compute.memory import State, rank_memory
+from simulator.compute.describe import describe
+from simulator.compute.holding import of_layers
+from simulator.compute.memory import State, training_memory
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict, memory_fit
 from simulator.units import BYTE, parse
+from simulator.workload.models.transformer import Transformer
 
 ADAM = State(master=4.0, moments=8.0)
+STATES = ("parameters", "master_weights", "gradients", "optimizer")
 OUTSIDE = ("context", "collective_buffers", "gradient_buckets", "input_batches")
 """What an allocator's own count leaves out."""
 
@@ -41,7 +44,9 @@ def test_sharded_states(count: int, published: str) -> None:
 def test_states_are_those_of_the_papers() -> None:
     """Bytes of a parameter: 16, 4 + 12/d with a sharded optimizer, 6 + 12/d with fp32 sums."""
     scenario = load_scenario("gpt3-175b-megatron")
-    description, figures = describe(scenario), kernels_of(scenario).memory
+    description, figures = describe(scenario), scenario.job.software.memory
+    model = scenario.job.model
+    assert isinstance(model, Transformer)
     layout, work = description.layout, description.work
 
     def states(sharded: float, wide: float, replicas: float) -> float:
@@ -50,8 +55,9 @@ def test_states_are_those_of_the_papers() -> None:
             layout=replace(layout, sharded_optimizer=sharded, replicas=replicas),
             work=replace(work, wide_gradients=wide),
         )
-        items = rank_memory(changed, figures, ADAM).items
-        return float(sum(items[name] for name in ("parameters", "gradients", "optimizer")))
+        held = of_layers(changed, figures, model)
+        items = training_memory(changed, figures, ADAM, held).items
+        return float(sum(items[name] for name in STATES))
 
     plain = states(0.0, 0.0, 1.0) / 16.0
     assert states(1.0, 0.0, 4.0) == pytest.approx((4.0 + 12.0 / 4.0) * plain)

@@ -77,6 +77,18 @@ class StepTimes:
     framework: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forward:
+    """Memory of a forward pass that nothing is learned from [B].
+
+    `live` are the largest activations that exist at a time: what a layer reads and writes, and what
+    later layers wait for. `cache` are keys and values, which the next tokens are computed from.
+    """
+
+    live: Bytes | Real
+    cache: Bytes | Real = 0.0
+
+
 class Model(Protocol):
     """What any model family answers."""
 
@@ -117,6 +129,9 @@ class Model(Protocol):
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
         """Bytes kept for the backward pass of `samples` samples [B]."""
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """What a forward pass alone over `samples` samples holds beside weights."""
 
 
 def forward_flops(model: Model, samples: Real, precision: Precision) -> Real | Flops:

@@ -9,7 +9,7 @@ from simulator.errors import NotModelled
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models import Forward, Operator, StepTimes
 from simulator.workload.models.layer import Layer, activation_element, merge
 from simulator.workload.train import Recompute
 
@@ -66,3 +66,8 @@ class ConvNet:
         kept = sum(layer.kept for layer in self.layers)
         fixed = sum(layer.kept_bytes for layer in self.layers)
         return (kept * activation_element(precision) + fixed) * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """The layer with the largest tensors, beside those that a later one joins."""
+        live = max((layer.live for layer in self.layers), default=0.0)
+        return Forward(live=live * activation_element(precision) * samples)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models import Forward, Operator, StepTimes
 from simulator.workload.train import Recompute
 
 
@@ -41,3 +41,8 @@ class CpuOnly:
         """Nothing is kept on a device [B]."""
         del precision, recompute
         return 0.0 * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """Nothing lies on a device."""
+        del precision
+        return Forward(live=0.0 * samples)

@@ -10,7 +10,7 @@ from simulator.errors import NotModelled
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Flops, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.workload.models import Forward, Operator, StepTimes
 from simulator.workload.models.layer import activation_element
 from simulator.workload.train import Recompute
 
@@ -79,6 +79,10 @@ class CustomModel:
             msg = f"recomputing activations of '{self.name}', which is known by its totals only"
             raise NotModelled(msg)
         return self.activation * self._scale(precision) * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """All activations: totals don't say which of them exist at a time."""
+        return Forward(live=self.activation * self._scale(precision) * samples)
 
     def _scale(self, precision: Precision) -> float:
         if self.element_bytes is None:

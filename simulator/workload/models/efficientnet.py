@@ -76,11 +76,15 @@ def _activated(
 
 def _inverted_bottleneck(tape: Tape, stage: _Stage, channels: int, stride: int) -> None:
     before = tape.channels
+    summed = stride == 1 and before == channels
+    if summed:
+        tape.fork()
     if stage.expansion > 1:
         _activated(tape, before * stage.expansion, 1)
     _activated(tape, tape.channels, stage.kernel, stride=stride, depthwise=True)
     tape.squeeze_excitation(max(1, before // _SQUEEZE))
     tape.convolution(channels, 1)
     tape.normalization(keeps_output=True)
-    if stride == 1 and before == channels:
+    if summed:
         tape.residual_sum()
+        tape.join()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from simulator.precision import Precision
 from simulator.provenance import Source
-from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, StepTimes
+from simulator.units import Bytes, Real, Seconds, at_least
+from simulator.workload.models import Forward, Operator, StepTimes
 from simulator.workload.models.ends import Embedding, Head
+from simulator.workload.models.layer import activation_element
 from simulator.workload.models.transformer import Transformer
 from simulator.workload.train import Recompute
 
@@ -73,6 +74,15 @@ class EncoderDecoder:
         """
         stacks = (self.encoder, self.decoder)
         return sum((s.activation_bytes(samples, precision, recompute) for s in stacks), 0.0)
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """The larger of both stacks; what is encoded stays, and so do keys and values of it."""
+        element = activation_element(precision)
+        encoded = float(self.encoder.sequence * self.encoder.hidden) * element * samples
+        one, other = (s.forward_memory(samples, precision) for s in (self.encoder, self.decoder))
+        width = 2.0 * self.decoder.depth * self.decoder.kv_width
+        crossed = width * self.encoder.sequence * element * samples
+        return Forward(live=at_least(one.live, encoded + other.live), cache=other.cache + crossed)
 
 
 def t5(  # noqa: PLR0913 - the numbers of a published table

@@ -43,7 +43,8 @@ class Layer:
     gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
     until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
     `product` is the matrix product of one sample: samples add rows to it or, where it has no
-    weights, more products beside it.
+    weights, more products beside it. `live` elements exist while it is computed in a forward pass:
+    its input, its output and what later layers wait for.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Layer:
     parameters: float = 0.0
     kept: float = 0.0
     kept_bytes: Bytes = 0.0
+    live: float = 0.0
     matrix: bool = True
     kernels: float = 1.0
     backward_kernels: float = 1.0

@@ -16,7 +16,7 @@ from typing import Final
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, Product, StepTimes
+from simulator.workload.models import Forward, Operator, Product, StepTimes
 from simulator.workload.models.layer import WIDE, Layer, activation_element
 from simulator.workload.train import Recompute
 
@@ -87,6 +87,13 @@ class Dlrm:
             return vectors * element * samples
         kept = sum(layer.kept for layer in self._layers())
         return (vectors + kept) * element * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """The interaction: vectors, their copy side by side, all products, those picked."""
+        vectors = (self.tables + 1.0) * self.width
+        joined = self.interactions + self.width
+        live = max(2.0 * vectors + (self.tables + 1.0) ** 2 + joined, joined + self.top[0])
+        return Forward(live=live * activation_element(precision) * samples)
 
     def _layers(self) -> Iterator[Layer]:
         looked_up = float(self.tables * self.width)

@@ -47,6 +47,7 @@ def resnet(
 
 def _residual(tape: Tape, block: Block, width: int, stride: int) -> None:
     channels = width * (_EXPANSION if block is Block.BOTTLENECK else 1)
+    tape.fork()
     if stride > 1 or tape.channels != channels:
         _shortcut(tape, channels, stride)
     if block is Block.BOTTLENECK:
@@ -58,6 +59,7 @@ def _residual(tape: Tape, block: Block, width: int, stride: int) -> None:
         tape.convolution(channels, 3)
     tape.normalization()
     tape.residual_sum()
+    tape.join()
     tape.activation()
 
 

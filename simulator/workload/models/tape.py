@@ -32,6 +32,7 @@ class Tape:
         self.size = size
         self.layers: list[Layer] = []
         self.transposes: list[Layer] = []
+        self._waiting: list[tuple[float, int]] = []
         self._input_bytes = self.elements * WIDE
 
     def network(self, name: str, *, output_bytes: Bytes) -> ConvNet:
@@ -48,6 +49,19 @@ class Tape:
     def elements(self) -> float:
         """Elements of the tensor at this point, per sample."""
         return float(self.channels * self.size * self.size)
+
+    def fork(self) -> None:
+        """Keep the tensor at this point for a later layer, which joins it."""
+        self._waiting.append((self.elements, len(self.layers)))
+
+    def join(self) -> None:
+        """Let go of the tensor that was kept last."""
+        self._waiting.pop()
+
+    def _live(self, before: float, after: float) -> float:
+        """Elements that exist while a layer is computed; a tensor just forked is its input too."""
+        waiting = sum(size for size, since in self._waiting if since < len(self.layers))
+        return before + after + waiting
 
     def convolution(  # noqa: PLR0913 - a convolution is described by as many numbers
         self,
@@ -74,7 +88,9 @@ class Tape:
         else:
             fan_in = float(kernel * kernel * self.channels)
             layer = self._dense(name, before, after, fan_in, channels)
-        self.layers.append(replace(layer, parameters=layer.weights + (channels if bias else 0.0)))
+        parameters = layer.weights + (channels if bias else 0.0)
+        live = self._live(before, after)
+        self.layers.append(replace(layer, parameters=parameters, live=live))
         self.channels, self.size = channels, size
 
     def _dense(self, name: str, before: float, after: float, fan_in: float, channels: int) -> Layer:
@@ -104,6 +120,7 @@ class Tape:
         """A convolution that makes the image `kernel` times larger, with bias."""
         weights = float(self.channels * channels * kernel * kernel)
         before, macs = self.elements, weights * self.size * self.size
+        live = self._live(before, float(channels * (self.size * kernel) ** 2))
         product = Product(
             rows=self.size * self.size, columns=channels * kernel * kernel, inner=self.channels
         )
@@ -117,6 +134,7 @@ class Tape:
                 moved_back=2.0 * (before + self.elements),
                 weights=weights,
                 parameters=weights + channels,
+                live=live,
                 backward_kernels=2.0,
                 product=product,
             )
@@ -148,6 +166,7 @@ class Tape:
                 moved_back=moved,
                 kept=self.elements,
                 kept_bytes=_INDEX_BYTES * self.elements,
+                live=self._live(before, self.elements),
                 matrix=False,
             )
         )
@@ -158,7 +177,14 @@ class Tape:
         self.size = 1
         moved = before + self.elements
         self.layers.append(
-            Layer(name="pooling", moved=moved, moved_back=moved, kept=self.elements, matrix=False)
+            Layer(
+                name="pooling",
+                moved=moved,
+                moved_back=moved,
+                kept=self.elements,
+                live=self._live(before, self.elements),
+                matrix=False,
+            )
         )
 
     def concatenation(self, channels: int) -> None:
@@ -188,6 +214,7 @@ class Tape:
                 weights=weights,
                 parameters=weights + squeezed + self.channels,
                 kept=elements,
+                live=self._live(elements, elements),
                 matrix=False,
                 kernels=6.0,
                 backward_kernels=10.0,
@@ -205,6 +232,7 @@ class Tape:
                 moved_back=2.0 * (before + features),
                 weights=weights,
                 parameters=weights + features,
+                live=self._live(before, float(features)),
                 backward_kernels=2.0,
                 product=Product(rows=1.0, columns=features, inner=before),
             )
@@ -229,6 +257,7 @@ class Tape:
                 moved_back=backward * elements,
                 kept=kept * elements,
                 parameters=parameters,
+                live=self._live(elements, elements),
                 matrix=False,
             )
         )

@@ -22,7 +22,7 @@ from simulator.equations.lengths import mean_square_length
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
-from simulator.workload.models import Operator, Product, StepTimes
+from simulator.workload.models import Forward, Operator, Product, StepTimes
 from simulator.workload.models.ends import Embedding, Head
 from simulator.workload.models.experts import Experts, Latent, expert_layers
 from simulator.workload.models.layer import WIDE, Layer, activation_element, merge
@@ -163,6 +163,42 @@ class Transformer:
         full = recompute is Recompute.FULL
         stack = self.depth * inputs + layer if full else self.depth * layer
         return (stack + self._kept_outside(element)) * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """The widest of a layer's steps and of the head, and keys and values of a decoder.
+
+        A decoder scores the last position of each sample only, from which the next token is chosen.
+        """
+        element = activation_element(precision)
+        tokens, hidden = float(self.sequence), float(self.hidden)
+        sides = self.query_width + 2.0 * self.kv_width
+        attention = tokens * (hidden + sides + max(hidden, self.query_width))
+        if not self.fused_attention:
+            attention += 2.0 * self.heads * tokens * max(tokens, float(self.cross))
+        inside = tokens * (hidden + (3.0 if self.gated else 2.0) * self._widest_ffn)
+        scored = 1.0 if self.causal else self.scored
+        scores = scored * self.head.features * (WIDE + element)
+        cached = float(self.causal) * self.depth * tokens * self._cached_width
+        return Forward(
+            live=max(max(attention, inside) * element, tokens * hidden * element + scores)
+            * samples,
+            cache=cached * element * samples,
+        )
+
+    @property
+    def _widest_ffn(self) -> float:
+        """Width inside the widest MLPs that one token passes."""
+        if self.experts is None:
+            return float(self.ffn)
+        passed = float(self.experts.top_k * self.experts.ffn + self.experts.shared_ffn)
+        return max(passed, float(self.ffn)) if self.experts.dense_layers else passed
+
+    @property
+    def _cached_width(self) -> float:
+        """Values that a layer keeps of a position to compute the next ones."""
+        if self.latent is not None:
+            return float(self.latent.kv_rank + self.latent.rope_dim)
+        return 2.0 * self.kv_width
 
     def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
         """Bytes one layer keeps per sequence [B]."""

@@ -27,11 +27,13 @@ def unet(  # noqa: PLR0913 - the numbers of the published figure
     for level in range(depth):
         _pair(tape, width * 2**level)
         skipped.append(tape.channels)
+        tape.fork()
         tape.max_pool(2, stride=2)
     _pair(tape, width * 2**depth)
     for channels in reversed(skipped):
         tape.transposed_convolution(channels, 2)
         tape.concatenation(channels)
+        tape.join()
         _pair(tape, channels)
     tape.convolution(classes, 1, bias=True)
     return tape.network(name, output_bytes=_CLASS_INDEX_BYTES * tape.size * tape.size)

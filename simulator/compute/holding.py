@@ -1,0 +1,87 @@
+"""What of a model lies on one device: layers with their parameters, and what passes keep.
+
+A transformer is a stack of layers, counted from its shape and from how it is split over devices.
+Any other model is known as a whole: one layer that keeps what the model says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
+from simulator.compute.description import Description
+from simulator.compute.shapes import layer_parameters, table_parameters
+from simulator.units import Bytes, Real, at_least
+from simulator.workload.kernels import MemoryFigures
+from simulator.workload.models import Model
+from simulator.workload.models.transformer import Transformer
+from simulator.workload.train import Train
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """A model by what memory has to know of it, per device.
+
+    There are `layers` alike of `unit` parameters, of which `shared` are held by all replicas
+    (experts are not), and tables of `table` parameters at both ends, one alone where they are
+    `tied`. `looked_up` parameters have no dense gradient. A layer keeps `kept` of a micro-batch for
+    its backward pass, which needs `working` beside; the loss needs `logits` [B].
+    """
+
+    layers: Real
+    unit: Real
+    shared: Real
+    table: Real = 0.0
+    tied: Real = 1.0
+    looked_up: Real = 0.0
+    kept: Bytes | Real = 0.0
+    working: Bytes | Real = 0.0
+    logits: Bytes | Real = 0.0
+
+
+def of_layers(d: Description, f: MemoryFigures, model: Transformer) -> Holding:
+    """A transformer's layers as they are split over devices.
+
+    Norms, biases and positions, which no matrix product reads, are shared out to the layers.
+    """
+    unit, shared = layer_parameters(d)
+    rest = _small_parameters(d, model) / d.shape.layers
+    return Holding(
+        layers=d.shape.layers,
+        unit=unit + rest,
+        shared=shared + rest,
+        table=table_parameters(d),
+        tied=d.shape.tied,
+        kept=kept_bytes(d, f),
+        working=working_bytes(d, f),
+        logits=logits_bytes(d, f),
+    )
+
+
+def _small_parameters(d: Description, model: Transformer) -> Real:
+    """Parameters beside those of products and tables, on one device."""
+    shape, layout = d.shape, d.layout
+    unit, shared = layer_parameters(d)
+    of_experts = (unit - shared) * at_least(1.0, layout.expert)
+    in_layers = shape.layers * (shared * layout.tensor + of_experts)
+    in_tables = shape.vocabulary * shape.hidden * (2.0 - shape.tied)
+    return at_least(0.0, model.parameters - in_layers - in_tables)
+
+
+def of_whole(model: Model, train: Train) -> Holding:
+    """A model that is known as a whole, on every device.
+
+    Raises
+    ------
+    NotModelled
+        Where the model does not say what some recomputation saves.
+    """
+    looked_up = model.parameters - model.dense_parameters
+    kept = model.activation_bytes(train.batch_size, train.precision, train.recompute)
+    return Holding(
+        layers=1.0,
+        unit=model.parameters,
+        shared=model.parameters,
+        looked_up=looked_up,
+        kept=kept,
+    )

@@ -1,0 +1,117 @@
+"""Memory over the whole catalogue: what keeps less never needs more, and runs that ran fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from simulator.errors import NotModelled
+from simulator.files.scenario import load_scenario
+from simulator.footprint import Verdict, memory_fit
+from simulator.limits import check_modelled
+from simulator.workload.models.transformer import Transformer
+
+MODELS: Final = sorted(
+    path.stem for path in (Path(__file__).parents[2] / "simulator/data/models").glob("*.toml")
+)
+SHARDING: Final = ("none", "optimizer", "gradients", "parameters")
+FRAMEWORKS: Final = ("pytorch", "megatron-lm", "nemo", "megatron-deepspeed")
+"""One of each kind of bookkeeping: whose weights are fp32, where gradients lie, which buffers."""
+BASE: Final = ("hardware.count=2", "hardware.gpus=8")
+
+
+def needed(model: str, *overrides: str) -> float | None:
+    """Bytes of a device; None where the model refuses the combination."""
+    given = (f"model.name={model}", *BASE, *overrides)
+    try:
+        scenario = load_scenario("llama3-8b-fsdp", overrides=given)
+        check_modelled(scenario)
+        fit = memory_fit(scenario)
+    except NotModelled:
+        return None
+    assert fit is not None
+    return float(fit.total)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("model", MODELS)
+def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> None:
+    """Nothing, optimizer, gradients, parameters: each needs at most what the one before does."""
+    for compiled in ("true", "false"):
+        for wide in ("fp32", "bf16"):
+            keys = (
+                *(f"software.framework={framework}", f"software.compile={compiled}"),
+                *(f"train.gradient_precision={wide}", "train.recompute=none"),
+            )
+            sizes = [needed(model, *keys, f"parallelism.sharding={each}") for each in SHARDING]
+            known = [size for size in sizes if size is not None]
+            assert known == sorted(known, reverse=True), (keys, sizes)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("model", MODELS)
+def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -> None:
+    """Full recomputation keeps least, nothing recomputed most; parts of a layer lie between."""
+    for fused in ("true", "false"):
+        keys = (f"software.framework={framework}", f"software.fused_attention={fused}")
+        found = {
+            each: needed(model, *keys, "parallelism.sharding=none", f"train.recompute={each}")
+            for each in ("none", "selective", "modules", "operators", "full")
+        }
+        if found["full"] is None or found["none"] is None:
+            continue
+        for between in ("selective", "modules", "operators"):
+            part = found[between]
+            if part is not None:
+                assert found["full"] <= part <= found["none"], (keys, found)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_forward_pass_needs_less_than_training(model: str) -> None:
+    """Weights and the largest live activations are less than what a backward pass would keep."""
+    keys = ("parallelism.sharding=none", "train.recompute=none", "train.batch_size=4")
+    training = needed(model, *keys)
+    forward = needed(model, *keys, "train.mode=infer")
+    assert forward is not None
+    assert training is not None
+    assert forward <= training
+
+
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "gradient-boosted-trees"])
+def test_a_larger_batch_never_needs_less(model: str) -> None:
+    """In training and forward alone."""
+    for mode in ("train", "infer"):
+        keys = ("parallelism.sharding=none", "train.recompute=none", f"train.mode={mode}")
+        sizes = [needed(model, *keys, f"train.batch_size={batch}") for batch in (1, 8, 64)]
+        known = [size for size in sizes if size is not None]
+        assert known == sorted(known)
+
+
+def test_inference_in_large_batches_fits() -> None:
+    """EfficientNet-B0 at 1,024 images takes 5 to 15 GB; ResNet-50 at 1,024 ran in 24 GB.
+
+    huggingface/pytorch-image-models results/benchmark-infer-amp-nhwc-pt113-cu117-rtx3090.csv
+    @aa4b5850: batch 1,024 on an RTX 3090.
+    """
+    for model in ("efficientnet-b0", "resnet50"):
+        keys = (f"model.name={model}", "train.mode=infer", "train.batch_size=1024")
+        more = ("train.precision=fp16", "parallelism.sharding=none", "hardware.gpu=gpu/rtx-3090")
+        fit = memory_fit(load_scenario("llama3-8b-fsdp", overrides=(*keys, *more, *BASE[1:])))
+        assert fit is not None
+        assert fit.verdict is Verdict.YES
+        assert 2e9 < float(fit.total) < 15e9
+
+
+def test_a_decoder_scores_one_position_where_nothing_is_learned() -> None:
+    """Llama 3.1 8B at batch 32: weights, keys and values and one layer, not the logits of all."""
+    size = needed(
+        "llama-3.1-8b",
+        *("train.mode=infer", "train.batch_size=32", "parallelism.sharding=none"),
+    )
+    model = load_scenario("llama3-8b-fsdp", overrides=("model.name=llama-3.1-8b",)).job.model
+    assert isinstance(model, Transformer)
+    cache = 2.0 * 2.0 * model.depth * 1024.0 * model.sequence * 32.0
+    assert size is not None
+    assert cache + 2.0 * model.parameters < size < 2.0 * (cache + 2.0 * model.parameters)
