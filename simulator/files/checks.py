@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
+from simulator.files.check_kernels import KERNEL_CHECKS
 from simulator.files.check_model import MODEL_CHECKS
 from simulator.files.check_spreads import SPREAD_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
@@ -295,5 +296,6 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     *MODEL_CHECKS,
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
+    *KERNEL_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

@@ -88,6 +88,8 @@ class KernelFile(FileModel):
     """Names of frameworks they hold for."""
     split_only: list[TextField] = Field(default_factory=list)
     """Frameworks for which they hold only where a model is spread over devices."""
+    generic: bool = False
+    """Whether they stand in for a framework that nobody measured, where a model is spread."""
     compiled: bool | None = None
     """Whether they hold for compiled models; both by default."""
     carried_over: bool = False

@@ -27,6 +27,8 @@ from simulator.workload.kernels import (
 )
 from simulator.workload.software import CudaGraphs, GradientSum, Scaling, Software
 
+ANY: Final = "any"
+"""A framework nobody measured: it takes the figures of one, as carried over."""
 _FULL: Final = (Precision.FP32, Precision.TF32)
 _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
@@ -89,11 +91,17 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
-        carried_over=device.carried_over or era.carried_over or use.precision in _FULL,
+        carried_over=_carried_over(device, era, use),
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
         sources=found.sources(),
     )
+
+
+def _carried_over(device: KernelFile, era: KernelFile, use: Use) -> bool:
+    """Whether figures are those of another device, framework or precision."""
+    stands_in = use.software.framework.lower() == ANY or use.precision in _FULL
+    return device.carried_over or era.carried_over or stands_in
 
 
 def _on(gpu: Gpu) -> Iterator[KernelFile]:
@@ -103,9 +111,34 @@ def _on(gpu: Gpu) -> Iterator[KernelFile]:
 def _with(use: Use) -> Iterator[KernelFile]:
     name, compiled = use.software.framework.lower(), use.software.compiled
     for file in kernel_files().values():
-        names = [*file.frameworks, *(file.split_only if use.spread else ())]
+        names = [*file.frameworks, *(_split_names(file) if use.spread else ())]
         if file.kind == "software" and name in names and file.compiled in (None, compiled):
             yield file
+
+
+def _split_names(file: KernelFile) -> tuple[str, ...]:
+    """Names for which a file holds only where a model is spread over devices."""
+    return (*file.split_only, *((ANY,) if file.generic else ()))
+
+
+def frameworks(*, compiled: bool) -> tuple[str, ...]:
+    """Frameworks that a model spread over devices can be timed with, sorted."""
+    files = [file for file in kernel_files().values() if file.kind == "software"]
+    fitting = [file for file in files if file.compiled in (None, compiled)]
+    return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.split_only)}))
+
+
+def has_figures(gpu: Gpu) -> bool:
+    """Whether the kernels of an accelerator are known."""
+    return gpu.multiprocessors is not None and next(_on(gpu), None) is not None
+
+
+def attentions() -> tuple[str, ...]:
+    """Fused attention kernels that figures are known of, by their `software.attention_kernel`."""
+    names = {name for file in kernel_files().values() for name in file.figures}
+    lead, back = "attention_", "_backward"
+    own = {n.removeprefix(lead) for n in names if n.startswith(lead) and not n.endswith(back)}
+    return tuple(sorted(name.replace("_", "-") for name in own))
 
 
 def _remembers(use: Use) -> Iterator[KernelFile]:

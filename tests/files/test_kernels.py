@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from simulator.errors import NotModelled
+from simulator.errors import InputError, NotModelled
 from simulator.files.catalogue import Catalogue
 from simulator.files.kernels import Use, kernels
 from simulator.files.scenario import load_scenario
 from simulator.limits import check_modelled
 from simulator.precision import Precision
+from simulator.predict import predict
+from simulator.results import Prediction
 from simulator.workload.kernels import Kernels
 from simulator.workload.software import CudaGraphs, GradientSum, Software
 
@@ -131,9 +134,41 @@ def test_other_frameworks_and_devices_have_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("overrides", "key", "allowed"),
+    [
+        (("software.framework=jax",), "software.framework", "transformer-engine"),
+        (("software.framework=jax",), "software.framework", "'any'"),
+        (("software.framework=megatron-lmm",), "software.framework", "did you mean 'megatron-lm'"),
+        (("hardware.gpu=gpu/mi300x",), "hardware.gpu", "Hopper"),
+        (("software.attention_kernel=xformers",), "software.attention_kernel", "cudnn, flash-2"),
+    ],
+)
+def test_a_refusal_names_what_is_allowed(
+    overrides: tuple[str, ...], key: str, allowed: str
+) -> None:
+    """A spread model without figures of its kernels is told which there are."""
+    with pytest.raises(InputError) as refused:
+        load_scenario("gpt3-175b-megatron", overrides=overrides)
+    assert [problem.key for problem in refused.value.problems] == [key]
+    assert allowed in str(refused.value)
+
+
+def test_any_framework_is_known_less_well() -> None:
+    """Figures of one framework stand in for one that nobody measured, in a wider interval."""
+    known = load_scenario("llama3-8b-fsdp", overrides=("software.framework=pytorch",))
+    other = load_scenario("llama3-8b-fsdp", overrides=("software.framework=any",))
+    widths = [_width(predict(scenario)) for scenario in (known, other)]
+    assert widths[1] > 1.2 * widths[0]
+
+
+def _width(prediction: Prediction) -> float:
+    band = prediction.interval["step_time_s.mean"]
+    return math.log(band["p90"] / band["p10"])
+
+
+@pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("software.framework=jax", "no kernel figures"),
         ("train.precision=int8", "allowed: bf16"),
         ("model.name=resnet50", "families bert, gpt, llama and moe"),
         ("parallelism.interleave=99", "than layers"),

@@ -1,0 +1,71 @@
+"""What a model spread over devices needs figures of: its framework, its device, its attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from simulator.errors import Problem
+from simulator.files.catalogue import nearest_names
+from simulator.files.convert_parallelism import parallelism_of
+from simulator.files.draft import Draft
+from simulator.files.kernels import ANY, attentions, frameworks, has_figures
+
+Problems: TypeAlias = Iterator[Problem]
+
+
+def _framework(draft: Draft) -> Problems:
+    software = draft.software
+    known = frameworks(compiled=software.compile)
+    if not _is_timed_by_kernels(draft) or software.framework.lower() in {*known, ANY}:
+        return
+    close = nearest_names(software.framework.lower(), known, most=1)
+    nearest = f"did you mean '{close[0]}'? " if close else ""
+    yield draft.document.problem(
+        ("software", "framework"),
+        "has no figures of kernels, which a model spread over devices is timed by",
+        hint=(
+            f"{nearest}allowed: {', '.join(known)}; or '{ANY}', which takes those of PyTorch and "
+            "widens the interval"
+        ),
+    )
+
+
+def _device(draft: Draft) -> Problems:
+    gpu = draft.gpu
+    if gpu is None or not _is_timed_by_kernels(draft) or has_figures(gpu):
+        return
+    yield draft.document.problem(
+        ("hardware", "gpu" if draft.hardware.gpu else "machine"),
+        f"has {gpu.name}, no figures of whose kernels are known, which a model spread over devices "
+        "is timed by",
+        hint="take one of NVIDIA's Volta, Ampere, Hopper or Blackwell, or do not spread the model",
+    )
+
+
+def _attention(draft: Draft) -> Problems:
+    named, known = draft.software.attention_kernel, attentions()
+    if named is None or not _is_timed_by_kernels(draft) or named.lower() in known:
+        return
+    yield draft.document.problem(
+        ("software", "attention_kernel"),
+        "is no kernel that figures are known of",
+        hint=f"allowed: {', '.join(known)}",
+    )
+
+
+def _is_timed_by_kernels(draft: Draft) -> bool:
+    """Whether the step comes from figures of kernels: a spread model that nobody measured."""
+    model = draft.model
+    measured = model is not None and bool(model.step_times or model.step_time)
+    device = draft.gpu is not None and not draft.gpu.emulated
+    return device and not measured and parallelism_of(draft).splits_model
+
+
+_SPREAD: Final = "hardware.machine hardware.gpu hardware.gpus model.step_times model.step_time"
+KERNEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
+    (_framework, f"{_SPREAD} software.framework software.compile"),
+    (_device, _SPREAD),
+    (_attention, f"{_SPREAD} software.attention_kernel"),
+)
+"""Each check with the keys it rests on."""
