@@ -217,7 +217,7 @@ def _holds_its_parts(_: Question, prediction: Prediction) -> Iterator[str]:
         if total < most * (1.0 - ROUNDING):
             yield f"{name}: {total:.9g} B in all, one item {most:.9g} B"
         # Helpers may be shorter of RAM than the machine shown, never the other way round.
-        own = verdict(total, fit.capacity)
+        own = verdict(total, fit.capacity, fit.items.get("fragmentation", 0.0))
         if fit.verdict != own and not (name == "host RAM" and prediction.scenario.job.remote):
             yield f"{name}: {total:.9g} of {fit.capacity:.9g} B is said to fit: {fit.verdict}"
     memory = prediction.memory
