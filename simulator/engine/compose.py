@@ -85,7 +85,8 @@ def split(
         checkpoint=checkpoint,
         other=other * fits + max(0.0, passed - noted),
     )
-    return parts, Communication(exposed=parts.communication, hidden=hidden + beside)
+    hidden = max(0.0, hidden) + beside  # what is taken back again may leave a rounding
+    return parts, Communication(exposed=parts.communication, hidden=hidden)
 
 
 def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:

@@ -23,7 +23,7 @@ from simulator.engine.machine import Machine, Task, named
 from simulator.engine.notes import MAIN, RECEIVER, Meter, Note, Noted
 from simulator.engine.rank import Rank, Rules, Work
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
-from simulator.engine.supply import Draws, Supply
+from simulator.engine.supply import Draws, Supply, drifting
 from simulator.engine.unshared import unshared
 from simulator.plant import Place, Plant
 from simulator.scenario import Scenario
@@ -62,9 +62,10 @@ def run_epoch(
     folded = fold(scenario, plant, stages)
     meter = Meter(named(folded)) if plan.trace else None
     machine = Machine(env, plant, folded, unshared(scenario, plant, stages, folded), meter)
-    supply = Supply(plan.batches, plan.last_share, job.loader.stragglers)
-    recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
+    drift = drifting(scenario, len(site.makers(folded.ranks[0])))
+    supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
+    recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
     meeting = ranks_meet(scenario, plant)
     parties = Counter(rank // plant.ring for rank in folded.ranks)
     barriers = {

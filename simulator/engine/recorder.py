@@ -220,7 +220,7 @@ class Observer:
             # What has not become steady yet may still be coming from its start.
             dropped = max(warm_up(steps, self._in_flight), steps // 2)
             kept = whole_bursts(steps - dropped, self._burst)
-            half_width = batch_means(self._durations[-kept:])
+            half_width = batch_means(self._durations[-kept:], self._burst)
             self._steady = Steady(period=1, window=kept, half_width=half_width)
             self._floor = self._plan.least_step
         if self._steady is not None:

@@ -1,13 +1,38 @@
-"""Which batches an epoch has, and how much each one differs from the mean batch."""
+"""Which batches an epoch has, and how much each one differs from the mean batch.
+
+Makers of equal batches begin an epoch together, and nothing would ever part them: all would read,
+work and write at the same time, which no two real ones do for long. So their *phases* are spread:
+with W makers the j-th batch of the second wave (batches W to 2 W - 1) takes
+1/2 + (j + 1/2) / W times as long as any other. From then on the makers are a W-th of a batch's time
+apart. Samples stay equal, and so does the work of a wave, as the factors' mean is 1: no bound
+moves, and the first batches come when they do. Where the times of all tasks are fixed, phases don't
+matter to the mean step, which is the largest mean of any cycle [1]_; where tasks slow each other
+they decide who meets whom, and the spread ones stand for the many that a real run goes through.
+
+References
+----------
+.. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization and Linearity", Wiley,
+   1992, section 3.7, https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
+from simulator.scenario import Scenario
 from simulator.workload.loader import Straggler
 from simulator.workload.spread import Shape, Spread
+
+WAVES: Final = 4
+"""Waves of makers that an epoch must have for them to drift apart in it."""
+
+
+def drifting(scenario: Scenario, makers: int) -> int:
+    """How many makers of a rank come to be out of step; 0 where they are to stay in step."""
+    return 0 if scenario.job.loader.in_step else makers
 
 
 class Supply:
@@ -21,12 +46,19 @@ class Supply:
         Size of the last batch as a share of a full one.
     stragglers : sequence of Straggler
         Workers or batches that take longer.
+    makers : int
+        Makers whose phases are spread; 0: all stay in step.
     """
 
     def __init__(
-        self, batches: int, last_share: float = 1.0, stragglers: Sequence[Straggler] = ()
+        self,
+        batches: int,
+        last_share: float = 1.0,
+        stragglers: Sequence[Straggler] = (),
+        makers: int = 0,
     ) -> None:
         self.limit = batches
+        self.makers = makers if makers > 1 and batches >= WAVES * makers else 0
         self._last_share = last_share
         self._stragglers = tuple(stragglers)
 
@@ -38,9 +70,14 @@ class Supply:
         """Samples of the batch as a share of a full one."""
         return self._last_share if batch == self.limit - 1 else 1.0
 
+    def phase(self, batch: int) -> float:
+        """How many times longer than any other a batch takes, for makers to part."""
+        place = batch - self.makers
+        return 0.5 + (place + 0.5) / self.makers if 0 <= place < self.makers else 1.0
+
     def slowness(self, rank: int, worker: int, batch: int) -> float:
         """How many times longer this worker of a rank takes for this batch."""
-        factor = 1.0
+        factor = self.phase(batch)
         for straggler in self._stragglers:
             factor *= straggler.factor if straggler.hits(rank, worker, batch) else 1.0
         return factor

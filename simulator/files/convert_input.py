@@ -96,6 +96,7 @@ def loader_of(draft: Draft, model: Model | None) -> Loader:
             Straggler(factor=slow.factor, worker=slow.worker, every=slow.every, rank=slow.rank)
             for slow in given.straggler
         ),
+        in_step=_in_step(draft),
         sources=said_in(
             draft.document,
             "input",
@@ -229,6 +230,13 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
             value=CachePolicy.SCAN.value,
             source=defaults.OWN_CHOICE,
         )
+
+
+def _in_step(draft: Draft) -> bool:
+    """Whether the file says that samples are equal: no spread given leaves that open."""
+    tables = (draft.data.size_spread, draft.input.cost_spread)
+    spreads = [spread_of(table) for table in tables if table is not None]
+    return bool(spreads) and not any(spread.varies for spread in spreads)
 
 
 def spread_of(table: SpreadTable | None) -> Spread:

@@ -113,7 +113,7 @@ class DataSection(FileModel):
     name: TextField | None = None
     """Name of the dataset, for people."""
     size_spread: SpreadTable | None = None
-    """How sizes vary; all equal by default."""
+    """How sizes vary; by default all are equal, while workers drift apart; constant: in step."""
     layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
     """One file a sample, shards of many samples, or a flat array of tokens."""
     access: Annotated[Access, Choice(Access)] | None = None
@@ -194,7 +194,7 @@ class InputSection(FileModel):
     output_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes of a finished sample in memory; by default what the model takes."""
     cost_spread: SpreadTable | None = None
-    """How the CPU time of samples varies; all equal by default."""
+    """How the CPU time of samples varies; by default and constant as with size_spread."""
     cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
     """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
     measured_on: TextField | None = None

@@ -180,6 +180,8 @@ class Loader:
     else the main thread). `worker_start` passes for each worker in turn when they are started.
     `epoch_start` passes at the start of each epoch before its first batch is asked for; a loader
     of threads that has one begins each epoch anew.
+    `in_step`: equal batches keep workers in step for ever, as they begin together; else they come
+    to be spread evenly over a batch's time, as real ones drift apart.
     `overlap_copies`: the copy to the device runs beside compute (needs pinned memory). Batches
     lie in the memory of `socket` (None: of the socket each device hangs on).
     """
@@ -200,6 +202,7 @@ class Loader:
     epoch_start: Seconds = 0.0
     worker_memory: Bytes = 0.0
     stragglers: tuple[Straggler, ...] = ()
+    in_step: bool = False
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property

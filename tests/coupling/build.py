@@ -55,6 +55,11 @@ def with_data(base: Scenario, **changes: object) -> Scenario:
     return with_job(base, dataset=replace(base.job.dataset, **changes))  # type: ignore[arg-type]
 
 
+def in_step(base: Scenario) -> Scenario:
+    """The scenario with workers that stay in step: what they do can then be followed by hand."""
+    return with_job(base, loader=replace(base.job.loader, in_step=True))
+
+
 def with_work(base: Scenario, **changes: object) -> Scenario:
     """The scenario with parts of its preprocessing replaced."""
     return with_job(base, preprocessing=replace(base.job.preprocessing, **changes))  # type: ignore[arg-type]

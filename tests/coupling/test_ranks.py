@@ -6,7 +6,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
-from coupling.build import with_job
+from coupling.build import in_step, with_job
 from coupling.on_ranks import four_ranks, sharing_a_store
 from support.scenarios import question
 
@@ -33,7 +33,7 @@ def slices(job: Scenario, name: str) -> dict[int, list[Slice]]:
 
 def test_a_slow_client_slows_no_other_client() -> None:
     """Reads take 160 ms on the three other ranks with the straggler as without, 320 ms on it."""
-    reads = slices(four_ranks(SLOW), "read")
+    reads = slices(in_step(four_ranks(SLOW)), "read")
     assert {round(read.length, 9) for read in reads[0]} == {0.32}
     for rank in (1, 2, 3):
         assert {round(read.length, 9) for read in reads[rank]} == {0.16}

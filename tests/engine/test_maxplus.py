@@ -62,6 +62,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         pin_memory=draw(st.booleans()),
         overlap_copies=draw(st.booleans()),
         drop_last=draw(st.booleans()),
+        in_step=draw(st.booleans()),
         persistent_workers=draw(st.booleans()),
         receive_per_batch=draw(TIMES),
         worker_start=draw(ROUND),
@@ -160,7 +161,7 @@ def test_batches_that_come_out_of_turn_are_left_to_the_event_engine() -> None:
 
 def test_a_pipeline_by_hand() -> None:
     """Two workers of 0.1 s a batch feed a step of 0.02 s: batches come in pairs every 0.1 s."""
-    timing = solve(question(scenario(workers=2, batch_cpu=0.1)), Options())
+    timing = solve(question(scenario(workers=2, batch_cpu=0.1, in_step=True)), Options())
     assert timing.solver is Solver.RECURSION
     assert timing.step_times[:4] == pytest.approx((0.12, 0.02, 0.08, 0.02))
     assert timing.step_time.mean == pytest.approx(0.05)

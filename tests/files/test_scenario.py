@@ -536,3 +536,13 @@ def test_a_broken_profile_of_the_users_own_is_reported_with_its_file(tmp_path: P
     said = str(caught.value)
     assert "mine.toml" in said
     assert "--set train.epochs=0: train.epochs: is out of range" in said
+
+
+def test_a_spread_of_zero_says_that_samples_are_equal_on_purpose() -> None:
+    """Workers stay in step then; where no spread is given, or one varies, they drift apart."""
+    equal, varying = "{shape='constant'}", "{shape='gamma', relative_deviation=0.1}"
+    assert not load().job.loader.in_step
+    assert load(f"input.cost_spread={equal}").job.loader.in_step
+    assert load(f"data.size_spread={equal}").job.loader.in_step
+    both = (f"data.size_spread={equal}", f"input.cost_spread={varying}")
+    assert not load(*both).job.loader.in_step

@@ -20,7 +20,7 @@ from simulator.engine.maxplus.stacked_device import StackedDevice
 from simulator.engine.maxplus.stacked_makers import StackedMakers
 from simulator.engine.rank import RUN_AHEAD
 from simulator.engine.recorder import Epoch, Observer, Plan, Snapshot
-from simulator.engine.supply import Supply
+from simulator.engine.supply import Supply, drifting
 from simulator.engine.watch import LEAST_WINDOW, REPEATS, SAME, longest_period, window_of
 from simulator.plant import CPU, Plant
 from simulator.results import Solver
@@ -54,10 +54,16 @@ def structure(run: Run) -> Hashable:
     last = (work.exchange, work.slowest, work.gather, work.bubble)
     return (
         (crew.makers, crew.credits, crew.reads_ahead, job.loader.pin_memory),
+        (_supply(run).makers,),
         (line.copies_beside, job.train.sync_every_step, line.meets, len(work.bucket_shares)),
         (plan.most_steps, plan.replay),
         tuple(tuple(_kind(piece) for piece in pieces) for pieces in (*lists, *more, *last)),
     )
+
+
+def _supply(run: Run) -> Supply:
+    drift = drifting(run.pipeline.scenario, run.pipeline.crew.makers)
+    return Supply(run.plan.batches, run.plan.last_share, makers=drift)
 
 
 def _kind(piece: Piece) -> str:
@@ -110,16 +116,14 @@ class _Batch:
         self._limits = np.array([run.plan.batches for run in runs])
         self._ragged = np.array([run.plan.last_share < 1.0 for run in runs])
         start = np.array([run.plan.start_delay for run in runs], dtype=float)
-        self._makers = StackedMakers(lines, self._stacks, start, self._limits, self._ragged)
+        supplies = [_supply(run) for run in runs]
+        self._makers = StackedMakers(
+            lines, self._stacks, start, self._limits, self._ragged, supplies[0]
+        )
         self._start = start
         self._observers = [
-            Observer(
-                run.plan,
-                Supply(run.plan.batches, run.plan.last_share),
-                run.pipeline.scenario.job,
-                run.pipeline.fold,
-            )
-            for run in runs
+            Observer(run.plan, supply, run.pipeline.scenario.job, run.pipeline.fold)
+            for run, supply in zip(runs, supplies, strict=True)
         ]
         for observer in self._observers:
             observer.begin(Snapshot(time=0.0, waiting=(0,), ledgers=((0.0,) * 7,), busy={}))

@@ -38,25 +38,27 @@ class Makers(Protocol):
         """Finished batches that wait to be taken at an instant, when all of it has happened."""
 
 
-class _Pair:
-    """A chain of tasks for a full batch and for the last one of an epoch."""
+class _Chains:
+    """A chain of tasks for batches of any size."""
 
-    def __init__(self, logs: Logs, pieces: Sequence[Piece], last_share: float) -> None:
-        self._full = logs.chain(pieces, 1.0)
-        self._partial = logs.chain(pieces, last_share)
+    def __init__(self, logs: Logs, pieces: Sequence[Piece]) -> None:
+        self._logs, self._pieces = logs, pieces
+        self._known: dict[float, Chain] = {}
 
-    def of(self, share: float) -> Chain:
-        """The chain of a batch of this share of a full one."""
-        return self._full if share == 1.0 else self._partial
+    def of(self, scale: float) -> Chain:
+        """The chain of a batch with so many times the work of a full one."""
+        if scale not in self._known:
+            self._known[scale] = self._logs.chain(self._pieces, scale)
+        return self._known[scale]
 
 
 class OwnThread:
     """No workers: the program's own thread makes a batch when it needs it."""
 
-    def __init__(self, pipeline: Pipeline, supply: Supply, last_share: float, logs: Logs) -> None:
+    def __init__(self, pipeline: Pipeline, supply: Supply, logs: Logs) -> None:
         self._supply = supply
         pieces = (*pipeline.read, *pipeline.make, *pipeline.receive)
-        self._all = _Pair(logs, pieces, last_share)
+        self._all = _Chains(logs, pieces)
         self.issued = 0
 
     def take(self, ready: Seconds, batch: int) -> Seconds:
@@ -81,8 +83,6 @@ class Workers:
         Tasks and rules.
     supply : Supply
         The epoch's batches.
-    last_share : float
-        Size of the last batch as a share of a full one.
     logs : Logs
         Told what is busy when.
     start : float
@@ -93,7 +93,6 @@ class Workers:
         self,
         pipeline: Pipeline,
         supply: Supply,
-        last_share: float,
         logs: Logs,
         start: Seconds,
     ) -> None:
@@ -102,9 +101,9 @@ class Workers:
         self._apart = crew.reads_ahead
         self._own_thread = pipeline.scenario.job.loader.pin_memory
         both = () if self._apart else pipeline.read
-        self._read = _Pair(logs, pipeline.read, last_share)
-        self._make = _Pair(logs, (*both, *pipeline.make), last_share)
-        self._receive = _Pair(logs, pipeline.receive, last_share)
+        self._read = _Chains(logs, pipeline.read)
+        self._make = _Chains(logs, (*both, *pipeline.make))
+        self._receive = _Chains(logs, pipeline.receive)
         self._read_free = [start] * crew.makers
         self._free = [start] * crew.makers
         self._receiver_free = start
@@ -141,6 +140,10 @@ class Workers:
         received = bisect_right(self._at_received, now) - bisect_right(self._at_pull, now)
         return finished + received - bisect_right(self._at_take, now)
 
+    def _scale(self, batch: int) -> float:
+        """How many times the work of a full batch its maker has."""
+        return self._supply.share(batch) * self._supply.phase(batch)
+
     def _next_pull(self) -> Seconds:
         return max(self._finished[0][0], self._receiver_free)
 
@@ -149,8 +152,8 @@ class Workers:
         finish, batch = heappop(self._finished)
         share = self._supply.share(batch)
         if self._finished and self._finished[0][0] == finish:
-            other = self._supply.share(self._finished[0][1])
-            if other != share:
+            other = self._finished[0][1]
+            if self._scale(other) != self._scale(batch):
                 raise TieError
         self._receiver_free = walk(self._receive.of(share), pull)
         self._came[batch] = self._receiver_free
@@ -162,12 +165,12 @@ class Workers:
         if not self._supply.has(self.issued):
             return
         batch, worker = self.issued, self.issued % len(self._free)
-        share = self._supply.share(batch)
+        scale = self._scale(batch)
         if self._apart:
-            now = walk(self._read.of(share), max(now, self._read_free[worker]))
+            now = walk(self._read.of(scale), max(now, self._read_free[worker]))
             self._read_free[worker] = now
         start = max(now, self._free[worker])
-        end = walk(self._make.of(share), start)
+        end = walk(self._make.of(scale), start)
         if end == start and len(self._free) > 1:
             raise TieError
         self._free[worker] = end

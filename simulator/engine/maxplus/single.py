@@ -13,7 +13,7 @@ from simulator.engine.maxplus.makers import Makers, OwnThread, Workers
 from simulator.engine.maxplus.pipeline import Pipeline
 from simulator.engine.rank import RUN_AHEAD
 from simulator.engine.recorder import Epoch, Observer, Plan, Snapshot
-from simulator.engine.supply import Supply
+from simulator.engine.supply import Supply, drifting
 from simulator.plant import CPU, Plant
 from simulator.results import Solver
 from simulator.units import Seconds
@@ -43,12 +43,13 @@ def run_epoch(pipeline: Pipeline, plant: Plant, plan: Plan) -> Epoch:
         If unlike batches are finished at one instant.
     """
     job = pipeline.scenario.job
-    supply, logs = Supply(plan.batches, plan.last_share), Logs()
+    drift = drifting(pipeline.scenario, pipeline.crew.makers)
+    supply, logs = Supply(plan.batches, plan.last_share, makers=drift), Logs()
     observer = Observer(plan, supply, job, pipeline.fold)
     if pipeline.crew.makers:
-        makers: Makers = Workers(pipeline, supply, plan.last_share, logs, plan.start_delay)
+        makers: Makers = Workers(pipeline, supply, logs, plan.start_delay)
     else:
-        makers = OwnThread(pipeline, supply, plan.last_share, logs)
+        makers = OwnThread(pipeline, supply, logs)
     program = _Program(pipeline, Device(pipeline, plan.last_share, logs), makers, observer)
     epoch = observer.epoch(program.run(plan.start_delay))
     snapshots = list(epoch.snapshots)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.maxplus.pipeline import Pipeline
-from simulator.engine.maxplus.stacked import Stacks, Times, walk
+from simulator.engine.maxplus.stacked import Leg, Stacks, Times, walk
+from simulator.engine.supply import Supply
 
 Flags = NDArray[np.bool_]
 
@@ -18,16 +19,18 @@ class StackedMakers:
     """The loaders of all candidates, which all have as many workers and credits.
 
     `tied` says in which of them batches are not finished in turn: those are to be run alone.
-    `limits`, the batches of each epoch, may be lowered while it runs.
+    `limits`, the batches of each epoch, may be lowered while it runs. `supply` is that of any of
+    them: their makers drift apart alike.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what all loaders need
         self,
         lines: Sequence[Pipeline],
         stacks: Stacks,
         start: Times,
         limits: NDArray[np.int64],
         ragged: Flags,
+        supply: Supply,
     ) -> None:
         crew = lines[0].crew
         self.serial = crew.makers == 0
@@ -43,8 +46,9 @@ class StackedMakers:
         both = make if apart else [(*r, *m) for r, m in zip(read, make, strict=True)]
         if self.serial:
             both = [(*b, *r) for b, r in zip(both, receive, strict=True)]
-        self._read = stacks.chain(read) if apart else ()
-        self._make = stacks.chain(both)
+        self._stacks, self._supply = stacks, supply
+        self._pieces = (read if apart else [], both)
+        self._read, self._make = self._legs(1.0)
         self._receive = () if self.serial else stacks.chain(receive)
         self._free = [start] * max(1, crew.makers)
         self._read_free = start
@@ -81,11 +85,13 @@ class StackedMakers:
         self._next = max(0, batch + 1 - self.credits)
         asked = np.where(batch < self._limits, now, math.inf)
         worker, last = batch % len(self._free), self.is_last(batch)
+        phase = self._supply.phase(batch)
+        read, make = (self._read, self._make) if phase == 1.0 else self._legs(phase)
         if self._apart:
-            asked = walk(self._read, np.maximum(asked, self._read_free), last)
+            asked = walk(read, np.maximum(asked, self._read_free), last)
             self._read_free = asked
         begun = np.maximum(asked, self._free[worker])
-        finish = walk(self._make, begun, last)
+        finish = walk(make, begun, last)
         self._free[worker] = finish
         there = finish < math.inf
         if len(self._free) > 1:
@@ -95,11 +101,19 @@ class StackedMakers:
             self.tied |= there & (finish < before)
             if last is not None:
                 self.tied |= there & last & (finish == before)
+            if phase != self._supply.phase(batch - 1):
+                self.tied |= there & (finish == before)
         self._finish.append(finish)
         if self._own_thread:
             self._pull.append(np.maximum(finish, self._came_last))
             self._came_last = walk(self._receive, self._pull[-1], last)
             self._came.append(self._came_last)
+
+    def _legs(self, scale: float) -> tuple[tuple[Leg, ...], tuple[Leg, ...]]:
+        """Reading and making a batch with so many times the work, for all candidates."""
+        read, make = self._pieces
+        parts = [scale] * len(make)
+        return (self._stacks.chain(read, parts) if read else (), self._stacks.chain(make, parts))
 
     def waiting(self, now: Times) -> NDArray[np.int64]:
         """Finished batches that wait to be taken at an instant, in each candidate."""

@@ -1,5 +1,7 @@
 """Makers in step: all of them do the same at the same time, and so wait for the same things.
 
+They stay so in epochs too short to drift apart, and where the scenario says that they do.
+
 Equal makers of equal batches begin an epoch together. They share stores, memory and cores equally,
 so they are at the same point at every moment, until one of them has to wait to be asked for its
 next batch. Whatever else goes on (receiving, copies, exchanges) slows all of them alike, or none.
@@ -31,6 +33,7 @@ import numpy as np
 
 from simulator.engine.merging import FEWEST
 from simulator.engine.recorder import MOST_STEPS
+from simulator.engine.supply import WAVES
 from simulator.loads import users
 from simulator.plant import Place, Plant
 from simulator.run_length import Lengths
@@ -178,7 +181,9 @@ class Crowd:
         asked = np.logical_and(makers >= 1, crew.credits >= AHEAD * makers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
         unmerged = job.train.accumulation < 2 * FEWEST
+        stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * makers)
         sure = np.logical_and(np.logical_and(unmerged, alone), makers <= MOST_MAKERS)
+        sure = np.logical_and(sure, stay)
         return np.logical_and(np.logical_and(in_time, asked), sure)
 
     def _of(self, actor: Actor) -> Iterator[Demand]:

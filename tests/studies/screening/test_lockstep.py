@@ -39,6 +39,7 @@ BUSY_DEVICES = (
 def on_machine(machine: str, workers: int, batch: int) -> Scenario:
     """ResNet-50 on a machine of the catalogue."""
     asked = (f"hardware.machine={machine}", f"input.workers={workers}", f"train.batch_size={batch}")
+    asked = (*asked, "input.cost_spread={shape='constant'}")
     return load_scenario("resnet50-imagenet-p4d", overrides=asked)
 
 
@@ -80,6 +81,7 @@ def busy_cores(draw: st.DrawFn) -> Scenario:
         accumulation=draw(st.sampled_from([1, 3])),
         pin_memory=draw(st.booleans()),
         persistent_workers=draw(st.booleans()),
+        in_step=draw(st.sampled_from([True, True, False])),
         last_share=draw(st.sampled_from([1.0, 0.5, 0.1])),
         receive_per_batch=draw(st.sampled_from([0.0, 0.001, 0.01])),
     )
@@ -122,6 +124,7 @@ def starved(**changes: object) -> Scenario:
         "batch_cpu": 0.2,
         "compute": 0.001,
         "workers": 4,
+        "in_step": True,
         "machine": host(cores=2.0, threads=4.0, smt_worth=0.3, contention=0.5),
     }
     return scenario(**(usual | changes))  # type: ignore[arg-type] # figures by name
@@ -143,8 +146,9 @@ def test_a_generation_by_hand() -> None:
         {"in_order": False},
         {"accumulation": 4},
         {"stragglers": (Straggler(factor=2.0, worker=0),)},
+        {"in_step": False},
     ],
-    ids=["device", "prefetch", "order", "merged", "straggler"],
+    ids=["device", "prefetch", "order", "merged", "straggler", "drift"],
 )
 def test_makers_that_may_wait_are_not_in_step(changes: dict[str, object]) -> None:
     """Nothing is claimed of their pace then."""
