@@ -142,7 +142,7 @@ def _pools(share: Mapping[str, float], plant: Plant) -> dict[str, Usage]:
         name: Usage(
             mean=sum(s * n for s, n in pools) / sum(n for _, n in pools),
             total=sum(s * n for s, n in pools),
-            units=int(sum(n for _, n in pools)),
+            units=math.ceil(sum(n for _, n in pools)),
             busiest=max(s for s, _ in pools),
         )
         for name, pools in threads.items()

@@ -364,3 +364,11 @@ def test_a_slow_worker_holds_up_its_turn_alone(in_order: bool) -> None:  # noqa:
     hand = 0.3 if in_order else 0.4 / (3.0 + 1.0 / 3.0)
     assert bound(job) == pytest.approx(hand, rel=1e-9)
     assert simulate(job).step_time.mean == pytest.approx(hand, rel=0.02)
+
+
+def test_cores_with_a_fraction_are_no_more_than_busy() -> None:
+    """8.8 threads are nine units, of which no more than all are busy."""
+    machine = host(gpus=1, cores=8.8, threads=8.8)
+    cpu = simulate(scenario(batch_cpu=1.0, workers=16, compute=0.01, machine=machine)).usage["cpu"]
+    assert cpu.total == pytest.approx(8.8, rel=1e-6)
+    assert cpu.total <= cpu.units
