@@ -120,13 +120,23 @@ def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[
     speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
     """
-    longer = stretch(question, prediction.timing, speeds)
+    longer = _begun(stretch(question, prediction.timing, speeds), prediction.timing)
     timing = _drawn_timing(question, prediction.timing, longer, speeds)
     cost = _drawn_cost(prediction, timing, longer.step)
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
     drawn = replace(prediction, timing=timing, cost=cost)
     found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+def _begun(longer: Stretch, timing: Timing) -> Stretch:
+    """The same with a first step that takes at least what devices compute in a step.
+
+    How long a program takes to begin is known far less well than its steps.
+    """
+    computing = min(timing.first_step, timing.split.compute + timing.split.bubble)
+    least = computing / max(TINY, timing.first_step) * longer.step
+    return replace(longer, first=np.maximum(longer.first, least))
 
 
 def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:

@@ -76,6 +76,20 @@ def alone(plant: Plant, demand: Demand, place: Place) -> Real:
     return time
 
 
+def slowest_unit(plant: Plant, demand: Demand, place: Place) -> tuple[str, Real] | None:
+    """The unit that slows a demand most on idle machines, and the rate it leaves [amount/s].
+
+    None where the demand goes through no unit.
+    """
+    found = {
+        unit: plant.units[unit].capacity / use
+        for unit, use in plant.way(demand, place)
+        if np.any(use)
+    }
+    name = min(found, key=lambda unit: float(found[unit]), default=None)
+    return None if name is None else (name, found[name])
+
+
 def actor_times(
     plant: Plant, stages: Sequence[StageDemands], actor: Actor, group: str = ""
 ) -> dict[Resource, Real]:

@@ -166,6 +166,27 @@ def test_more_doubt_never_narrows(rate: Rate) -> None:
     assert np.all(np.diff(widths) >= -POINTS_ERROR * np.array(widths[1:]))
 
 
+@pytest.mark.parametrize("name", ["llama3-70b-megatron", "gpt3-175b-megatron", "llama3-8b-fsdp"])
+def test_a_first_step_computes_a_whole_step(name: str) -> None:
+    """However little is known of how a program begins, its first step takes what devices compute.
+
+    The compute of a step is as uncertain as the step.
+    """
+    found = predict(load_scenario(name))
+    step, first = found.interval["step_time_s.mean"], found.interval["first_step_s"]
+    share = found.timing.split.compute / found.timing.step_time.mean
+    assert first["p10"] >= share * step["p10"]
+    assert first["p10"] <= found.timing.first_step <= first["p90"]
+
+
+def test_a_first_step_that_waits_for_data_is_as_uncertain_as_before() -> None:
+    """Compute of 20 ms in a first step of 100 ms bounds nothing."""
+    job = replace(cpu_bound(), doubts=(doubt(Rate.START, 0.3),))
+    found = predict(job)
+    ends = {k: v / found.timing.first_step for k, v in found.interval["first_step_s"].items()}
+    assert ends["p10"] == pytest.approx(math.exp(0.3 * ENDS["p10"]), rel=POINTS_ERROR)
+
+
 def test_correlated_rates_move_together() -> None:
     """Two equal limits that rise and fall as one behave like a single one."""
     job = scenario(batch_cpu=0.1, workers=2, compute=0.05, machine=host(gpus=1), sync=False)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from simulator.files.document import Document
 from simulator.files.draft import Draft
 from simulator.hardware.cluster import Group, Role
-from simulator.hardware.host import CpuPool, Host, Network
+from simulator.hardware.host import CpuPool, Host, Network, PcieSwitch
 from simulator.hardware.link import Link
 from simulator.hardware.storage import Storage
 from simulator.plant import drives_used
 from simulator.provenance import Source
+from simulator.units import BytesPerSecond
 from simulator.workload.train import Mode
 
 _ROLES = {
@@ -78,6 +79,7 @@ def _host(draft: Draft) -> Host:
         ram=host.ram if hardware.ram is None else hardware.ram,
         memory_bandwidth=host.memory_bandwidth if bandwidth is None else bandwidth,
         host_link=_host_link(draft),
+        switches=_switches(draft),
         peer_link=None if draft.hardware.emulated else host.peer_link,
         network=_network(draft),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
@@ -104,8 +106,22 @@ def _cpu(draft: Draft) -> CpuPool:
 
 def _host_link(draft: Draft) -> Link | None:
     link, rate = draft.machine.host_link, draft.hardware.pcie_bandwidth
-    if link is None or rate is None:
-        return link
+    return link if link is None or rate is None else _carrying(draft, link, rate)
+
+
+def _switches(draft: Draft) -> tuple[PcieSwitch, ...]:
+    """Switches of the machine; what an accelerator alone reaches passes its switch's uplink too."""
+    rate = draft.hardware.pcie_bandwidth
+    return tuple(
+        switch
+        if rate is None or not switch.gpus or switch.uplink.rate >= rate
+        else replace(switch, uplink=_carrying(draft, switch.uplink, rate))
+        for switch in draft.machine.switches
+    )
+
+
+def _carrying(draft: Draft, link: Link, rate: BytesPerSecond) -> Link:
+    """A PCIe link that reaches what the file says."""
     said = said_in(draft.document, "hardware", achievable="pcie_bandwidth")
     return replace(
         link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **said}

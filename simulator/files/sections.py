@@ -91,7 +91,8 @@ class HardwareSection(FileModel):
     network_bandwidth: ByteRateField | None = None
     """What if each machine's network attachment carried this rate, one way."""
     pcie_bandwidth: ByteRateField | None = None
-    """What if each accelerator's link to the host carried this rate, one way, as achieved."""
+    """What if an accelerator alone reached its host at this rate, one way, over its link and the
+    uplink of its switch."""
 
 
 class SpreadTable(FileModel):

@@ -139,3 +139,11 @@ class Host:
     family: str = ""
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def device_rate(self) -> BytesPerSecond | None:
+        """Rate at which an accelerator alone reaches its host [B/s], over its link and uplink."""
+        if self.host_link is None:
+            return None
+        uplinks = (switch.uplink.rate for switch in self.switches if switch.gpus)
+        return min(self.host_link.rate, *uplinks, self.host_link.rate)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from simulator.loads import alone, pressures
+from simulator.loads import alone, pressures, slowest_unit
 from simulator.metrics import Metric, select
 from simulator.plant import Place, Plant, build
 from simulator.report.figures import figure
@@ -238,6 +238,18 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     return section("What one batch of one rank asks for", lines)
 
 
+def _way(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...]) -> list[str]:
+    """What slows a demand most on its way through an otherwise idle machine."""
+    slowest = slowest_unit(plant, demand, place) if float(demand.amount) > 0.0 else None
+    if slowest is None or not math.isfinite(float(slowest[1])):
+        return []
+    unit, rate = slowest
+    label = "rate peak achievable bandwidth cap limit operations"
+    origin = find(known, label, float(plant.units[unit].capacity))
+    source = "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
+    return [f"slowest on its way = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
+
+
 def asks(demand: Demand) -> bool:
     """Whether a demand is for anything at all."""
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
@@ -250,7 +262,8 @@ def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...
         parts.append(f"{show(float(alone(plant, demand, place)), SECOND)} on an idle machine")
     equation = wrapped(f"  = {demand.equation or 'as stated'}", "    ", _INNER)
     lines = [*wrapped(", ".join(parts), width=_INNER), *equation]
-    rows = [_input(name, float(value), known) for name, value in demand.inputs.items()]
+    rows = [*_way(demand, plant, place, known)]
+    rows += [_input(name, float(value), known) for name, value in demand.inputs.items()]
     return [*lines, *(part for row in rows for part in wrapped(f"    {row}", " " * 8, _INNER))]
 
 

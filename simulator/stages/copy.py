@@ -39,7 +39,6 @@ class Copy:
                 inputs={
                     "batch_size": scenario.job.train.batch_size,
                     "bytes per sample [B]": sample_bytes(scenario),
-                    "link rate [B/s]": link.rate,
                 },
             ),
         )

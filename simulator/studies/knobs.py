@@ -291,7 +291,7 @@ def _before(group: Group) -> Group:
 def _links(scenario: Scenario) -> Iterator[Knob]:
     """Network cards, PCIe, and what accelerators exchange over."""
     host = scenario.cluster.trainers.host
-    network, link = host.network, host.host_link
+    network, pcie = host.network, host.device_rate
     if network is not None:
         rate = network.bandwidth / scenario.calibration.value("network")
         more = (f"+1 NIC of {network.cards}", 1.0 + 1.0 / network.cards)
@@ -302,13 +302,13 @@ def _links(scenario: Scenario) -> Iterator[Knob]:
             settings=_quantity("hardware.network_bandwidth", "B/s"),
             steps=_times(rate, *([more] if network.cards > 1 else []), _TWICE),
         )
-    if link is not None:
+    if pcie is not None:
         yield Knob(
             name="PCIe bandwidth",
-            value=link.rate,
+            value=pcie,
             unit=BYTE_PER_SECOND,
             settings=_quantity("hardware.pcie_bandwidth", "B/s"),
-            steps=_times(link.rate, _TWICE),
+            steps=_times(pcie, _TWICE),
         )
 
 

@@ -271,6 +271,20 @@ def test_changes_to_the_machines_own_drives_mean_all_of_them() -> None:
     assert named.cluster.trainers.storage.read_rate == 8e9
 
 
+@pytest.mark.parametrize(("stated", "reached"), [(6e9, 6e9), (12.5e9, 12.5e9), (40e9, 40e9)])
+def test_a_stated_pcie_bandwidth_is_what_a_device_alone_reaches(
+    stated: float, reached: float
+) -> None:
+    """It acts on what decides: the accelerator's link below, the uplink of its switch above."""
+    plain, asked = (
+        load_scenario("resnet50-imagenet-p4d", overrides=options).cluster.trainers.host
+        for options in ((), (f"hardware.pcie_bandwidth={stated} B/s",))
+    )
+    assert plain.device_rate == 12.5e9
+    assert asked.device_rate == reached
+    assert all(switch.uplink.rate >= 12.5e9 for switch in asked.switches)
+
+
 def test_times_measured_elsewhere_bring_their_yardstick() -> None:
     """CoreMark per vCPU of the machine named."""
     other = Catalogue.default().host("instance/aws/c5.18xlarge").cpu

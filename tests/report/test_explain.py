@@ -78,6 +78,14 @@ def test_no_price_is_said(prediction: Prediction) -> None:
     assert "the profile of node/test-four states no price" in text
 
 
+def test_a_copy_names_what_decides() -> None:
+    """154 MB at 12.5 GB/s: the uplink of the switch, not the faster link of the device."""
+    text = as_explanation(predict(load_scenario("resnet50-imagenet-p4d"), doubts=False))
+    copy = text.partition("\n  copy (")[2].partition("\n  forward (")[0]
+    assert "slowest on its way = pcie switch0 down, 12.5 GB/s   from link/pcie-gen3-x16" in copy
+    assert "32 GB/s" not in copy
+
+
 def test_a_checkpoint_is_explained() -> None:
     """Size, a machine's share of it, time of one, how many, and what falls on a step."""
     options = ("train.checkpoint_every_steps=200", "train.epochs=0.5")
