@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
+from simulator.compute.activations import along, kept_bytes, logits_bytes, working_bytes
 from simulator.compute.description import Description
-from simulator.compute.shapes import layer_parameters, table_parameters
+from simulator.compute.shapes import layer_parameters, table_parameters, tokens
 from simulator.units import Bytes, Real, at_least
 from simulator.workload.kernels import MemoryFigures
 from simulator.workload.models import Model
@@ -25,7 +25,8 @@ class Holding:
     There are `layers` alike of `unit` parameters, of which `shared` are held by all replicas
     (experts are not), and tables of `table` parameters at both ends, one alone where they are
     `tied`. `looked_up` parameters have no dense gradient. A layer keeps `kept` of a micro-batch for
-    its backward pass, which needs `working` beside; the loss needs `logits` [B].
+    its backward pass, which needs `working` beside; a normed embedding keeps `ends`, the loss
+    needs `logits` [B].
     """
 
     layers: Real
@@ -35,6 +36,7 @@ class Holding:
     tied: Real = 1.0
     looked_up: Real = 0.0
     kept: Bytes | Real = 0.0
+    ends: Bytes | Real = 0.0
     working: Bytes | Real = 0.0
     logits: Bytes | Real = 0.0
 
@@ -53,6 +55,7 @@ def of_layers(d: Description, f: MemoryFigures, model: Transformer) -> Holding:
         table=table_parameters(d),
         tied=d.shape.tied,
         kept=kept_bytes(d, f),
+        ends=_ends(d, model),
         working=working_bytes(d, f),
         logits=logits_bytes(d, f),
     )
@@ -66,6 +69,12 @@ def _small_parameters(d: Description, model: Transformer) -> Real:
     in_layers = shape.layers * (shared * layout.tensor + of_experts)
     in_tables = shape.vocabulary * shape.hidden * (2.0 - shape.tied)
     return at_least(0.0, model.parameters - in_layers - in_tables)
+
+
+def _ends(d: Description, model: Transformer) -> Bytes | Real:
+    """What a normed embedding keeps of a micro-batch, with its dropout's mask [B]."""
+    kept = float(model.embedding.normalized) * (d.work.element + d.shape.dropout)
+    return tokens(d) * d.shape.hidden * kept / along(d)
 
 
 def of_whole(model: Model, train: Train) -> Holding:

@@ -150,20 +150,30 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Real]:
     batches = micro_batches_held(
         layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
     )
-    activations = batches * stage.layers * model.kept
+    ends = where(stage.place == 0.0, model.ends, 0.0)
+    activations = batches * (stage.layers * model.kept + ends)
     working, logits = model.working, stage.head * model.logits
     waiting = _waiting_gradients(d, own)
     one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
     apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
     update = _update(common, own) - activations - at_least(working, logits)
+    scores = logits * _kept_scores(common.f)
     return {
         **_states(common, own),
         "gathered_parameters": _gathered(d, own) + waiting,
-        "activations": activations - apart,
+        "activations": activations - apart + scores,
         "working_set": at_least(working - logits, 0.0),
-        "logits": logits,
+        "logits": logits - scores,
         "update": at_least(update, 0.0),
     }
+
+
+def _kept_scores(f: MemoryFigures) -> float:
+    """Share of the scores and their copies at the loss that it keeps for its backward pass.
+
+    One in fp32 counts as an activation like others; the rest are copies that come and go.
+    """
+    return min(1.0, FULL_PRECISION / f.scores) if f.scores else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
