@@ -213,9 +213,12 @@ def paging_warning(ram: HostRam) -> str | None:
 
 
 def memory_fit(scenario: Scenario) -> MemoryFit | None:
-    """Memory that the job needs on one device; None without a device or a model to put there."""
+    """Memory that the job needs on one device; None without a device or a model to put there.
+
+    An emulated device holds nothing.
+    """
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None else _on_device(scenario)
+    held = None if gpu is None or gpu.emulated else _on_device(scenario)
     if gpu is None or held is None:
         return None
     return MemoryFit(

@@ -140,3 +140,13 @@ def test_more_requests_read_faster() -> None:
     assert few.timing.throughput == pytest.approx(2 * 30e6 / 114.66e3, rel=0.05)
     assert few.timing.bottleneck == "storage"
     assert many.timing.bottleneck == "gpu"
+
+
+def test_accelerators_can_be_emulated() -> None:
+    """What takes the measured time and no memory may stand in for any machine's accelerators."""
+    one = answer("resnet18-imagenet-one-worker")
+    both = answer("resnet18-imagenet-one-worker", "hardware.emulated=2")
+    assert both.memory is None
+    assert both.timing.split.compute == pytest.approx(one.timing.split.compute, rel=1e-9)
+    other = answer("resnet18-imagenet-hidden", "hardware.emulated=1", "train.batch_size=64")
+    assert other.timing.split.compute == pytest.approx(0.110, rel=1e-9)

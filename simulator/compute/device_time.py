@@ -223,7 +223,7 @@ def _at_batch(scenario: Scenario, measured: StepTimes) -> Seconds | Real:
     """
     batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
     gpu, model = scenario.cluster.trainers.host.gpu, scenario.job.model
-    if gpu is None or model is None or not _is_counted(model):
+    if gpu is None or gpu.emulated or model is None or not _is_counted(model):
         return interpolated_step_time(batch, sizes, measured.seconds)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
     own = _from_roofline(plain, train, model, gpu).total

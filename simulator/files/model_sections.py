@@ -19,6 +19,7 @@ from simulator.files.quantity import (
     FlopField,
     FractionField,
     NumberField,
+    PositiveShareField,
     TextField,
     TimeField,
 )
@@ -108,7 +109,7 @@ class TokensShape(AttentionShape):
     """Tokens it knows."""
     sequence: CountField
     """Tokens of a sample, of the longest where they differ."""
-    filled: FractionField = 1.0
+    filled: PositiveShareField = 1.0
     """Mean share of them that is computed, where batches are as long as their longest sample only
     (samples sorted into bins by length) or padding is left out."""
 

@@ -26,6 +26,7 @@ from simulator.files.quantity import (
     Number,
     NumberField,
     NumberOrZeroField,
+    PositiveShareField,
     PriceOrZeroField,
     RateField,
     TextField,
@@ -232,7 +233,7 @@ class ModelSection(FileModel):
     """Figures of the family's shape, such as layers and hidden; see plan models."""
     sequence: ShapeField | None = None
     """Tokens per sample, in place of what the library's model takes."""
-    filled: FractionField | None = None
+    filled: PositiveShareField | None = None
     """Mean share of those tokens that is computed, in place of what the library's model says: below
     1 where batches are as long as their longest sample only, or padding is left out."""
     image: ShapeField | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from simulator import units
 from simulator.files.profile_text import binary_size, comment, quantity, quote
@@ -18,6 +19,9 @@ from simulator.importers.entries import Entry
 from simulator.importers.reading import changed, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.importers.yaml_reading import read_yaml
+
+_INSTANT: Final = 1e-9
+"""Time of a batch below which an accelerator takes it at once [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,15 +153,20 @@ def _step_times(found: Workload) -> str:
 
 
 def _summary(found: Workload) -> tuple[str, ...]:
-    rate = found.batch / found.compute if found.compute else math.inf
     size = units.show(found.record * found.samples, units.BYTE)
-    bandwidth = units.show(rate * found.record, units.BYTE_PER_SECOND)
-    step = units.show(found.compute, units.SECOND)
-    rates = f"{rate:,.1f} samples/s, {bandwidth}"
     lines = [
         f"{found.name}: {found.samples:,.0f} samples of {binary_size(found.record)}, {size} in all",
-        f"an accelerator takes {found.batch} samples every {step}: {rates}",
+        f"an accelerator takes {found.batch} samples {_pace(found)}",
     ]
     if found.threshold is not None:
         lines.append(f"passes at {found.threshold:.0%} of that")
     return tuple(lines)
+
+
+def _pace(found: Workload) -> str:
+    """How fast an accelerator takes its batches."""
+    if found.compute < _INSTANT:
+        return "as soon as they are there: it never limits"
+    rate = found.batch / found.compute
+    bandwidth = units.show(rate * found.record, units.BYTE_PER_SECOND)
+    return f"every {units.show(found.compute, units.SECOND)}: {rate:,.1f} samples/s, {bandwidth}"

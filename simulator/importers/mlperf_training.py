@@ -35,6 +35,10 @@ _MARK: Final = ":::MLLOG"
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _MOST_EPOCHS: Final = 1000.0
 """Epoch numbers above it count samples: no benchmark trains so long."""
+_NUMBER: Final = (int, float)
+_SLOWEST: Final = 1e-9
+_FASTEST: Final = 1e15
+"""Between them lies every rate of training [/s]."""
 _AGREE: Final = 0.25
 """How far a tracked throughput may be off samples over time, as a fraction: evaluation and
 checkpoints are in one and not in the other."""
@@ -57,11 +61,11 @@ class _Event:
     metadata: Entry | None
 
     def progress(self, name: str) -> float | None:
-        """A number of the metadata, without a problem if it is none."""
+        """A number of the metadata; None, without a problem, if it is something else."""
         found = None if self.metadata is None else self.metadata.get(name)
-        value = None if found is None else found.value
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        return float(value) if plain else None  # type: ignore[arg-type] # a number by the line above
+        if found is None or isinstance(found.value, bool) or not isinstance(found.value, _NUMBER):
+            return None
+        return found.number()
 
 
 @dataclass(slots=True)
@@ -201,14 +205,19 @@ def _rate(
     trained, basis = _trained(log, samples)
     if training <= 0.0:
         fail(log.origin, "spends all of its time in evaluation")
+    refuse(log.problems)
     if trained:
         rate = trained / training
+        if not _SLOWEST <= rate <= _FASTEST:
+            fail(log.origin, f"says {trained:g} samples in {training:g} s, which nothing trains")
         if tracked is not None and abs(tracked / rate - 1.0) > _AGREE:
             return rate, basis, (_other_unit(tracked, rate),)
         return rate, basis, ()
     if not tracked:
         hint = "one of samples_count, epoch_stop with train_samples, tracked_stats is needed"
         fail(log.origin, "doesn't say how many samples were trained", hint=hint)
+    if not _SLOWEST <= tracked <= _FASTEST:
+        fail(log.origin, f"says {tracked:g} samples/s in tracked_stats, which nothing trains")
     doubt = "samples/s are those of tracked_stats, which may count tokens"
     return tracked, "tracked_stats, median", (doubt,)
 

@@ -159,6 +159,10 @@ def _take_comment(log: _Log, number: int, line: str) -> None:
         if log.header:
             log.fault(number, "begins a second run; give each run a file of its own")
         log.header = words
+        damaged = [half for half in _headed(words) if not set(_FIGURES) <= set(half)]
+        if damaged:
+            message = f"has a head '{' '.join(damaged[0])}' without {', '.join(_FIGURES)}"
+            fail(log.origin, message, line=number, hint=f"it should be {WANTED}")
     elif "(B)" in words and not {"(us)", "(GB/s)"} <= set(words) <= _UNITS:
         log.fault(number, "has units that are not us and GB/s", found=" ".join(words))
     elif line.startswith(_END):
@@ -206,6 +210,12 @@ def _half(log: _Log, number: int, size: float, half: Mapping[str, str]) -> Point
 def _ratio(rate: float, bus: float) -> float | None:
     """Bus over algorithm bandwidth, where the two decimals printed are enough to tell."""
     return bus / rate if rate >= 1.0 else None
+
+
+def _headed(header: Sequence[str]) -> list[Sequence[str]]:
+    """The heads of each half; a half begins at ``time``."""
+    starts = [i for i, name in enumerate(header) if name == "time"]
+    return [header[a:b] for a, b in zip(starts, [*starts[1:], len(header)], strict=True)]
 
 
 def _halves(log: _Log, words: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -214,7 +214,14 @@ def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds,
     for index, work in enumerate(works):
         indices.setdefault(work.event.correlation, []).append(index)
     begin, end = works[0].launch, works[-1].launch
-    calls = [e for e in trace.of(Kind.LAUNCH, Kind.WAIT) if begin <= e.start <= end]
+    recorded = trace.of(Kind.LAUNCH, Kind.WAIT)
+    # A launch that is recorded twice launches its work once: the last record says when.
+    last = {e.correlation: e for e in recorded}
+    calls = [
+        e
+        for e in recorded
+        if begin <= e.start <= end and (e.kind is Kind.WAIT or last[e.correlation] is e)
+    ]
     usual = float(np.median([e.duration for e in calls if e.kind is Kind.LAUNCH] or [0.0]))
     found: list[tuple[float, float, Kind, int]] = []
     for call in calls:

@@ -153,6 +153,14 @@ def test_a_refusal_names_what_is_allowed(
     assert allowed in str(refused.value)
 
 
+def test_no_sample_has_no_tokens() -> None:
+    """A share of 0 would leave nothing to compute; the smallest one is answered."""
+    with pytest.raises(InputError, match="at least 1e-06 and at most 1"):
+        load_scenario("megatron-1t", overrides=("model.filled=0",))
+    tiny = load_scenario("megatron-1t", overrides=("model.filled=1e-6",))
+    assert predict(tiny, doubts=False).timing.step_time.mean > 0.0
+
+
 def test_any_framework_is_known_less_well() -> None:
     """Figures of one framework stand in for one that nobody measured, in a wider interval."""
     known = load_scenario("llama3-8b-fsdp", overrides=("software.framework=pytorch",))

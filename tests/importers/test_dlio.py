@@ -101,6 +101,15 @@ def test_the_summary_tells_the_rate() -> None:
     assert "passes at 90%" in said
 
 
+@pytest.mark.parametrize("time", ["0", "1.0e-300"])
+def test_no_time_is_no_endless_rate(time: str, tmp_path: Path) -> None:
+    """An accelerator that takes no time limits nothing; nobody is told of `inf` samples."""
+    path = variant(tmp_path, "computation_time: 0.323", f"computation_time: {time}")
+    said = " ".join(dlio.read(path, EVERYWHERE).summary)
+    assert "takes 7 samples as soon as they are there: it never limits" in said
+    assert "inf" not in said
+
+
 @pytest.mark.parametrize(
     ("threads", "queue", "ahead"), [(4, 2, 1), (1, 2, 2), (2, 9, 5), (4, 0, 2), (0, 2, None)]
 )

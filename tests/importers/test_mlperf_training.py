@@ -95,6 +95,8 @@ def test_output_behind_the_object_is_skipped(tmp_path: Path) -> None:
         ('"time_ms": 1767600320000', '"time_ms": -5', "time_ms: is negative, found -5"),
         ('"time_ms": 1767600320000', '"time_ms": "noon"', "time_ms: is not a number"),
         ('"value": 3264', '"value": "many"', "value: is not a number, found 'many'"),
+        ('"value": 1281167', '"value": 1e308', "which nothing trains"),
+        ('"value": 1281167', '"value": 1e-320', "which nothing trains"),
         ('"epoch_stop"', '"other"', ""),
     ],
 )
@@ -105,6 +107,15 @@ def test_broken_logs(tmp_path: Path, problems: Refused, old: str, new: str, mess
         assert any(message in told for told in problems(read, path))
     else:
         assert "epoch_num 4 x train_samples" in read(path).summary[-1]
+
+
+@pytest.mark.parametrize("count", ["1e999", "1e308", "NaN", "Infinity", "1" + "0" * 400])
+def test_a_count_without_end_is_none(tmp_path: Path, problems: Refused, count: str) -> None:
+    """What JSON of other programs calls a number need not be one."""
+    text = SAMPLES.read_text(encoding="utf-8")
+    path = tmp_path / "run.log"
+    path.write_text(text.replace('"samples_count": 384', f'"samples_count": {count}'), "utf-8")
+    assert problems(read, path)
 
 
 def test_a_log_that_says_no_samples(tmp_path: Path, problems: Refused) -> None:

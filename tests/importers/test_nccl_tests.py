@@ -282,3 +282,16 @@ def test_any_times_give_positive_figures(times: list[float]) -> None:
     for way in regimes(collective(by_size.__getitem__, list(by_size))):
         assert way.latency >= 0.0
         assert way.bandwidth > 0.0
+
+
+@pytest.mark.parametrize("name", ["busbw", "algbw"])
+def test_a_damaged_head_is_told_by_its_line(tmp_path: Path, name: str) -> None:
+    """A column of the second half that lost its name is a fault of the file."""
+    text = (DATA / "nccl-2.17.6-all-reduce-invented.txt").read_text(encoding="utf-8")
+    head = next(line for line in text.splitlines() if name in line)
+    before, after = head.rsplit(name, 1)
+    path = tmp_path / "damaged.txt"
+    path.write_text(text.replace(head, f"{before}?{name[1:]}{after}"), encoding="utf-8")
+    (message,) = refusal(read, [path])
+    line = text.splitlines().index(head) + 1
+    assert f"damaged.txt:{line}: has a head" in message

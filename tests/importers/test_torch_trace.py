@@ -405,6 +405,22 @@ def test_groups_that_do_not_divide_are_refused(tmp_path: Path) -> None:
     assert "don't divide into groups" in refused("torch-trace", path, "--gpus", "9")[0]
 
 
+@pytest.mark.parametrize("later", [0.0, 3.0])
+def test_a_launch_recorded_twice_counts_once(tmp_path: Path, later: float) -> None:
+    """A record that was written twice launches its work once, in the replay too."""
+
+    def twice(events: list[dict[str, Any]]) -> None:
+        launches = [event for event in events if event.get("name") == "cudaLaunchKernel"]
+        events.extend({**event, "ts": event["ts"] + later} for event in launches)
+
+    scaled_to = ("--batch", "32", "--to-batch", "64", "--gpus", "8")
+    plain = call("torch-trace", INVENTED, *scaled_to)
+    outcome = call("torch-trace", edited(tmp_path, twice), *scaled_to)
+    assert (plain.code, outcome.code) == (0, 0), outcome.err
+    if later == 0.0:
+        assert outcome.out.replace("rank0.pt.trace.json", INVENTED.name) == plain.out
+
+
 @settings(max_examples=40, deadline=None)
 @given(share=st.floats(0.0, 1.0), packed=st.booleans())
 def test_a_prefix_is_read_or_refused(share: float, packed: bool) -> None:  # noqa: FBT001 - hypothesis passes it
