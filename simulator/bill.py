@@ -8,10 +8,10 @@ from simulator.compute.device_time import device_time
 from simulator.equations import cost as equations
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.hardware.cluster import Group
+from simulator.pipeline.program import makes_own_batches
 from simulator.plant import Plant, Site
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
-from simulator.stages import makes_own_batches
 from simulator.stages.base import Path, StageDemands
 from simulator.units import PerSecond, Usd, UsdPerSecond
 from simulator.workload.loader import Preparation

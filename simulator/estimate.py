@@ -1,24 +1,33 @@
 """What devices take for a step, in closed form: for those who try many configurations in a loop.
 
-Of the whole prediction these are the parts that need no events: compute and exchange of a step, the
-memory of a device, and the price of the machines meanwhile. Data is taken to be at hand, devices to
-be alike; `predict` looks at the rest.
+Of the whole prediction these are the parts that need no events: what the step program has a device
+do in a step, the memory of a device, and the price of the machines meanwhile. Batches are taken to
+be on the device already, links to be idle; `predict` looks at the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from simulator.bill import machines_price
-from simulator.compute.device_time import DeviceTime, device_time
+from simulator.compute.device_time import device_time
 from simulator.equations.cost import cost_per_step
-from simulator.equations.step import exposed_communication
 from simulator.errors import NotModelled
 from simulator.footprint import MemoryFit, memory_fit
 from simulator.limits import check_modelled
+from simulator.pipeline.closed import SERIAL_STREAMS, device_step
+from simulator.pipeline.program import USING
 from simulator.scenario import Scenario
-from simulator.stages.allreduce import all_reduce_time, bucket_shares
-from simulator.units import PerSecond, Seconds, Usd
+from simulator.stages.allreduce import bucket_shares
+from simulator.stages.base import Demand, Path, Per, Phase, ask
+from simulator.units import PerSecond, Real, Seconds, Usd
+
+_ON_DEVICE: Final = tuple(
+    slot for slot in USING if slot.stream in SERIAL_STREAMS or slot.per is Per.BUCKET
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +69,7 @@ def estimate(scenario: Scenario) -> Estimate:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)
     job, price = scenario.job, machines_price(scenario)
-    step = _step(scenario, time)
+    step = _step(scenario)
     samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
     return Estimate(
         step_time=step,
@@ -70,15 +79,16 @@ def estimate(scenario: Scenario) -> Estimate:
     )
 
 
-def _step(scenario: Scenario, time: DeviceTime) -> Seconds:
-    """Compute, and the exchange that is waited for [s]."""
-    if time.step is not None:
-        return float(time.step.total)
-    batches = scenario.job.train.accumulation
-    compute = batches * (time.forward + time.backward) + time.optimizer
-    exchange = all_reduce_time(scenario)
-    if not exchange:
-        return float(compute)
-    shares = bucket_shares(scenario)
-    window = (1.0 - shares[0]) * time.backward
-    return float(compute + exposed_communication(exchange, window, shares[-1] * exchange))
+def _step(scenario: Scenario) -> Seconds:
+    """What a device does in a step, on links that nobody else uses [s]."""
+    stages = ask(_ON_DEVICE, scenario, Phase.WARM)
+    step = device_step(stages, _on_idle_links, bucket_shares(scenario))
+    return float(step.of(scenario.job.train.accumulation))
+
+
+def _on_idle_links(demand: Demand) -> Real:
+    """Time of a demand at the fastest it can go [s]."""
+    rate: Real = 1.0 if demand.path is Path.COMPUTE else np.inf
+    if demand.ceiling is not None:
+        rate = demand.ceiling
+    return demand.latency + demand.amount / rate

@@ -15,7 +15,6 @@ import numpy as np
 from simulator.plant import CPU, Place, Plant
 from simulator.scenario import Scenario
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
-from simulator.stages.read import READING
 from simulator.units import Real, Seconds
 from simulator.workload.loader import Assignment, Straggler
 
@@ -293,8 +292,8 @@ def _making_cycles(
         return []
     parts = [stages]
     if scenario.job.loader.crew.reads_ahead and not group:
-        reading = [stage for stage in stages if stage.stage == READING]
-        parts = [reading, [stage for stage in stages if stage.stage != READING]]
+        reading = [stage for stage in stages if stage.slot.reads]
+        parts = [reading, [stage for stage in stages if not stage.slot.reads]]
     working = [actor_times(plant, part, Actor.WORKER, group) for part in parts]
     return [{r: time * slow / makers for r, time in times.items()} for times in working]
 

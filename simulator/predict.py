@@ -21,11 +21,11 @@ from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.laws import INTERVAL_LAWS, LAWS, obey
 from simulator.limits import check_modelled
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.results import Bounds, Prediction, Timing
 from simulator.run_length import extras, lengths, placement_time
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.stages.read import helpers_alone, hit_ratio
 from simulator.workload.dataset import Placement

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from simulator.equations.step import step_time
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.provenance import Assumption
 from simulator.scenario import Scenario
@@ -43,7 +44,7 @@ class StepSplit:
     """The mean step as a sum of what was exposed on a rank's timeline [s].
 
     `data_stall`: the device waited for a batch. `other`: it waited for other ranks at the
-    barrier, or for the program.
+    barrier, or for the program. `total` is their sum, the step.
     """
 
     data_stall: Seconds = 0.0
@@ -53,6 +54,11 @@ class StepSplit:
     bubble: Seconds = 0.0
     checkpoint: Seconds = 0.0
     other: Seconds = 0.0
+
+    @property
+    def total(self) -> Seconds:
+        """The step [s]."""
+        return float(step_time(**asdict(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +163,7 @@ class Timing:
     `first_steps` what the average rank itself takes for the first step of the first and of a later
     epoch, waiting for others left out. `bounded`: no steady step was seen in the steps simulated,
     and the mean one is the least that its slowest resource or serial actor needs.
+    `ledger` is the mean step slot by slot of the step program: the lines that `split` adds up.
     """
 
     step_time: Distribution
@@ -171,6 +178,7 @@ class Timing:
     bottleneck: str
     next_bottleneck: str | None
     accelerator_utilization: float | None
+    ledger: Mapping[str, Seconds] = field(default_factory=dict)
     half_width: Seconds = 0.0
     simulated_steps: int = 0
     step_times: tuple[Seconds, ...] = ()

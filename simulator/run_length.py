@@ -12,16 +12,11 @@ import numpy as np
 from simulator.equations.step import iterations_per_epoch
 from simulator.hardware.storage import Scope
 from simulator.loads import alone, limiting_time
+from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.plant import MEMORY, Place, Plant, drives_used
 from simulator.scenario import Scenario
-from simulator.stages import CHECKPOINTING, PREPARATION
 from simulator.stages.base import Phase, StageDemands, ask
-from simulator.stages.bubble import WAITING_FOR_STAGES
-from simulator.stages.exchange import EXCHANGING, GATHERING
-from simulator.stages.offload import OFFLOADED
-from simulator.stages.program import PROGRAM
 from simulator.stages.read import drives_of
-from simulator.stages.slowest import WAITING, WAITING_FOR_DEVICES
 from simulator.units import Real, Seconds, at_least, at_most
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import Preparation
@@ -98,13 +93,6 @@ def worker_start(scenario: Scenario) -> Seconds:
     """Time until all workers of a rank have started, one after another [s]."""
     loader = scenario.job.loader
     return loader.worker_start * loader.crew.makers
-
-
-TRAINING_ONLY = frozenset(
-    {"backward", "all-reduce", WAITING, WAITING_FOR_DEVICES, "optimizer", PROGRAM}
-    | {EXCHANGING, GATHERING, WAITING_FOR_STAGES, OFFLOADED}
-)
-"""Stages that a forward-only pass leaves out."""
 
 
 def extras(scenario: Scenario, plant: Plant, warm: Sequence[StageDemands]) -> Extras:
@@ -219,7 +207,7 @@ def _evaluations(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands
     evaluation = scenario.job.train.evaluation
     if evaluation is None:
         return 0.0
-    forward = [stage for stage in stages if stage.stage not in TRAINING_ONLY]
+    forward = [stage for stage in stages if stage.slot.forward_only]
     slowest = limiting_time(scenario, plant, forward)
     own = evaluation.samples / scenario.ranks / scenario.job.train.batch_size
     per_batch = slowest / scenario.job.train.accumulation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 import tomllib
 from collections.abc import Iterator
@@ -239,24 +238,6 @@ def test_model_code_names_no_scenario(root: Path) -> None:
     assert names
     said = {word for path in FILES for word in words(path)}
     assert [name for name in sorted(names) if any(name in word for word in said)] == []
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "stages").glob("*.py")), ids=relative)
-def test_every_stage_stands_in_a_pipeline(path: Path) -> None:
-    """A file in stages/ has a class in one of the tuples that are the pipelines."""
-    if path.stem in {"__init__", "base"}:
-        return
-    stages = importlib.import_module("simulator.stages")
-    pipelines = [value for name, value in vars(stages).items() if isinstance(value, tuple)]
-    placed = {type(stage).__name__ for pipeline in pipelines for stage in pipeline}
-    here = {
-        node.name
-        for node in tree(path).body
-        if isinstance(node, ast.ClassDef)
-        and any(isinstance(item, ast.FunctionDef) and item.name == "demands" for item in node.body)
-    }
-    assert here
-    assert here <= placed
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)

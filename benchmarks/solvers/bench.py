@@ -1,6 +1,6 @@
-"""Steps per second of the event engine, the recursion, and the recursion over many candidates.
+"""Steps per second of the event engine and of the recursion.
 
-Run with `plan` installed: ``python benchmarks/solvers/bench.py``. All ways solve the same
+Run with `plan` installed: ``python benchmarks/solvers/bench.py``. Both solve the same
 candidates in the same run, so that the ratios mean something where the seconds do not; that they
 give the same answers is checked, not assumed. Two things are timed: the epochs alone, and whole
 answers, with the proof that nothing is shared, utilization and percentiles.
@@ -17,8 +17,10 @@ from time import process_time
 from typing import Final, TypeVar
 
 from simulator.engine import epoch
-from simulator.engine.maxplus import batch, single
-from simulator.engine.run import Options, Question, run_of, solve, solve_all
+from simulator.engine.maxplus import single
+from simulator.engine.maxplus.pipeline import pipeline
+from simulator.engine.recorder import Epoch
+from simulator.engine.run import Options, Question, plan_of, solve
 from simulator.files.scenario import load_scenario
 from simulator.predict import question_of
 from simulator.scenario import Scenario
@@ -62,30 +64,29 @@ def show(rows: Sequence[tuple[str, float, int]]) -> None:
 
 def epochs(questions: Sequence[Question], options: Options, what: str) -> None:
     """Epochs alone: of what was made ready before."""
-    runs = [run for q in questions if (run := run_of(q, Phase.COLD, options)) is not None]
-    few = list(zip(questions, runs, strict=True))[:BY_EVENTS]
+    ready = [
+        (q, line, plan_of(q, Phase.COLD, options))
+        for q in questions
+        if (line := pipeline(q.scenario, q.plant, q.demands[Phase.COLD])) is not None
+    ]
 
-    def events() -> list[epoch.Epoch]:
+    def events() -> list[Epoch]:
         return [
-            epoch.run_epoch(q.scenario, q.plant, q.demands[Phase.COLD], run.plan, OPTIONS.seed)
-            for q, run in few
+            epoch.run_epoch(q.scenario, q.plant, q.demands[Phase.COLD], plan, OPTIONS.seed)
+            for q, _, plan in ready[:BY_EVENTS]
         ]
 
-    def alone() -> list[epoch.Epoch]:
-        return [single.run_epoch(run.pipeline, run.plant, run.plan) for run in runs]
+    def recursion() -> list[Epoch]:
+        return [single.run_epoch(line, q.plant, plan) for q, line, plan in ready]
 
     by_events, own = timed(events)
-    by_recursion, one = timed(alone)
-    at_once, many = timed(lambda: batch.run_epochs(runs))
-    ends = [found.ends for found in one]
-    if [e.ends for e in own] != ends[:BY_EVENTS] or [e.ends for e in many if e] != ends:
+    by_recursion, one = timed(recursion)
+    if [e.ends for e in own] != [e.ends for e in one][:BY_EVENTS]:
         sys.exit("the solvers differ")
-    steps = sum(found.steps for found in one)
     show(
         [
             (f"event engine, {what}", by_events, sum(found.steps for found in own)),
-            (f"recursion, {what}", by_recursion, steps),
-            (f"recursion, {CANDIDATES:,} candidates at once, {what}", at_once, steps),
+            (f"recursion, {what}", by_recursion, sum(found.steps for found in one)),
         ]
     )
 
@@ -94,16 +95,13 @@ def answers(questions: Sequence[Question]) -> None:
     """Whole answers, from a question to its figures; tracing takes the event engine."""
     traced = replace(OPTIONS, trace=True)
     by_events, watched = timed(lambda: [solve(q, traced) for q in questions[:BY_EVENTS]])
-    by_recursion, one = timed(lambda: tuple(solve(q, OPTIONS) for q in questions))
-    at_once, many = timed(lambda: solve_all(questions, OPTIONS))
-    if one != many or [t.total_time for t in watched] != [t.total_time for t in one][:BY_EVENTS]:
+    by_recursion, one = timed(lambda: [solve(q, OPTIONS) for q in questions])
+    if [t.total_time for t in watched] != [t.total_time for t in one][:BY_EVENTS]:
         sys.exit("the solvers differ")
-    steps = sum(found.simulated_steps for found in one)
     show(
         [
             ("event engine, answers", by_events, sum(t.simulated_steps for t in watched)),
-            ("recursion, answers", by_recursion, steps),
-            (f"recursion, {CANDIDATES:,} candidates at once, answers", at_once, steps),
+            ("recursion, answers", by_recursion, sum(t.simulated_steps for t in one)),
         ]
     )
 

@@ -24,11 +24,11 @@ from simulator.files.software import efficiency
 from simulator.files.uncertainty import calibrated, rate_of
 from simulator.hardware.cluster import Cluster
 from simulator.measurement import MeasurementSet, Row, Split
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.predict import predict
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
 from simulator.studies.workers import cores, local_workers

@@ -16,6 +16,8 @@ import numpy as np
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
 from simulator.loads import resource_name
+from simulator.pipeline.ledger import DATA, by_line
+from simulator.pipeline.program import CHECKPOINTING
 from simulator.plant import (
     CPU,
     NETWORK_IN,
@@ -27,7 +29,7 @@ from simulator.plant import (
     STORE,
     Plant,
 )
-from simulator.results import Communication, Distribution, StepSplit, Usage
+from simulator.results import Distribution, Usage
 from simulator.run_length import Extras, Lengths
 from simulator.stages.base import Resource
 from simulator.units import Seconds
@@ -45,48 +47,32 @@ def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras)
     return extras.once + training + extras.per_step * lengths.total_steps
 
 
-def distribution(epoch: Epoch, per_step: Seconds) -> Distribution:
-    """Steady step times as mean and percentiles [s]; the mean with its share of what is rare."""
+def distribution(epoch: Epoch, mean: Seconds) -> Distribution:
+    """Steady step times as percentiles [s]; their mean is given, with its share of what is rare."""
     times = np.asarray(epoch.steady_steps)
     p50, p95, p99 = np.percentile(times, [50, 95, 99])
-    mean = epoch.mean_step + per_step
     return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
 
 
-def split(
-    epoch: Epoch, mean: Seconds, checkpoint: Seconds, beside: Seconds
-) -> tuple[StepSplit, Communication]:
-    """The mean step of the average rank as a sum of parts, and its communication [s].
+def ledger(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Seconds]:
+    """The mean step of the average rank line by line, and the exchange it hid [s].
 
-    `beside` is communication of a step that compute hides and that was not simulated. What a
-    bound adds to the steps that were seen is waiting for data. A rank that is ahead of the others
-    at the ends of the window may have noted more than passed in it: then all parts give way alike.
+    `checkpoint` is the share of checkpoints in a step, which stand outside of the epochs. What a
+    bound adds to the steps that were seen is waiting for data. Lines that take no time are left
+    out.
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    spent = [
-        fmean(after, epoch.fold.counts) - fmean(before, epoch.fold.counts)
+    *spent, hidden = (
+        (fmean(after, epoch.fold.counts) - fmean(before, epoch.fold.counts))
+        / (epoch.last - epoch.first)
         for before, after in zip(
             zip(*first.ledgers, strict=True), zip(*last.ledgers, strict=True), strict=True
         )
-    ]
-    stall, h2d, compute, communication, bubble, other, hidden = (
-        total / (epoch.last - epoch.first) for total in spent
     )
-    stall += epoch.mean_step - epoch.seen_step
-    noted = math.fsum((stall, h2d, compute, communication, bubble, other))
-    passed = mean - checkpoint
-    fits = min(1.0, passed / noted) if noted > 0.0 else 1.0
-    parts = StepSplit(
-        data_stall=stall * fits,
-        h2d=h2d * fits,
-        compute=compute * fits,
-        communication=communication * fits,
-        bubble=bubble * fits,
-        checkpoint=checkpoint,
-        other=other * fits + max(0.0, passed - noted),
-    )
-    hidden = max(0.0, hidden) + beside  # what is taken back again may leave a rounding
-    return parts, Communication(exposed=parts.communication, hidden=hidden)
+    lines = by_line(spent) | {slot.name: checkpoint for slot in CHECKPOINTING}
+    lines[DATA] += epoch.mean_step - epoch.seen_step
+    found = {name: seconds for name, seconds in lines.items() if seconds != 0.0}
+    return found, max(0.0, hidden)  # what is taken back again may leave a rounding
 
 
 def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:

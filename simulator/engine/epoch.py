@@ -7,10 +7,9 @@ its drain, once the steps are steady; `Epoch` then says what a whole one takes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 from simpy import Environment
@@ -21,26 +20,17 @@ from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task, named
 from simulator.engine.notes import MAIN, RECEIVER, Meter, Note, Noted
-from simulator.engine.rank import Rank, Rules, Work
+from simulator.engine.rank import Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.supply import Draws, Supply, drifting
 from simulator.engine.unshared import unshared
+from simulator.pipeline.program import makes_own_batches
 from simulator.plant import Place, Plant
 from simulator.scenario import Scenario
-from simulator.stages import makes_own_batches
-from simulator.stages.agree import AGREEING, SHARING
 from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import Actor, Path, StageDemands
-from simulator.stages.bubble import WAITING_FOR_STAGES
-from simulator.stages.exchange import EXCHANGING, GATHERING
-from simulator.stages.offload import OFFLOADED
-from simulator.stages.program import PROGRAM
-from simulator.stages.read import READING
-from simulator.stages.slowest import WAITING, WAITING_FOR_DEVICES
+from simulator.stages.base import Actor, Path, Slot, StageDemands
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
-
-T = TypeVar("T")
 
 
 def run_epoch(
@@ -102,7 +92,7 @@ class _Site:
     @property
     def device_wait(self) -> float:
         """How long a step waits for the slowest device, all else being equal [s]."""
-        waits = (stage for stage in self.stages if stage.stage == WAITING_FOR_DEVICES)
+        waits = (stage for stage in self.stages if stage.slot.after_late)
         return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
     def makers(self, rank: int) -> list[Place]:
@@ -136,23 +126,22 @@ class _Site:
             in_order=False,
         )
 
-    def tasks(self, actor: Actor, place: Place) -> list[tuple[Task, str, Path]]:
+    def tasks(self, actor: Actor, place: Place) -> list[tuple[Task, Slot, Path]]:
         """What an actor at a place does for a batch, stage by stage."""
         site = self.machine.plant.sites[place.site]
         group = site.group.name if place.site else ""
         found = (
-            (self.machine.task(demand, place), stage.stage, demand.path)
+            (self.machine.task(demand, place), stage.slot, demand.path)
             for stage in self.stages
             if stage.actor is actor and stage.group == group
             for demand in stage.demands
         )
-        return [(task, name, path) for task, name, path in found if task is not None]
+        return [(task, slot, path) for task, slot, path in found if task is not None]
 
-    def tasks_of(self, rank: int, stage: str) -> list[Task]:
-        """What a rank does in the stage of that name."""
-        found = (s for s in self.stages if s.stage == stage)
+    def tasks_of(self, rank: int, stage: StageDemands) -> list[Task]:
+        """What a rank does in a stage."""
         place = Place(rank=rank)
-        tasks = (self.machine.task(demand, place) for s in found for demand in s.demands)
+        tasks = (self.machine.task(demand, place) for demand in stage.demands)
         return [task for task in tasks if task is not None]
 
 
@@ -189,7 +178,7 @@ def _make_rank(
         index,
         loader=loader,
         supply=supply,
-        work=work_of(site.scenario, partial(site.tasks_of, index)),
+        work=work_of(site.stages, bucket_shares(site.scenario), partial(site.tasks_of, index)),
         rules=rules,
         barriers=barriers,
         on_step=recorder.on_step,
@@ -209,8 +198,8 @@ def _make_maker(
     places = makers or [Place(rank=index)]
     work = {
         place: [
-            (task, name, costs if path is Path.CORES else sizes)
-            for task, name, path in site.tasks(Actor.WORKER, place)
+            (task, slot, costs if path is Path.CORES else sizes)
+            for task, slot, path in site.tasks(Actor.WORKER, place)
         ]
         for place in set(places)
     }
@@ -230,33 +219,13 @@ def _make_maker(
     )
 
 
-def work_of(scenario: Scenario, of: Callable[[str], list[T]]) -> Work[T]:
-    """What a rank's program and device do with a batch, out of what each stage asks for."""
-    reduce = of("all-reduce")
-    return Work(
-        copy=of("copy"),
-        forward=[task for stage in ("decode on device", "fit", "forward") for task in of(stage)],
-        backward=of("backward"),
-        update=[*of(SHARING), *of("optimizer")],
-        reduce=reduce,
-        wait=[*of(AGREEING), *of(WAITING)],
-        slowest=of(WAITING_FOR_DEVICES),
-        program=[*of(OFFLOADED), *of(PROGRAM)],
-        result=of("result"),
-        exchange=of(EXCHANGING),
-        gather=of(GATHERING),
-        bubble=of(WAITING_FOR_STAGES),
-        bucket_shares=bucket_shares(scenario) if reduce else (1.0,),
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
     """What each worker does for a batch, with the batch's own size and cost."""
 
     env: Environment
     rank: int
-    tasks: Sequence[Sequence[tuple[Task, str, Draws]]]
+    tasks: Sequence[Sequence[tuple[Task, Slot, Draws]]]
     sending: Sequence[Sequence[Task]]
     receiving: Sequence[Task]
     machines: Sequence[str]
@@ -276,8 +245,8 @@ class _Maker:
         slow = self.supply.slowness(self.rank, worker, batch)
         scale = self.supply.share(batch) * slow
         drawn: dict[Draws, float] = {}
-        for task, name, draws in self.tasks[worker]:
-            if (name == READING) is not reading:
+        for task, slot, draws in self.tasks[worker]:
+            if slot.reads is not reading:
                 continue
             if draws not in drawn:
                 drawn[draws] = draws.next()
@@ -285,7 +254,7 @@ class _Maker:
             yield task(scale * drawn[draws])
             if self.note is not None:
                 lanes = self.threads.reading if reading else self.threads.making
-                self._tell(lanes[worker], name, started, batch, worker)
+                self._tell(lanes[worker], slot.label, started, batch, worker)
 
     def send(self, worker: int, batch: int) -> Steps:
         """Send a finished batch to where it is trained on."""

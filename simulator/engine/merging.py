@@ -70,15 +70,13 @@ def merge_scenario(scenario: Scenario, together: int) -> Scenario:
     return replace(scenario, jobs=(replace(job, train=train),))
 
 
-def merge_stages(
-    stages: tuple[StageDemands, ...], accumulated: int, together: int
-) -> tuple[StageDemands, ...]:
+def merge_stages(stages: tuple[StageDemands, ...], together: int) -> tuple[StageDemands, ...]:
     """What stages ask for so many batches at once; once-a-step stages as often as before."""
-    return tuple(_merge(stage, accumulated, together) for stage in stages)
+    return tuple(_merge(stage, together) for stage in stages)
 
 
-def _merge(stage: StageDemands, accumulated: int, together: int) -> StageDemands:
-    if math.isclose(stage.times * accumulated, 1.0):
+def _merge(stage: StageDemands, together: int) -> StageDemands:
+    if stage.slot.once_a_step:
         return replace(stage, times=stage.times * together)
     demands = tuple(
         replace(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from simulator.results import Sample
+from simulator.stages.base import Actor, Entry, Slot
 from simulator.units import Seconds
 
 COMPUTE = "compute"
@@ -15,6 +16,26 @@ COPY = "copy"
 COPY_BACK = "copy back"
 RECEIVER = "receiver"
 MAIN = "main thread"
+
+_LANES = {
+    Actor.COPY_ENGINE: COPY,
+    Actor.RESULT_ENGINE: COPY_BACK,
+    Actor.COMMUNICATION_STREAM: COMMUNICATION,
+}
+
+
+def lane_of(slot: Slot) -> str:
+    """The lane of a rank on which a timeline shows a slot of its device."""
+    exchanges = slot.entry is Entry.COMMUNICATION
+    return _LANES.get(slot.stream, COMMUNICATION if exchanges else COMPUTE)
+
+
+def shown_on_device(slot: Slot) -> str:
+    """What the compute lane shows meanwhile: the slot, or that the device waits for it."""
+    if slot.stream is Actor.RESULT_ENGINE:
+        return f"waits for {COPY_BACK}"
+    works = slot.entry in {Entry.COMPUTE, Entry.BUBBLE}
+    return slot.label if works else f"waits for {slot.label}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -11,9 +11,20 @@ from simpy import Environment, Event
 from simulator.engine.barrier import Barrier
 from simulator.engine.loader import Mailbox, RankLoader, Steps
 from simulator.engine.machine import Task
-from simulator.engine.notes import COMMUNICATION, COMPUTE, COPY, COPY_BACK, Note, Noted
+from simulator.engine.notes import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    Note,
+    Noted,
+    lane_of,
+    shown_on_device,
+)
 from simulator.engine.supply import Supply
 from simulator.equations.stragglers import left_to_wait
+from simulator.pipeline.ledger import DATA_LINE, OTHER_RANKS_LINE, Ledger, line_of, on_device
+from simulator.pipeline.program import FILLS_BUCKETS
+from simulator.stages.base import Actor, Per, Slot, StageDemands
 
 RUN_AHEAD = 2
 """Batches handed to the device and not finished, the running one included, when the program
@@ -25,47 +36,75 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Part(Generic[T]):
+    """A slot of the step program with what a rank does in it."""
+
+    slot: Slot
+    tasks: Sequence[T]
+
+    @property
+    def line(self) -> int:
+        """The line of the ledger that it counts for."""
+        return line_of(self.slot)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work(Generic[T]):
-    """What one batch of one rank asks of the machine, ready to be carried out."""
+    """What one batch of one rank asks of the machine, slot by slot, ready to be carried out.
 
-    copy: Sequence[T]
-    forward: Sequence[T]
-    backward: Sequence[T]
-    update: Sequence[T]
-    reduce: Sequence[T]
-    wait: Sequence[T]
-    slowest: Sequence[T]
-    program: Sequence[T]
-    result: Sequence[T]
-    exchange: Sequence[T]
-    gather: Sequence[T]
-    bubble: Sequence[T]
-    bucket_shares: Sequence[float]
+    `copies` is the copy engine's; then come the slots `before` the one whose work fills `buckets`
+    of gradients, that one (`filling`), those that `reduce` a bucket, and those `after` them.
+    `shares` are the buckets' parts of the gradients.
+    """
+
+    copies: Sequence[Part[T]]
+    before: Sequence[Part[T]]
+    filling: Sequence[Part[T]]
+    reduce: Sequence[Part[T]]
+    after: Sequence[Part[T]]
+    shares: Sequence[float]
 
 
-@dataclass(slots=True)
-class Ledger:
-    """Where a rank's device spent its time so far [s]; the parts add up to the time passed."""
+def work_of(
+    stages: Sequence[StageDemands],
+    shares: Sequence[float],
+    tasks: Callable[[StageDemands], Sequence[T]],
+) -> Work[T]:
+    """What a rank's device does with a batch: the slots on its streams that ask for anything.
 
-    data_stall: float = 0.0
-    h2d: float = 0.0
-    compute: float = 0.0
-    communication: float = 0.0
-    bubble: float = 0.0
-    other: float = 0.0
-    hidden_communication: float = 0.0
-
-    def totals(self) -> tuple[float, ...]:
-        """All entries, in the order they are declared."""
-        return (
-            self.data_stall,
-            self.h2d,
-            self.compute,
-            self.communication,
-            self.bubble,
-            self.other,
-            self.hidden_communication,
-        )
+    Parameters
+    ----------
+    stages : sequence of StageDemands
+        The demand table.
+    shares : sequence of float
+        The buckets' parts of the gradients, if they are exchanged.
+    tasks : callable
+        What a stage's demands turn into.
+    """
+    copies: list[Part[T]] = []
+    before: list[Part[T]] = []
+    filling: list[Part[T]] = []
+    reduce: list[Part[T]] = []
+    after: list[Part[T]] = []
+    now = before
+    for stage in on_device(stages):
+        slot, own = stage.slot, tasks(stage)
+        if slot.stream is Actor.COPY_ENGINE:
+            place = copies
+        elif slot is FILLS_BUCKETS:
+            place, now = filling, after
+        else:
+            place = reduce if slot.per is Per.BUCKET else now
+        if own:
+            place.append(Part(slot=slot, tasks=own))
+    return Work(
+        copies=copies,
+        before=before,
+        filling=filling,
+        reduce=reduce,
+        after=after,
+        shares=shares if reduce else (1.0,),
+    )
 
 
 @dataclass(slots=True)
@@ -146,6 +185,8 @@ class Rank:
         self._lag = 0.0
         self._slot_free: Event | None = None
         self.ledger = Ledger()
+        self._exposed_line = work.reduce[0].line if work.reduce else OTHER_RANKS_LINE
+        self._reduced: float | None = None
         self.finished = Event(env)
 
     def start(self) -> None:
@@ -195,23 +236,27 @@ class Rank:
     def _run_copies(self) -> Steps:
         while True:
             item = yield from self._copies.get()
+            yield from self._copy(item)
+
+    def _copy(self, item: _Item) -> Steps:
+        for part in self._work.copies:
             started = self._env.now
-            for task in self._work.copy:
+            for task in part.tasks:
                 yield task(item.share)
-            self._tell("h2d", started, item.step, COPY)
-            item.copied.succeed()
+            self._tell(part.slot.label, started, item.step, COPY)
+        item.copied.succeed()
 
     def _run_device(self) -> Steps:
         while True:
             started = self._env.now
+            self.ledger.line = DATA_LINE
             item = yield from self._device.get()
             if item is None:
                 break
-            self.ledger.data_stall += self._env.now - started
+            self._spent(DATA_LINE, started)
             self._tell("waits for data", started, item.step)
             yield from self._copy_in(item)
             yield from self._compute(item)
-            yield from self._copy_out(item)
             self._slots += 1
             if self._slot_free is not None and not self._slot_free.triggered:
                 self._slot_free.succeed()
@@ -219,86 +264,83 @@ class Rank:
                 item.done.succeed()
             if item.closes_step:
                 self._on_step(self.index, item.step)
+        self.ledger.line = OTHER_RANKS_LINE
         self.finished.succeed()
 
     def _copy_in(self, item: _Item) -> Steps:
         started = self._env.now
-        if self._rules.copies_beside_compute:
-            if not item.copied.processed:
-                yield item.copied
-        else:
-            for task in self._work.copy:
-                yield task(item.share)
-            self._tell("h2d", started, item.step, COPY)
-            item.copied.succeed()
-        self.ledger.h2d += self._env.now - started
-        self._tell("waits for copy", started, item.step)
+        if self._work.copies:
+            self.ledger.line = self._work.copies[0].line
+        if not self._rules.copies_beside_compute:
+            yield from self._copy(item)
+        elif not item.copied.processed:
+            yield item.copied
+        if self._work.copies:
+            self._spent(self._work.copies[0].line, started)
+        self._tell(f"waits for {COPY}", started, item.step)
 
     def _compute(self, item: _Item) -> Steps:
-        yield from self._run("forward", self._work.forward, item.share, item.step)
-        if not item.closes_step or self._barriers is None:
-            yield from self._run("backward", self._work.backward, item.share, item.step)
+        for part in self._work.before:
+            yield from self._carry_out(part, item)
+        if item.closes_step and self._barriers is not None:
+            yield from self._fill_buckets(item)
         else:
-            yield from self._backward_with_reductions(item)
-        yield from self._communicate("exchange", self._work.exchange, item.share, item.step)
-        if item.closes_step:
-            yield from self._wait_for_devices(item.step)
-            started = self._env.now
-            self.ledger.bubble += yield from self._let_pass(self._work.bubble, 1.0)
-            self._tell("bubble", started, item.step)
-            yield from self._communicate("gather", self._work.gather, 1.0, item.step)
-            yield from self._run("optimizer", self._work.update, 1.0, item.step)
-            yield from self._stand_idle("waits for program", self._work.program, item.step)
+            for part in self._work.filling:
+                yield from self._carry_out(part, item)
+        for part in self._work.after:
+            yield from self._carry_out(part, item)
 
-    def _communicate(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
-        """Communicate while the device waits."""
+    def _carry_out(self, part: Part[Task], item: _Item) -> Steps:
+        """Do what a slot asks for, if it comes with this batch."""
+        slot = part.slot
+        if slot.per is Per.BATCH:
+            yield from self._do(part, item.share, item.step)
+        elif item.closes_step:
+            yield from self._do(part, self._left() if slot.after_late else 1.0, item.step)
+
+    def _left(self) -> float:
+        """Share of waiting for the slowest device that waiting for late batches has not covered."""
+        lag, self._lag, wait = self._lag, 0.0, self._rules.device_wait
+        return float(left_to_wait(wait, lag) / wait) if wait > 0.0 else 1.0
+
+    def _do(self, part: Part[Task], share: float, step: int) -> Steps:
         started = self._env.now
-        self.ledger.communication += yield from self._let_pass(tasks, share)
-        self._tell(name, started, step, COMMUNICATION)
-        self._tell(f"waits for {name}", started, step)
-
-    def _stand_idle(self, name: str, tasks: Sequence[Task], step: int) -> Steps:
-        started = self._env.now
-        self.ledger.other += yield from self._let_pass(tasks, 1.0)
-        self._tell(name, started, step)
-
-    def _wait_for_devices(self, step: int) -> Steps:
-        """Wait for the slowest device, as far as waiting for late batches has not done so."""
-        if self._rules.device_wait > 0.0:
-            started = self._env.now
-            left = left_to_wait(self._rules.device_wait, self._lag) / self._rules.device_wait
-            self.ledger.other += yield from self._let_pass(self._work.slowest, float(left))
-            self._tell("waits for slowest device", started, step)
-        self._lag = 0.0
-
-    def _let_pass(self, tasks: Sequence[Task], share: float) -> Generator[Event, object, float]:
-        """Carry out what keeps no device busy; how long it took [s]."""
-        started = self._env.now
-        for task in tasks:
+        self.ledger.line = part.line
+        for task in part.tasks:
             yield task(share)
-        return float(self._env.now) - started
+        self._spent(part.line, started)
+        lane = lane_of(part.slot)
+        if lane != COMPUTE:
+            self._tell(part.slot.label, started, step, lane)
+        self._tell(shown_on_device(part.slot), started, step)
 
-    def _run(self, name: str, tasks: Sequence[Task], share: float, step: int) -> Steps:
-        started = self._env.now
-        for task in tasks:
-            yield task(share)
-        self.ledger.compute += self._env.now - started
-        self._tell(name, started, step)
-
-    def _backward_with_reductions(self, item: _Item) -> Steps:
-        finished, last = Event(self._env), len(self._work.bucket_shares) - 1
-        for number, share in enumerate(self._work.bucket_shares):
-            yield from self._run("backward", self._work.backward, item.share * share, item.step)
+    def _fill_buckets(self, item: _Item) -> Steps:
+        finished, last = Event(self._env), len(self._work.shares) - 1
+        for number, share in enumerate(self._work.shares):
+            for part in self._work.filling:
+                yield from self._do(part, item.share * share, item.step)
             self._buckets.put(_Bucket(share, item.step, finished if number == last else None))
-        started, reduced = self._env.now, self._time_reducing()
+        started = self._env.now
+        self._reduced = self._time_reducing()
+        self.ledger.line = OTHER_RANKS_LINE
         yield finished
-        exposed = self._time_reducing() - reduced
-        waited = self._env.now - started
-        self.ledger.communication += exposed
-        self.ledger.other += waited - exposed
-        self.ledger.hidden_communication -= exposed
+        exposed, self._reduced = self._exposed(), None
+        self.ledger.hidden -= exposed
+        self.ledger.add(self._exposed_line, exposed, self._env.now)
+        self.ledger.add(OTHER_RANKS_LINE, self._env.now - started - exposed, self._env.now)
         self._tell("waits for all-reduce", started, item.step)
-        yield from self._stand_idle("waits for other ranks", self._work.wait, item.step)
+
+    def _exposed(self) -> float:
+        """Exchange so far that the device is waiting for [s]."""
+        return 0.0 if self._reduced is None else self._time_reducing() - self._reduced
+
+    def spent(self) -> tuple[float, ...]:
+        """The ledger up to now."""
+        totals = list(self.ledger.totals(self._env.now))
+        exposed = self._exposed()
+        totals[self._exposed_line] += exposed
+        totals[OTHER_RANKS_LINE] -= exposed
+        return tuple(totals)
 
     def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
         before, after = barriers
@@ -309,12 +351,13 @@ class Rank:
                 self._lag = max(self._lag, before.lag)
             started = self._reducing_since = self._env.now
             # Chunks of a bucket are between machines while others are inside: both at once.
-            yield from [task(bucket.task_share) for task in self._work.reduce]
+            tasks = [task for part in self._work.reduce for task in part.tasks]
+            yield from [task(bucket.task_share) for task in tasks]
             if not after.alone:
                 yield after.wait()
             self._reducing_since = None
             self._reducing += self._env.now - started
-            self.ledger.hidden_communication += self._env.now - started
+            self.ledger.hidden += self._env.now - started
             self._tell("all-reduce", started, bucket.step, COMMUNICATION)
             if bucket.finished is not None:
                 bucket.finished.succeed()
@@ -323,13 +366,8 @@ class Rank:
         running = self._reducing_since
         return self._reducing + (0.0 if running is None else self._env.now - running)
 
-    def _copy_out(self, item: _Item) -> Steps:
-        started = self._env.now
-        for task in self._work.result:
-            yield task(item.share)
-        self.ledger.other += self._env.now - started
-        self._tell("d2h", started, item.step, COPY_BACK)
-        self._tell("waits for copy back", started, item.step)
+    def _spent(self, line: int, started: float) -> None:
+        self.ledger.add(line, self._env.now - started, self._env.now)
 
     def _tell(self, name: str, started: float, step: int, lane: str = COMPUTE) -> None:
         if self._note is not None and self._env.now > started:

@@ -27,6 +27,7 @@ from simulator.engine.watch import (
     warm_up,
     whole_bursts,
 )
+from simulator.pipeline.ledger import OWN_WORK, by_line, entries
 from simulator.results import Sample, Slice, Solver
 from simulator.scenario import Job
 from simulator.units import Seconds
@@ -104,7 +105,8 @@ class Epoch:
     @property
     def own_first_step(self) -> Seconds:
         """What the average rank itself took for step 1, waiting for others left out [s]."""
-        own = [stall + h2d + compute for stall, h2d, compute, *_ in self.snapshots[1].ledgers]
+        spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]
+        own = [sum(parts[entry] for entry in OWN_WORK) for parts in spent]
         return fmean(own, self.fold.counts)
 
     @property
@@ -342,6 +344,6 @@ class Recorder:
         return Snapshot(
             time=self._env.now,
             waiting=tuple(rank.loader.ready for rank in self.ranks),
-            ledgers=tuple(rank.ledger.totals() for rank in self.ranks),
+            ledgers=tuple(rank.spent() for rank in self.ranks),
             busy=self._machine.busy(),
         )

@@ -11,14 +11,14 @@ from simulator.binding import binding
 from simulator.engine import compose, merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
-from simulator.engine.maxplus.batch import Run, together
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.tracing import trace_of
 from simulator.loads import least_step, limiting_time, pressures
+from simulator.pipeline.ledger import entries
 from simulator.plant import Plant
-from simulator.results import Solver, Timing
+from simulator.results import Communication, Solver, StepSplit, Timing
 from simulator.run_length import Extras, Lengths, worker_start
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase, Resource, StageDemands
@@ -74,25 +74,6 @@ def solve(question: Question, options: Options) -> Timing:
     return _timing(question, merged, epochs, options)
 
 
-def solve_all(questions: Sequence[Question], options: Options) -> tuple[Timing, ...]:
-    """Simulate many runs: those that need no events together, the others one by one.
-
-    Each answer is the one that `solve` gives.
-    """
-    merged = [_merged(question) for question in questions]
-    asked = [(number, phase) for number, one in enumerate(merged) for phase in _phases(one)]
-    runs = {key: run_of(merged[key[0]], key[1], options) for key in asked}
-    found = together(runs)
-    epochs: list[list[Epoch]] = [[] for _ in merged]
-    for number, phase in asked:
-        known = found.get((number, phase))
-        epochs[number].append(known or _simulate(merged[number], phase, options))
-    return tuple(
-        _timing(question, one, its, options)
-        for question, one, its in zip(questions, merged, epochs, strict=True)
-    )
-
-
 def _phases(question: Question) -> tuple[Phase, ...]:
     """The kinds of epochs that differ."""
     demands = question.demands
@@ -110,8 +91,9 @@ def _timing(
     first_epoch = compose.epoch_time(cold, lengths.steps)
     once = 0.0 if question.scenario.job.loader.crew.restarts else worker_start(question.scenario)
     epoch = _later_epoch(question, warm, start=0.0 if again else once)
-    step = compose.distribution(warm, extras.per_step)
-    parts, communication = compose.split(warm, step.mean, extras.per_step, beside)
+    lines, hidden = compose.ledger(warm, extras.per_step)
+    parts = StepSplit(**entries(lines))
+    step = compose.distribution(warm, parts.total)
     stretch = step.mean / warm.seen_step if warm.seen_step else 1.0
     unknown = uncounted_links(asked.scenario)
     busy = compose.usage(warm, question.plant, stretch)
@@ -130,7 +112,8 @@ def _timing(
         total_time=compose.total_time(first_epoch, epoch, lengths, extras),
         throughput=float(samples / step.mean) if step.mean else math.inf,
         split=parts,
-        communication=communication,
+        ledger=lines,
+        communication=Communication(exposed=parts.communication, hidden=hidden + beside),
         usage=used,
         bottleneck=limits[0],
         next_bottleneck=limits[1] if len(limits) > 1 else None,
@@ -155,7 +138,7 @@ def _samples_a_step(scenario: Scenario) -> float:
 
 def _merged(question: Question) -> Question:
     """The question with accumulated batches merged where that changes nothing."""
-    scenario, accumulated = question.scenario, question.scenario.job.train.accumulation
+    scenario = question.scenario
     together = merging.merged_together(scenario, question.plant, question.demands)
     if together == 1:
         return question
@@ -163,7 +146,7 @@ def _merged(question: Question) -> Question:
         question,
         scenario=merging.merge_scenario(scenario, together),
         demands={
-            phase: merging.merge_stages(stages, accumulated, together)
+            phase: merging.merge_stages(stages, together)
             for phase, stages in question.demands.items()
         },
         lengths=merging.merge_lengths(question.lengths, together),
@@ -175,27 +158,16 @@ def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
 
 
 def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
-    run = run_of(question, phase, options)
-    if run is not None:
+    plan, stages = plan_of(question, phase, options), question.demands[phase]
+    line = None if options.trace else pipeline(question.scenario, question.plant, stages)
+    if line is not None:
         with suppress(TieError):
-            return single.run_epoch(run.pipeline, run.plant, run.plan)
-    plan = _plan(question, phase, options)
-    stages = question.demands[phase]
+            return single.run_epoch(line, question.plant, plan)
     return run_epoch(question.scenario, question.plant, stages, plan, options.seed)
 
 
-def run_of(question: Question, phase: Phase, options: Options) -> Run | None:
-    """An epoch for the recursion; None if it needs events, or is to be traced."""
-    if options.trace:
-        return None
-    line = pipeline(question.scenario, question.plant, question.demands[phase])
-    if line is None:
-        return None
-    plan = _plan(question, phase, options)
-    return Run(pipeline=line, plant=question.plant, plan=plan)
-
-
-def _plan(question: Question, phase: Phase, options: Options) -> Plan:
+def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
+    """How an epoch of a question is to be run."""
     loader = question.scenario.job.loader
     starts = phase is Phase.COLD or loader.crew.restarts
     return Plan(

@@ -17,13 +17,9 @@ from simulator.engine.folding import Fold
 from simulator.plant import Place, Plant, Way
 from simulator.scenario import Scenario
 from simulator.stages.base import Actor, Demand, Path, StageDemands
-from simulator.stages.read import READING
 
 ROUNDING: Final = 1e-12
 """Part of a capacity by which uses may exceed it: sums of figures are not exact."""
-
-COPYING: Final = "copy"
-REDUCING: Final = "all-reduce"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +86,12 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
     groups: list[_Group] = []
     for stage in stages:
         if stage.actor is Actor.WORKER:
-            (reading if stage.stage == READING else making).extend(stage.demands)
+            (reading if stage.slot.reads else making).extend(stage.demands)
         elif stage.actor is Actor.RECEIVER:
             receiving += stage.demands
-        elif stage.stage == COPYING:
+        elif stage.actor is Actor.COPY_ENGINE:
             copying += stage.demands
-        elif stage.stage == REDUCING:
+        elif stage.actor is Actor.COMMUNICATION_STREAM:
             groups += [(1, [demand]) for demand in stage.demands]
         else:
             rest += stage.demands

@@ -11,10 +11,10 @@ import numpy as np
 from simulator.batching import stack
 from simulator.errors import PlanError
 from simulator.loads import alternating
+from simulator.pipeline.program import worker_table
 from simulator.plant import build
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Scenario
-from simulator.stages import worker_table
 from simulator.stages.base import Phase
 from simulator.units import Real
 from simulator.workload.spread import Shape, Spread

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from simulator.binding import Part, part_time
 from simulator.metrics import waiting_for_ranks
 from simulator.report.layout import count, percent
 from simulator.results import Prediction
-from simulator.stages.base import Resource, StageDemands
-from simulator.stages.offload import OFFLOADED
-from simulator.stages.program import PROGRAM
-from simulator.stages.slowest import WAITING_FOR_DEVICES
-from simulator.units import Seconds
+from simulator.stages.base import Resource
 
 _BOUND: Final = {
     Part.COMMUNICATION: "Communication-bound: exchange between the {device}s",
@@ -37,10 +32,11 @@ IDLE: Final = 0.01
 """Utilization below which a resource is not worth naming."""
 _LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
 _CAUSES: Final = {
-    PROGRAM: "for the training program (train.step_overhead)",
-    OFFLOADED: "for the optimizer on the host",
-    WAITING_FOR_DEVICES: "for the slowest device",
+    "program": "for the training program (train.step_overhead)",
+    "optimizer on the host": "for the optimizer on the host",
+    "slowest device": "for the slowest device",
 }
+"""What is waited for, by the line of the ledger."""
 
 
 def share(part: Part, prediction: Prediction) -> float:
@@ -79,20 +75,10 @@ def next_part(part: Part, prediction: Prediction) -> str:
 
 def _cause(prediction: Prediction) -> str:
     """What the devices wait for, beside data, exchange and checkpoints."""
-    times = {stage: _passing(prediction.demands, stage) for stage in _CAUSES}
+    times = {stage: prediction.timing.ledger.get(stage, 0.0) for stage in _CAUSES}
     longest = max(times, key=lambda stage: times[stage])
     if times[longest] >= prediction.timing.split.other / 2.0:
         return _CAUSES[longest]
     if waiting_for_ranks(prediction) > 0.0:
         return "for one another"
     return "for results on their way back"
-
-
-def _passing(demands: Sequence[StageDemands], name: str) -> Seconds:
-    """Time of a stage on an idle machine [s], as far as its demands state it."""
-    return sum(
-        float(demand.latency + (demand.amount / demand.ceiling if demand.ceiling else 0.0))
-        for stage in demands
-        if stage.stage == name
-        for demand in stage.demands
-    )

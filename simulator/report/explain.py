@@ -12,6 +12,8 @@ from typing import Final
 
 from simulator.loads import alone, pressures, slowest_unit
 from simulator.metrics import Metric, select
+from simulator.pipeline.ledger import LINES
+from simulator.pipeline.program import CHECKPOINTING
 from simulator.plant import Place, Plant, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
@@ -21,7 +23,6 @@ from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
 from simulator.results import Prediction
 from simulator.run_length import checkpoint_time, checkpoints
-from simulator.stages import CHECKPOINTING
 from simulator.stages.base import Demand, Phase, Resource, ask
 from simulator.units import (
     BYTE,
@@ -34,6 +35,8 @@ from simulator.units import (
     show,
 )
 
+TINY_SHARE: Final = 1e-6
+"""Share of a step below which a line of its ledger is not shown."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
 _INNER: Final = WIDTH - 4
@@ -82,6 +85,7 @@ def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
         *_demands(prediction, None),
         *_checkpoint(prediction),
         *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
+        *section("The mean step, slot by slot", _ledger(prediction)),
         *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
         *_bound(prediction, ()),
     ]
@@ -116,6 +120,16 @@ def _checkpoint(prediction: Prediction) -> list[str]:
         f"{show(taken, SECOND)} each, {total}: {share} of a step, while training waits"
     )
     return section("A checkpoint asks for, all machines writing at once", lines)
+
+
+def _ledger(prediction: Prediction) -> list[str]:
+    """Lines of the step's ledger, each with the part of the step that it counts for."""
+    rows = [
+        (name, show(seconds, SECOND), f"in {LINES[name]}")
+        for name, seconds in prediction.timing.ledger.items()
+        if seconds > TINY_SHARE * prediction.timing.step_time.mean
+    ]
+    return columns(rows, "<><")
 
 
 def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:

@@ -12,23 +12,16 @@ import numpy as np
 from simulator.compute.device_time import device_time, is_spread
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource, passing
+from simulator.stages.base import Demand, Path, Phase, Resource, passing
 from simulator.units import in_common
 from simulator.workload.train import Mode
-
-AGREEING = "agreement"
-"""What the stage is called in which ranks settle what to exchange; devices stand idle meanwhile."""
-SHARING = "shared device"
-"""What the stage is called in which compute makes up for the processors it lent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agree:
     """Ranks find out which gradients all of them have, pack and unpack them, once a step."""
 
-    name: str = AGREEING
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "agreement"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
@@ -52,9 +45,7 @@ class Share:
     The backward pass takes longer by a share of the communication that it hides.
     """
 
-    name: str = SHARING
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "shared device"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream beyond those of the model alone."""

@@ -13,7 +13,7 @@ from simulator.hardware.host import Host
 from simulator.hardware.link import Collective, LinkKind
 from simulator.precision import Precision
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.units import Real
 from simulator.workload.train import Mode
 
@@ -27,8 +27,6 @@ class AllReduce:
     """
 
     name: str = "all-reduce"
-    actor: Actor = Actor.COMMUNICATION_STREAM
-    once_a_step: bool = True
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes each rank sends to its neighbour in the ring, and its part of the machine's."""

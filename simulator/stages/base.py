@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -110,47 +110,113 @@ class Stage(Protocol):
     def name(self) -> str:
         """What the stage is called in tables."""
 
-    @property
-    def actor(self) -> Actor:
-        """Who carries it out."""
-
-    @property
-    def once_a_step(self) -> bool:
-        """Whether it runs after a step's last batch only, not for every batch."""
-
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """What one batch of one rank asks for, in the order it is asked."""
 
 
+class Per(StrEnum):
+    """How often a slot comes.
+
+    ``batch``: for every batch a rank takes, a micro-batch where several are accumulated. ``step``:
+    after a step's last batch. ``bucket``: once a step as well, in parts: a bucket of gradients goes
+    through the slot when its part of the slot in front is done, beside the rest of that.
+    ``checkpoint``: at a checkpoint, while training waits.
+    """
+
+    BATCH = "batch"
+    BUCKET = "bucket"
+    STEP = "step"
+    CHECKPOINT = "checkpoint"
+
+
+class Entry(StrEnum):
+    """Entries of a step's ledger: the arguments of `equations.step.step_time`."""
+
+    DATA_STALL = "data_stall"
+    H2D = "h2d"
+    COMPUTE = "compute"
+    COMMUNICATION = "communication"
+    BUBBLE = "bubble"
+    CHECKPOINT = "checkpoint"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A stage's place in the step program.
+
+    `stream` carries the stage out, `per` says how often, and time that a device spends on it, or
+    waits for it, counts for `entry` of the step's ledger. `shown` is what a timeline calls it
+    (empty: the stage's name).
+
+    `forward_only`: it belongs to a pass without training too. `reads`: a loader that reads ahead
+    does it on a thread beside the one that works on samples. `after_late`: ranks that have waited
+    for a late batch wait only for what is left of it.
+    """
+
+    stage: Stage
+    stream: Actor
+    per: Per
+    entry: Entry
+    _: KW_ONLY
+    shown: str = ""
+    forward_only: bool = False
+    reads: bool = False
+    after_late: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the stage is called in tables."""
+        return self.stage.name
+
+    @property
+    def label(self) -> str:
+        """What a timeline calls it."""
+        return self.shown or self.name
+
+    @property
+    def once_a_step(self) -> bool:
+        """Whether it runs once for all accumulated batches of a step."""
+        return self.per in {Per.BUCKET, Per.STEP}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDemands:
-    """A stage's name, who carries it out, and what it asks for when it runs.
+    """A slot of the step program with what its stage asks for when it runs.
 
     `group` names the machines it runs on; empty: those that train. It runs `times` for each
     batch: less than once where several batches are accumulated in a step.
     """
 
-    stage: str
-    actor: Actor
+    slot: Slot
     demands: tuple[Demand, ...]
     group: str = ""
     times: float = 1.0
 
+    @property
+    def stage(self) -> str:
+        """What the stage is called in tables."""
+        return self.slot.name
 
-def ask(stages: tuple[Stage, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
-    """The demand table: what every stage asks for one batch of one rank."""
+    @property
+    def actor(self) -> Actor:
+        """Who carries it out."""
+        return self.slot.stream
+
+
+def ask(slots: tuple[Slot, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
+    """The demand table: what every slot's stage asks for one batch of one rank."""
     return tuple(
         StageDemands(
-            stage=stage.name,
-            actor=stage.actor,
+            slot=slot,
             demands=tuple(
                 calibrated(demand, scenario.calibration)
-                for demand in stage.demands(scenario, phase)
+                for demand in slot.stage.demands(scenario, phase)
             ),
             group=scenario.at,
-            times=1.0 / scenario.job.train.accumulation if stage.once_a_step else 1.0,
+            times=1.0 / scenario.job.train.accumulation if slot.once_a_step else 1.0,
         )
-        for stage in stages
+        for slot in slots
     )
 
 

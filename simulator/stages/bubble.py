@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Phase, Resource, passing
+from simulator.stages.base import Demand, Phase, Resource, passing
 from simulator.stages.exchange import step_of
 from simulator.units import in_common
-
-WAITING_FOR_STAGES = "pipeline bubble"
-"""What the stage is called in which the slowest stage waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bubble:
     """A step's first micro-batch on its way there, and its last on its way back."""
 
-    name: str = WAITING_FOR_STAGES
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "pipeline bubble"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""

@@ -11,7 +11,7 @@ from simulator.equations.memory import state_bytes, tensor_bytes
 from simulator.footprint import checkpoint_bytes
 from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.units import Bytes, Real
 from simulator.workload.parallelism import Sharding
 
@@ -38,8 +38,6 @@ class Checkpoint:
     """
 
     name: str = "checkpoint"
-    actor: Actor = Actor.WRITER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over PCIe, then to the store."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.footprint import batch_bytes, sample_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.stages.decode import core_scale
 
 
@@ -15,8 +15,6 @@ class Collate:
     """A worker stacks the samples into one batch and serialises it for the transport."""
 
     name: str = "collate"
-    actor: Actor = Actor.WORKER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine, and the batch written to host memory."""

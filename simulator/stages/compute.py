@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.compute.device_time import DeviceTime, device_time
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.units import Real
 
 
@@ -15,8 +15,6 @@ class Forward:
     """The forward pass of one batch."""
 
     name: str = "forward"
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
@@ -29,8 +27,6 @@ class Backward:
     """The backward pass of one batch; its gradients appear bucket by bucket."""
 
     name: str = "backward"
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
@@ -43,8 +39,6 @@ class Update:
     """The optimizer step, once for all accumulated batches of a step."""
 
     name: str = "optimizer"
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.footprint import batch_bytes, sample_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,6 @@ class Copy:
     """The device's copy engine moves the batch over PCIe."""
 
     name: str = "copy"
-    actor: Actor = Actor.COPY_ENGINE
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over the way from host memory to the device; none where memory is unified."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.units import Real
 from simulator.workload.loader import CostBasis, Preparation
 from simulator.workload.train import Mode
@@ -17,8 +17,6 @@ class Decode:
     """A worker turns the bytes of each sample into an array, and augments it."""
 
     name: str = "decode"
-    actor: Actor = Actor.WORKER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.workload.loader import Preparation
 
 
@@ -14,8 +14,6 @@ class DecodeOnDevice:
     """The device prepares the batch before its forward pass."""
 
     name: str = "decode on device"
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream; none where the CPU prepares."""

@@ -9,13 +9,8 @@ import numpy as np
 from simulator.compute.device_time import device_time
 from simulator.compute.step import TrainingStep
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Phase, Resource, passing
+from simulator.stages.base import Demand, Phase, Resource, passing
 from simulator.units import Real, Seconds
-
-EXCHANGING = "exchange"
-"""What the stage is called in which devices of a replica wait for one another's results."""
-GATHERING = "gradient exchange"
-"""What the stage is called in which replicas wait for one another's gradients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +20,7 @@ class Exchange:
     What compute hides is left out; so are the links, which no other stage uses meanwhile.
     """
 
-    name: str = EXCHANGING
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = False
+    name: str = "exchange"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a micro-batch that passes without compute."""
@@ -39,9 +32,7 @@ class Exchange:
 class GradientExchange:
     """Gradients there and parameters back, once a step, as far as they are waited for."""
 
-    name: str = GATHERING
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "gradient exchange"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""

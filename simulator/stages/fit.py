@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.compute.device_time import device_time
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,6 @@ class Fit:
     """The main process computes a batch, on as many threads as the machine has."""
 
     name: str = "fit"
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds: as the model states them, or as measured with all threads at work."""

@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource, passing
+from simulator.stages.base import Demand, Path, Phase, Resource, passing
 from simulator.stages.exchange import step_of
-
-OFFLOADED = "optimizer on the host"
-"""What the stage is called in which devices wait for the host's update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +16,7 @@ class HostOptimizer:
     The update shares host memory with whatever else uses it.
     """
 
-    name: str = OFFLOADED
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "optimizer on the host"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes, bytes through host memory, and time again."""

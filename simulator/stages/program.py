@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Phase, Resource, passing
-
-PROGRAM = "program"
-"""What the stage is called; the device stands idle meanwhile."""
+from simulator.stages.base import Demand, Phase, Resource, passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +15,7 @@ class Program:
     It is stated as a time, of one thread that always finds a core.
     """
 
-    name: str = PROGRAM
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "program"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""

@@ -12,13 +12,10 @@ from simulator.footprint import page_cache_bytes
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.units import Real
 from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
 from simulator.workload.loader import Remote
-
-READING = "read"
-"""What the stage is called; threaded loaders do it one batch ahead."""
 
 UNLIMITED = float("inf")
 INSTANT = 1e-15
@@ -36,9 +33,7 @@ _HIT_RATIOS = {
 class Read:
     """A worker fetches the samples of a batch one after another."""
 
-    name: str = READING
-    actor: Actor = Actor.WORKER
-    once_a_step: bool = False
+    name: str = "read"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Bytes and requests: what misses the page cache goes to the drives, then to the store."""

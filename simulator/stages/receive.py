@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.footprint import batch_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,6 @@ class Receive:
     """The pin thread (else the main thread) unpacks, and pins where asked."""
 
     name: str = "receive"
-    actor: Actor = Actor.RECEIVER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of one thread; a pinned copy also moves the batch through host memory."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.precision import Precision
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 from simulator.workload.train import Mode
 
 LOSS = Precision.FP32.bytes_per_element
@@ -17,8 +17,6 @@ class Result:
     """The device's other copy engine moves results over PCIe."""
 
     name: str = "result"
-    actor: Actor = Actor.RESULT_ENGINE
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over the way from the device to host memory."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.footprint import batch_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,6 @@ class Send:
     """A sender beside the workers serialises a finished batch and sends it over the network."""
 
     name: str = "send"
-    actor: Actor = Actor.SENDER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of serialising, and the batch's bytes from machine to machine."""

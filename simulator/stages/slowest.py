@@ -8,14 +8,9 @@ from simulator.compute.device_time import DeviceTime, device_time
 from simulator.equations.stragglers import left_to_wait, wait_for_slowest
 from simulator.lateness import slowest_factor
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Phase, Resource, passing
+from simulator.stages.base import Demand, Phase, Resource, passing
 from simulator.units import Real
 from simulator.workload.train import Mode
-
-WAITING = "slowest rank"
-"""What the stage is called; ranks do it together, after the step's all-reduce."""
-WAITING_FOR_DEVICES = "slowest device"
-"""What the stage is called in which all devices of a job wait for the slowest of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +21,7 @@ class Slowest:
     other randomness stays deterministic and its cost does not grow with the ranks.
     """
 
-    name: str = WAITING
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "slowest rank"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
@@ -60,9 +53,7 @@ class SlowestDevice:
     ranks (`Slowest`) has other causes, so only what this one adds to it is counted.
     """
 
-    name: str = WAITING_FOR_DEVICES
-    actor: Actor = Actor.COMPUTE_STREAM
-    once_a_step: bool = True
+    name: str = "slowest device"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.footprint import batch_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Actor, Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,6 @@ class Write:
     """A worker writes what it has prepared, one result a sample."""
 
     name: str = "write"
-    actor: Actor = Actor.WORKER
-    once_a_step: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """The batch's bytes to the store."""

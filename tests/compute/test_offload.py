@@ -16,10 +16,10 @@ from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
 from simulator.files.scenario import load_scenario
 from simulator.limits import check_modelled
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 
 OFFLOAD = "parallelism.offload_optimizer=true"

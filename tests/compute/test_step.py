@@ -21,11 +21,11 @@ from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
 from simulator.footprint import memory_fit
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.run_length import extras, lengths
 from simulator.scenario import Scenario
 from simulator.schedule import Pipeline, simulate
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.workload.kernels import Kernels
 from simulator.workload.parallelism import Schedule

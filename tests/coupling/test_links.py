@@ -15,10 +15,10 @@ from coupling.on_links import (
 from support.scenarios import host, link, scenario, store
 
 from simulator.hardware.host import PcieSwitch
+from simulator.pipeline.program import demand_table
 from simulator.plant import Place, build
 from simulator.predict import predict
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Path, Phase
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.train import Mode

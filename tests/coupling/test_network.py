@@ -24,10 +24,10 @@ from simpy import Environment, Event
 
 from simulator.engine.flows import FlowNetwork
 from simulator.hardware.storage import Scope
+from simulator.pipeline.program import demand_table
 from simulator.plant import Place, build
 from simulator.predict import predict
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Demand, Phase
 from simulator.stages.base import Path as Way
 

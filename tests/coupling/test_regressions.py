@@ -31,11 +31,11 @@ from simulator.hardware.host import PcieSwitch
 from simulator.hardware.link import LinkKind
 from simulator.hardware.storage import Scope
 from simulator.metrics import samples_per_step
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.predict import predict
 from simulator.run_length import placement_time, preparation, preparation_time
 from simulator.scenario import Memory, Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Path, Phase
 from simulator.stages.read import hit_ratio
 from simulator.workload.dataset import CachePolicy, Placement

@@ -11,11 +11,11 @@ from support.scenarios import host, scenario, store
 
 from simulator.files.catalogue import Catalogue
 from simulator.hardware.storage import Storage
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.predict import predict
 from simulator.run_length import placement_time, preparation_time
 from simulator.scenario import Memory, Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Demand, Path, Phase
 from simulator.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.workload.loader import Preparation

@@ -86,7 +86,7 @@ def _expanded(made: Scenario, seed: int = 0) -> Timing:
 @pytest.fixture(autouse=True)
 def events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything goes through events, where devices can be told apart."""
-    monkeypatch.setattr("simulator.engine.run.run_of", lambda *_: None)
+    monkeypatch.setattr("simulator.engine.run.pipeline", lambda *_: None)
 
 
 @pytest.mark.untraced

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from support.scenarios import host, question, scenario, store
 
 from simulator.engine import run
-from simulator.engine.maxplus.batch import together
 from simulator.engine.maxplus.pipeline import pipeline
-from simulator.engine.run import Options, solve, solve_all
+from simulator.engine.run import Options, solve
 from simulator.results import Solver, Timing
 from simulator.scenario import Scenario
 from simulator.stages.base import Phase
@@ -193,44 +192,3 @@ def test_gradients_exchanged_by_the_recursion() -> None:
     assert timing.solver is Solver.RECURSION
     assert timing.communication.exposed > 0.0
     assert timing.communication.hidden > 0.0
-
-
-def varied(base: Scenario, number: int) -> Scenario:
-    """A candidate of the same structure: every time and length is its own."""
-    own = base.jobs[0]
-    factor = 1.0 + number * (0.5 if number % 2 else 0.37)
-    work = replace(own.preprocessing, decode=own.preprocessing.decode * factor)
-    loader = replace(own.loader, receive_per_batch=own.loader.receive_per_batch / factor)
-    data = replace(own.dataset, samples=own.dataset.samples + 16 * number)
-    train = replace(own.train, accumulation=1)
-    job = replace(own, preprocessing=work, loader=loader, dataset=data, train=train)
-    return replace(base, jobs=(job,))
-
-
-@settings(max_examples=25, deadline=None)
-@given(base=jobs(), reducing=st.booleans(), replay=st.booleans())
-def test_many_at_once_are_each_as_alone(
-    base: Scenario,
-    reducing: bool,  # noqa: FBT001 - drawn
-    replay: bool,  # noqa: FBT001 - drawn
-) -> None:
-    """Candidates of equal structure, solved together: the floats of each by itself."""
-    several = [varied(base, number) for number in range(4)]
-    asked = [question(with_gradients(job) if reducing else job) for job in several]
-    options = Options(replay=replay, most_steps=50)
-    assert solve_all(asked, options) == tuple(solve(one, options) for one in asked)
-
-
-def test_candidates_of_equal_structure_are_solved_together() -> None:
-    """They form one group, which leaves none over."""
-    asked = [question(scenario(workers=2, batch_cpu=0.1 + 0.01 * n)) for n in range(5)]
-    runs = {n: run.run_of(one, Phase.COLD, Options()) for n, one in enumerate(asked)}
-    assert set(together(runs)) == set(runs)
-
-
-def test_candidates_that_differ_in_structure_stay_apart() -> None:
-    """With unlike numbers of workers no two of them can go together."""
-    asked = [question(scenario(workers=n, batch_cpu=0.1)) for n in range(4)]
-    runs = {n: run.run_of(one, Phase.COLD, Options()) for n, one in enumerate(asked)}
-    assert together(runs) == {}
-    assert len(solve_all(asked, Options())) == len(asked)

@@ -11,8 +11,8 @@ from simulator.calibration import FACTORS
 from simulator.compute.device_time import device_time
 from simulator.files.calibration_section import CalibrationSection
 from simulator.files.scenario import load_scenario
+from simulator.pipeline.program import demand_table
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Path, Phase
 from simulator.stages.slowest import Slowest
 

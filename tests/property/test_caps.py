@@ -13,10 +13,10 @@ from simulator.files.scenario import load_scenario
 from simulator.hardware.host import Network
 from simulator.hardware.storage import Scope, Storage
 from simulator.loads import limiting_time, unit_loads
+from simulator.pipeline.program import demand_table
 from simulator.plant import NETWORK_OPERATIONS, OPERATIONS, REQUESTS, build
 from simulator.predict import predict
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.workload.dataset import CachePolicy
 from simulator.workload.train import Mode

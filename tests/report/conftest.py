@@ -11,6 +11,7 @@ from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.gpu import Gpu, Stack
 from simulator.hardware.host import CpuPool, Host
 from simulator.hardware.storage import Scope, Storage
+from simulator.pipeline.program import slot_of
 from simulator.precision import Precision
 from simulator.predict import predict
 from simulator.provenance import Assumption, Source
@@ -30,7 +31,7 @@ from simulator.results import (
     Usage,
 )
 from simulator.scenario import Job, Scenario
-from simulator.stages.base import Actor, Demand, Path, Resource, StageDemands
+from simulator.stages.base import Demand, Path, Resource, StageDemands
 from simulator.workload.dataset import CachePolicy, Dataset
 from simulator.workload.loader import Loader, Preprocessing
 from simulator.workload.models import StepTimes
@@ -191,8 +192,8 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
         ),
         bounds=Bounds(lower=0.039, upper=0.09),
         demands=(
-            StageDemands(stage="read", actor=Actor.WORKER, demands=(read,)),
-            StageDemands(stage="decode", actor=Actor.WORKER, demands=(decode,)),
+            StageDemands(slot=slot_of("read"), demands=(read,)),
+            StageDemands(slot=slot_of("decode"), demands=(decode,)),
         ),
         assumptions=(
             Assumption(what="operating system RAM", value="2 GB", source=GUESS),

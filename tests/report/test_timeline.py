@@ -12,10 +12,12 @@ import pytest
 from support.chrome_trace import ChromeTrace
 
 from simulator.files.scenario import load_scenario
+from simulator.pipeline.program import STEP
 from simulator.predict import predict
 from simulator.report.timeline import as_chrome_trace, counter_name, timeline_text
 from simulator.report.timeline_part import part_of
 from simulator.results import Counter, Prediction, Sample, Slice, Trace
+from simulator.stages.base import Entry
 
 VARIED = ("data.size_spread.shape=lognormal", "data.size_spread.relative_deviation=0.6")
 SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -66,7 +68,7 @@ def test_bars_of_the_compute_lane_are_the_split_of_the_step(kind: str) -> None:
     ranks = [name for name in file.processes.values() if name.startswith("rank ")]
     spent = [file.spent(rank, "compute") for rank in ranks]
     start, end, steps = file.window
-    computing = ("forward", "backward", "optimizer")
+    computing = {slot.label for slot in STEP if slot.entry is Entry.COMPUTE}
     parts = {
         "compute": sum(lane.get(name, 0.0) for lane in spent for name in computing),
         "data_stall": sum(lane.get("waits for data", 0.0) for lane in spent),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 import pytest
 from support.scenarios import host, link, scenario, simulate, store
 
-import simulator.stages as pipelines
 from simulator.hardware.host import Network, PcieSwitch
 from simulator.hardware.storage import Scope
 from simulator.loads import alone
@@ -51,19 +49,6 @@ def model(parameters: float = 25e6) -> CustomModel:
         input_bytes=6e5,
         output_bytes=4e3,
     )
-
-
-def test_every_stage_file_stands_in_a_pipeline() -> None:
-    """A stage that no tuple holds would never run."""
-    folder = FilePath(pipelines.__file__).parent
-    files = {path.stem for path in folder.glob("*.py")} - {"__init__", "base"}
-    tuples = (
-        *pipelines.TRAINING,
-        *pipelines.REMOTE,
-        *pipelines.PREPARATION,
-        *pipelines.CHECKPOINTING,
-    )
-    assert {type(stage).__module__.rpartition(".")[2] for stage in tuples} == files
 
 
 def test_a_cold_read_takes_every_byte_from_the_store() -> None:

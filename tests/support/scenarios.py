@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from simulator import stages
 from simulator.engine.run import Options, Question, solve
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.gpu import Gpu, Stack
 from simulator.hardware.host import CpuPool, Host, PcieSwitch
 from simulator.hardware.link import Link, LinkKind
 from simulator.hardware.storage import Scope, Storage
+from simulator.pipeline import program
 from simulator.plant import Plant, build
 from simulator.precision import Precision
 from simulator.provenance import Source
@@ -186,7 +186,7 @@ def question(job: Scenario) -> Question:
 
 def demand_table(job: Scenario) -> dict[Phase, tuple[StageDemands, ...]]:
     """The demands of a scenario with cold and warm caches."""
-    return {phase: stages.demand_table(job, phase) for phase in Phase}
+    return {phase: program.demand_table(job, phase) for phase in Phase}
 
 
 def simulate(job: Scenario, *, replay: bool = False, seed: int = 0, most: int = 600) -> Timing:

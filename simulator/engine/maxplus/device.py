@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from simulator.engine.maxplus.chains import Chain, Logs, walk
-from simulator.engine.maxplus.pipeline import Pipeline
-from simulator.engine.rank import Ledger
+from simulator.engine.maxplus.pipeline import Piece, Pipeline
+from simulator.engine.rank import Part, Work
+from simulator.pipeline.ledger import DATA_LINE, OTHER_RANKS_LINE, Ledger
+from simulator.stages.base import Per
 from simulator.units import Seconds
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tasks:
-    """What the device does for a batch of one size."""
-
-    copy: Chain
-    forward: Chain
-    backward: Chain
-    buckets: Sequence[Chain]
-    exchange: Chain
-    result: Chain
+Row: TypeAlias = tuple[int, Per, Chain]
+"""A slot's line of the ledger, how often it comes, and its tasks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Once:
-    """What it does once a step; `reduce` holds the flows of each bucket."""
+class _Rows:
+    """The slots of a batch of one size, in fixed times; `buckets` are those of each bucket."""
 
-    reduce: Sequence[Sequence[Chain]]
-    wait: Chain
-    slowest: Chain
-    bubble: Chain
-    gather: Chain
-    update: Chain
-    program: Chain
+    def __init__(self, work: Work[Piece], share: float, logs: Logs) -> None:
+        def rows(parts: Sequence[Part[Piece]], of_all: float = 1.0) -> tuple[Row, ...]:
+            return tuple(
+                (part.line, part.slot.per, logs.chain(part.tasks, of_all * _size(part, share)))
+                for part in parts
+            )
+
+        self.copies = rows(work.copies)
+        self.before = rows(work.before)
+        self.filling = rows(work.filling)
+        self.buckets = tuple(rows(work.filling, part) for part in work.shares)
+        self.after = rows(work.after)
+
+
+def _size(part: Part[Piece], share: float) -> float:
+    return share if part.slot.per is Per.BATCH else 1.0
 
 
 class Device:
@@ -50,11 +51,14 @@ class Device:
     """
 
     def __init__(self, pipeline: Pipeline, last_share: float, logs: Logs) -> None:
+        work = pipeline.work
         self._beside = pipeline.copies_beside
         self._meets = pipeline.meets
-        self._full = _tasks(pipeline, 1.0, logs)
-        self._partial = _tasks(pipeline, last_share, logs)
-        self._once = _once(pipeline, logs)
+        self._full = _Rows(work, 1.0, logs)
+        self._partial = _Rows(work, last_share, logs)
+        flows = [piece for part in work.reduce for piece in part.tasks]
+        self._reduce = [[logs.chain([flow], part) for flow in flows] for part in work.shares]
+        self._exposed_line = work.reduce[0].line if work.reduce else OTHER_RANKS_LINE
         self._free = 0.0
         self._copier_free = 0.0
         self._reducer_free = 0.0
@@ -66,54 +70,44 @@ class Device:
 
         `closes`: it is the last of its step.
         """
-        tasks, ledger = self._full if share == 1.0 else self._partial, self.ledger
+        rows, ledger = self._full if share == 1.0 else self._partial, self.ledger
         now = max(handed, self._free)
-        ledger.data_stall += now - self._free
-        copied = self._copy(tasks, handed, now)
-        ledger.h2d += max(now, copied) - now
-        now = self._compute(tasks, max(now, copied), closes=closes)
-        end = walk(tasks.result, now)
-        ledger.other += end - now
+        ledger.add(DATA_LINE, now - self._free, now)
+        copied = self._copy(rows.copies, handed, now)
+        if rows.copies and copied > now:
+            ledger.add(rows.copies[0][0], copied - now, copied)
+        end = self._compute(rows, max(now, copied), closes=closes)
         self._free = end
         return copied, end
 
-    def _copy(self, tasks: _Tasks, handed: Seconds, now: Seconds) -> Seconds:
-        if not self._beside:
-            return walk(tasks.copy, now)
-        self._copier_free = walk(tasks.copy, max(handed, self._copier_free))
-        return self._copier_free
+    def _copy(self, rows: Sequence[Row], handed: Seconds, now: Seconds) -> Seconds:
+        copied = max(handed, self._copier_free) if self._beside else now
+        for _, _, chain in rows:
+            copied = walk(chain, copied)
+        if self._beside:
+            self._copier_free = copied
+        return copied
 
-    def _compute(self, tasks: _Tasks, now: Seconds, *, closes: bool) -> Seconds:
-        once, ledger = self._once, self.ledger
-        now = self._busy(tasks.forward, now)
+    def _compute(self, rows: _Rows, now: Seconds, *, closes: bool) -> Seconds:
+        now = self._carry_out(rows.before, now, closes=closes)
         if closes and self._meets:
-            now = self._backward_with_reductions(tasks, now)
+            now = self._fill_buckets(rows, now)
         else:
-            now = self._busy(tasks.backward, now)
-        started, now = now, walk(tasks.exchange, now)
-        ledger.communication += now - started
-        if not closes:
-            return now
-        started, now = now, walk(once.slowest, now)
-        ledger.other += now - started
-        started, now = now, walk(once.bubble, now)
-        ledger.bubble += now - started
-        started, now = now, walk(once.gather, now)
-        ledger.communication += now - started
-        now = self._busy(once.update, now)
-        started, now = now, walk(once.program, now)
-        ledger.other += now - started
+            now = self._carry_out(rows.filling, now, closes=closes)
+        return self._carry_out(rows.after, now, closes=closes)
+
+    def _carry_out(self, rows: Sequence[Row], now: Seconds, *, closes: bool) -> Seconds:
+        """Slots one after another, those that come with this batch; when the last is done [s]."""
+        for line, per, chain in rows:
+            if closes or per is Per.BATCH:
+                started, now = now, walk(chain, now)
+                self.ledger.add(line, now - started, now)
         return now
 
-    def _busy(self, chain: Chain, start: Seconds) -> Seconds:
-        now = walk(chain, start)
-        self.ledger.compute += now - start
-        return now
-
-    def _backward_with_reductions(self, tasks: _Tasks, now: Seconds) -> Seconds:
+    def _fill_buckets(self, rows: _Rows, now: Seconds) -> Seconds:
         runs: list[tuple[Seconds, Seconds]] = []
-        for backward, flows in zip(tasks.buckets, self._once.reduce, strict=True):
-            now = self._busy(backward, now)
+        for filling, flows in zip(rows.buckets, self._reduce, strict=True):
+            now = self._carry_out(filling, now, closes=True)
             started = max(now, self._reducer_free)
             self._reducer_free = max((walk(flow, started) for flow in flows), default=started)
             runs.append((started, self._reducer_free))
@@ -121,14 +115,12 @@ class Device:
         reduced = self._reduced(runs, computed)
         for started, end in runs:
             self._reducing += end - started
-            ledger.hidden_communication += end - started
+            ledger.hidden += end - started
         now = self._reducer_free
         exposed = self._reducing - reduced
-        ledger.communication += exposed
-        ledger.other += (now - computed) - exposed
-        ledger.hidden_communication -= exposed
-        started, now = now, walk(self._once.wait, now)
-        ledger.other += now - started
+        ledger.hidden -= exposed
+        ledger.add(self._exposed_line, exposed, now)
+        ledger.add(OTHER_RANKS_LINE, (now - computed) - exposed, now)
         return now
 
     def _reduced(self, runs: Sequence[tuple[Seconds, Seconds]], now: Seconds) -> Seconds:
@@ -138,28 +130,3 @@ class Device:
             if started < now:
                 spent += min(end, now) - started
         return spent
-
-
-def _tasks(pipeline: Pipeline, share: float, logs: Logs) -> _Tasks:
-    work = pipeline.work
-    return _Tasks(
-        copy=logs.chain(work.copy, share),
-        forward=logs.chain(work.forward, share),
-        backward=logs.chain(work.backward, share),
-        buckets=[logs.chain(work.backward, share * part) for part in work.bucket_shares],
-        exchange=logs.chain(work.exchange, share),
-        result=logs.chain(work.result, share),
-    )
-
-
-def _once(pipeline: Pipeline, logs: Logs) -> _Once:
-    work = pipeline.work
-    return _Once(
-        reduce=[[logs.chain([flow], part) for flow in work.reduce] for part in work.bucket_shares],
-        wait=logs.chain(work.wait, 1.0),
-        slowest=logs.chain(work.slowest, 1.0),
-        bubble=logs.chain(work.bubble, 1.0),
-        gather=logs.chain(work.gather, 1.0),
-        update=logs.chain(work.update, 1.0),
-        program=logs.chain(work.program, 1.0),
-    )

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from simulator.engine.courses import Course, course
-from simulator.engine.epoch import ranks_meet, work_of
+from simulator.engine.epoch import ranks_meet
 from simulator.engine.folding import Fold, fold
-from simulator.engine.rank import Work
+from simulator.engine.rank import Work, work_of
 from simulator.engine.unshared import unshared
 from simulator.plant import Place, Plant
 from simulator.scenario import Scenario
+from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Demand, Path, StageDemands
-from simulator.stages.read import READING
 from simulator.units import Seconds
 from simulator.workload.loader import Assignment, Crew
 
@@ -82,26 +82,23 @@ def pipeline(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
             if fixed is None:
                 return None
             own.append(fixed)
+    by_slot = {stage.slot: pieces[number] for number, stage in enumerate(stages)}
 
-    def of(actor: Actor, *, reading: bool = False) -> tuple[Piece, ...]:
+    def of(actor: Actor, *, reads: bool = False) -> tuple[Piece, ...]:
         chosen = (
             number
             for number, stage in enumerate(stages)
-            if stage.actor is actor and (stage.stage == READING) is reading
+            if stage.actor is actor and stage.slot.reads is reads
         )
         return tuple(piece for number in chosen for piece in pieces[number])
-
-    def named(name: str) -> list[Piece]:
-        chosen = (number for number, stage in enumerate(stages) if stage.stage == name)
-        return [piece for number in chosen for piece in pieces[number]]
 
     return Pipeline(
         scenario=scenario,
         fold=folded,
-        read=of(Actor.WORKER, reading=True),
+        read=of(Actor.WORKER, reads=True),
         make=of(Actor.WORKER),
         receive=of(Actor.RECEIVER),
-        work=work_of(scenario, named),
+        work=work_of(stages, bucket_shares(scenario), lambda stage: by_slot[stage.slot]),
         meets=ranks_meet(scenario, plant),
     )
 

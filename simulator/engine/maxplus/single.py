@@ -81,7 +81,7 @@ class _Program:
 
     def run(self, start: Seconds) -> Seconds:
         """Take all batches; when the last is done [s]."""
-        self._observer.begin(self._snapshot(0.0, self._device.ledger.totals(), 0))
+        self._observer.begin(self._snapshot(0.0, self._device.ledger.totals(0.0), 0))
         ready, taken = start, 0
         done: list[Seconds] = []
         while self._supply.has(taken):
@@ -96,7 +96,7 @@ class _Program:
             copied, end = self._device.run(now, share, closes=closes)
             done.append(end)
             if closes:
-                self._ended.append((end, self._device.ledger.totals()))
+                self._ended.append((end, self._device.ledger.totals(end)))
             ready = max(now, done[taken - RUN_AHEAD]) if taken >= RUN_AHEAD else now
             if not self._beside:
                 ready = max(ready, copied)

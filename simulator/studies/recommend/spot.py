@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
 from simulator.goal import Spot
 from simulator.metrics import Value
+from simulator.pipeline.program import CHECKPOINTING
 from simulator.plant import build
 from simulator.run_length import checkpoint_time as time_to_write
 from simulator.run_length import lengths
 from simulator.scenario import Purchase, Scenario
-from simulator.stages import CHECKPOINTING
 from simulator.stages.base import Phase, ask
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.units import HOUR, Seconds

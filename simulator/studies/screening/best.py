@@ -16,12 +16,12 @@ from simulator.equations import cost
 from simulator.errors import NotModelled
 from simulator.footprint import Verdict, host_ram, memory_fit
 from simulator.limits import check_modelled
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.run_length import Extras, Lengths, extras, lengths, worker_start
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase, StageDemands
-from simulator.stages.read import READING, helpers_alone
+from simulator.stages.read import helpers_alone
 from simulator.studies.screening.chance import AHEAD
 from simulator.studies.screening.floors import Floors
 from simulator.units import BYTE, HOUR, Real, Seconds, show
@@ -165,7 +165,7 @@ def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
     return all(
         np.array_equal(a.amount, b.amount) and np.array_equal(a.latency, b.latency)
         for one, other in zip(cold, warm, strict=True)
-        if one.stage == READING
+        if one.slot.reads
         for a, b in zip(one.demands, other.demands, strict=True)
     )
 

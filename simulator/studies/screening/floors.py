@@ -31,20 +31,17 @@ from itertools import accumulate
 import numpy as np
 
 from simulator.loads import alone, longest, maker_count, unit_loads
+from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.plant import CPU, Place, Plant
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
-from simulator.stages import TRAINING
 from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import MAKERS, Actor, Demand, Path, StageDemands
-from simulator.stages.read import READING
+from simulator.stages.base import MAKERS, Actor, Demand, Path, Per, StageDemands
 from simulator.studies.screening.chance import random, share_ahead, share_of_making
 from simulator.studies.screening.lockstep import Crowd
 from simulator.units import Real
 from simulator.workload.train import Mode
 
-ONCE = frozenset(stage.name for stage in TRAINING if stage.once_a_step)
-_ON_DEVICE = frozenset({Actor.COMPUTE_STREAM, Actor.RESULT_ENGINE})
 _OF_A_RANK = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
 _LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
 
@@ -166,32 +163,21 @@ class Floors:
         return self._of(Actor.COPY_ENGINE)
 
     @cached_property
+    def _device_step(self) -> DeviceStep:
+        trains = self.scenario.job.mode is Mode.TRAIN
+        shares = bucket_shares(self.scenario) if trains else ()
+        stages = [s for s in self.stages if trains or s.slot.per is not Per.BUCKET]
+        return device_step(stages, self._quick, shares, self._fullest)
+
+    @cached_property
     def _per_batch(self) -> Real:
         """What the device does for each batch."""
-        own = (s for s in self.stages if s.actor in _ON_DEVICE and s.stage not in ONCE)
-        return _total(self._quick(demand) for s in own for demand in s.demands)
+        return self._device_step.per_batch
 
     @cached_property
     def _per_step(self) -> Real:
         """What it does, or waits for, once a step."""
-        own = (s for s in self.stages if s.actor in _ON_DEVICE and s.stage in ONCE)
-        once = _total(self._quick(demand) for s in own for demand in s.demands)
-        return once + self._exposed
-
-    @cached_property
-    def _exposed(self) -> Real:
-        """Exchange of gradients that no backward pass can hide."""
-        if self.scenario.job.mode is not Mode.TRAIN:
-            return 0.0
-        own = [s for s in self.stages if s.actor is Actor.COMMUNICATION_STREAM]
-        whole = longest(self._quick(demand) for s in own for demand in s.demands)
-        if not np.any(whole):
-            return 0.0
-        shares = bucket_shares(self.scenario)
-        back = [s for s in self.stages if s.stage == "backward"]
-        hiding = _total(self._quick(demand) for s in back for demand in s.demands)
-        behind = whole - (1.0 - shares[0]) * hiding * np.minimum(1.0, self._fullest)
-        return np.maximum(shares[-1] * whole, behind)
+        return self._device_step.per_step + self._device_step.exposed
 
     # who works serially
 
@@ -223,7 +209,7 @@ class Floors:
         if group or not self.scenario.job.loader.crew.reads_ahead:
             return whole
         place = Place(rank=0)
-        own = [s for s in self.stages if s.stage == READING and not s.group]
+        own = [s for s in self.stages if s.slot.reads and not s.group]
         reading = self._least_made * _total(
             alone(self.plant, demand, place) for s in own for demand in s.demands
         )
@@ -334,7 +320,8 @@ class Floors:
         if job.remote is not None:
             return 1.0
         own = np.maximum(1.0, self._makers) * np.maximum(1.0, self.scenario.maker_threads) + 1.0
-        fitting = [d.threads for s in self.stages if s.stage == "fit" for d in s.demands]
+        using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
+        fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
         busy = np.minimum(pool.threads, self.plant.ranks * (own + sum(fitting, 0.0)))
         most = np.maximum(1.0, pool.capacity_for(busy))
         return np.maximum(1.0, pool.capacity / most)
@@ -361,14 +348,14 @@ class Floors:
     @cached_property
     def _used_once(self) -> frozenset[str]:
         """Units that are used at the end of a step, behind all batches."""
-        own = (s for s in self.stages if s.stage in ONCE or s.actor is Actor.COMMUNICATION_STREAM)
+        own = (s for s in self.stages if s.slot.once_a_step)
         ways = (self._units(demand, stage.group) for stage in own for demand in stage.demands)
         return frozenset(unit for way in ways for unit in way)
 
     def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
         """What every batch goes through, one after another: the units it uses, and its time."""
         for stage in self.stages:
-            if stage.stage in ONCE or stage.actor is Actor.COMMUNICATION_STREAM:
+            if stage.slot.once_a_step:
                 continue
             making = stage.actor in MAKERS
             for demand in stage.demands:

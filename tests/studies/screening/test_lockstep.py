@@ -12,11 +12,11 @@ from support.scenarios import host, link, scenario, store
 
 from simulator.files.scenario import load_scenario
 from simulator.hardware.host import PcieSwitch
+from simulator.pipeline.program import demand_table
 from simulator.plant import build
 from simulator.predict import predict
 from simulator.run_length import lengths
 from simulator.scenario import Scenario
-from simulator.stages import demand_table
 from simulator.stages.base import Phase
 from simulator.studies.screening import best_cases
 from simulator.studies.screening.lockstep import Crowd

@@ -1,0 +1,61 @@
+"""The table of slots: complete, in order, and what its entries add up to."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from simulator.equations.step import step_time
+from simulator.pipeline.ledger import DATA, LINES, OTHER_RANKS, Ledger, by_line, entries
+from simulator.pipeline.program import FILLS_BUCKETS, STEP, check_slots, slot_of
+from simulator.stages.base import Actor, Entry, Per
+
+
+def test_entries_are_the_parts_of_the_step() -> None:
+    """A slot counts for an argument of the equation that adds a step up, and for no other."""
+    assert {str(entry) for entry in Entry} == set(inspect.signature(step_time).parameters)
+
+
+def test_a_stage_without_a_slot_is_an_error() -> None:
+    """A stage that no solver would ever carry out is named."""
+    left = tuple(slot for slot in STEP if slot.name != "optimizer on the host")
+    with pytest.raises(ImportError, match=r"no slot .* for simulator\.stages\.offload"):
+        check_slots(left)
+
+
+def test_one_of_two_stages_of_a_file_without_a_slot_is_an_error() -> None:
+    """A class is missed too, not only a file."""
+    left = tuple(slot for slot in STEP if slot.name != "slowest device")
+    with pytest.raises(ImportError, match=r"simulator\.stages\.slowest\.SlowestDevice"):
+        check_slots(left)
+
+
+def test_buckets_follow_what_fills_them() -> None:
+    """A slot per bucket elsewhere would be carried out beside the wrong work."""
+    moved = [slot for slot in STEP if slot.per is not Per.BUCKET]
+    at = [slot.name for slot in moved].index("optimizer") + 1
+    moved[at:at] = [slot for slot in STEP if slot.per is Per.BUCKET]
+    with pytest.raises(ImportError, match="fills the buckets"):
+        check_slots(tuple(moved))
+    assert FILLS_BUCKETS is slot_of("backward")
+
+
+def test_every_slot_of_a_device_has_a_line() -> None:
+    """Whatever a device does or waits for stands in the ledger by its name, once."""
+    makers = {Actor.WORKER, Actor.SENDER, Actor.RECEIVER}
+    own = {slot.name for slot in STEP if slot.stream not in makers}
+    assert own | {DATA, OTHER_RANKS} == set(LINES)
+
+
+def test_a_ledger_holds_all_time() -> None:
+    """What goes on when somebody looks counts too, so nothing is lost between two lines."""
+    ledger = Ledger()
+    line = list(LINES).index("forward")
+    assert by_line(ledger.totals(1.0))[DATA] == 1.0
+    ledger.add(line, 2.0, until=2.0)
+    ledger.line = line
+    assert by_line(ledger.totals(5.0))["forward"] == 5.0
+    ledger.add(line, 4.0, until=6.0)
+    lines = by_line(ledger.totals(6.0))
+    assert step_time(**entries(lines)) == lines["forward"] == 6.0
