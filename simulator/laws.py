@@ -18,6 +18,7 @@ from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
 from simulator.engine.run import Question
+from simulator.engine.watch import PRECISION
 from simulator.errors import BrokenLaw
 from simulator.footprint import verdict
 from simulator.loads import fastest_batch, unit_loads
@@ -115,8 +116,8 @@ def _negative(_: Question, prediction: Prediction) -> Iterator[str]:
 
 
 def _is_part(name: str) -> bool:
-    """Whether a metric is one of the parts of a step, the last of which takes up rounding."""
-    return name.startswith("step_split_s.")
+    """Whether a metric is a difference of times on a step's timeline, which takes up rounding."""
+    return name.startswith(("step_split_s.", "communication_s."))
 
 
 def _takes_time(_: Question, prediction: Prediction) -> Iterator[str]:
@@ -248,14 +249,17 @@ def _chance(prediction: Prediction) -> float:
 
     The mean of n draws has 1/sqrt(n) of the deviation of one. Of the simulated steps at least a
     quarter stand for all others (the engine's steady window, of one of two epochs), with one
-    rank's samples at least. Bursts at the ends of that window are in its own confidence interval.
+    rank's samples at least. Bursts at the ends of that window are in its own confidence interval:
+    that of a first epoch, which `Timing` does not hold, is the one at which the engine stops.
     """
     job, timing = prediction.scenario.job, prediction.timing
     spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
     deviation = max((s.relative_deviation for s in spreads if s.varies), default=0.0)
+    if deviation == 0.0:
+        return 0.0
     drawn = job.train.batch_size * job.train.accumulation * max(1.0, timing.simulated_steps / 4.0)
-    of_window = timing.half_width / NORMAL_95 / timing.step_time.mean
-    return SIGMAS * max(deviation / math.sqrt(drawn), of_window)
+    half_width = max(timing.half_width / timing.step_time.mean, PRECISION)
+    return SIGMAS * max(deviation / math.sqrt(drawn), half_width / NORMAL_95)
 
 
 def _time(seconds: Seconds) -> str:

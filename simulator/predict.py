@@ -104,8 +104,10 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
     obey(question, prediction, LAWS)
-    if not doubts:
-        return prediction
+    return _with_intervals(question, prediction) if doubts else prediction
+
+
+def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
     known = replace(prediction, interval=intervals(question, prediction))
     obey(question, known, INTERVAL_LAWS)
     return known

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.idle import with_idle_keys
 from simulator.cli.in_full import evidence_option, near
 from simulator.cli.options import examples, jobs_option
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
-    read_scenario,
+    candidate_reader,
     scenario_arguments,
     seed_option,
 )
@@ -57,12 +58,14 @@ def report(  # noqa: PLR0913 - one parameter an option
     Exit code 1 says that the job does not fit.
     """
     check_writable(output, "--output")
-    job = read_scenario(scenario, overrides, profiles, calibration)
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    job = reader.read({}).scenario
     from simulator.predict import predict
     from simulator.report.page.prediction import as_page
 
     with progress_line("simulating") as progress:
         prediction = predict(job, seed=seed, trace=True, progress=progress)
+    prediction = with_idle_keys(prediction, reader)
     found = near(job, jobs, profiles) if evidence else None
     write_file(output, as_page(prediction, found), "--output")
     complain(f"wrote {output}")

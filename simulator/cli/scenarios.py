@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -70,13 +70,22 @@ def read_scenario(
     """
     from simulator.files.scenario import load_scenario
 
-    if name == "-" and sys.stdin is None:
+    return load_scenario(
+        name,
+        overrides=overrides,
+        stdin=_standard_input(name),
+        profiles=profiles,
+        calibration=calibration,
+    )
+
+
+def _standard_input(name: str) -> BinaryIO | None:
+    if name != "-":
+        return None
+    if sys.stdin is None:
         problem = Problem(origin="-", message="cannot be read: standard input is closed")
         raise InputError((problem,))
-    stdin = sys.stdin.buffer if name == "-" else None
-    return load_scenario(
-        name, overrides=overrides, stdin=stdin, profiles=profiles, calibration=calibration
-    )
+    return sys.stdin.buffer
 
 
 def candidate_reader(
@@ -94,4 +103,10 @@ def candidate_reader(
     """
     from simulator.files.candidates import CandidateReader
 
-    return CandidateReader(name, overrides=overrides, profiles=profiles, calibration=calibration)
+    return CandidateReader(
+        name,
+        overrides=overrides,
+        stdin=_standard_input(name),
+        profiles=profiles,
+        calibration=calibration,
+    )

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from simulator.cli.exits import Exit
+from simulator.cli.idle import with_idle_keys
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
-    read_scenario,
+    candidate_reader,
     scenario_arguments,
     seed_option,
 )
@@ -70,13 +71,15 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
-    job = read_scenario(scenario, overrides, profiles, calibration)
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    job = reader.read({}).scenario
     from simulator.predict import predict
 
     with progress_line("simulating") as progress:
         prediction = predict(
             job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps
         )
+    prediction = with_idle_keys(prediction, reader)
     if trace is not None:
         _write_timeline(prediction, trace)
     emit(_rendered(prediction, form, every))

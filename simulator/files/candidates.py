@@ -9,11 +9,12 @@ the long way of `load_scenario`, so results and messages are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
+from simulator.files.alternatives import without_key
 from simulator.files.base import base_of
 from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
@@ -144,6 +145,19 @@ class CandidateReader:
             As `load_scenario` does.
         """
         return self._bare(settings).scenario
+
+    def without(self, key: str) -> Scenario:
+        """The scenario with one of its keys left out; otherwise as `plainly` gives it.
+
+        Raises
+        ------
+        InputError
+            If the key is needed.
+        """
+        document = self.document()
+        data = without_key(document.data, tuple(key.split(".")))
+        draft = from_document(replace(document, data=data), self._catalogue, ())
+        return converted(asking(draft), draft.document, default_name_of(self.name_or_path))
 
     def _bare_or_mistake(self, settings: Mapping[str, Plain]) -> Bare | PlanError:
         try:

@@ -92,6 +92,24 @@ def _cores(draft: Draft) -> Problems:
         yield draft.document.problem(path, "is more than the hardware threads", hint=hint)
 
 
+def _contention(draft: Draft) -> Problems:
+    """Busy cores may slow one another down, but not below what one of them does alone."""
+    hardware, remote, host = draft.hardware, draft.remote, draft.host
+    cores: dict[str, float] = {}
+    if host is not None:
+        threads = hardware.vcpus or host.cpu.threads
+        cores["hardware"] = hardware.cores or host.cpu.cores * threads / host.cpu.threads
+    if remote is not None and draft.helper is not None:
+        cores["remote"] = draft.helper.cpu.cores
+    given = {"hardware": hardware.contention, "remote": remote and remote.contention}
+    for section, number in cores.items():
+        most = max(1.0, number)
+        if (given[section] or 0.0) > most:
+            message = "says that all cores together do less than one of them alone"
+            hint = f"at most the number of cores, {most:g}"
+            yield draft.document.problem((section, "contention"), message, hint=hint)
+
+
 def _shards(draft: Draft) -> Problems:
     data, document, path = draft.data, draft.document, ("data", "shard_size")
     sharded = data.layout is Layout.SHARDS
@@ -267,6 +285,7 @@ def _checkpoint(draft: Draft) -> Problems:
         yield draft.document.problem(path, message, hint=hint)
 
 
+_CORES: Final = "hardware.machine hardware.vcpus hardware.cores"
 _GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
 _RANKS: Final = f"{_GPUS} hardware.count train.copies"
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
@@ -276,6 +295,10 @@ CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_store, "hardware.storage"),
     (_link, "hardware.pcie_bandwidth"),
     (_cores, "hardware.cores hardware.vcpus"),
+    (
+        _contention,
+        f"{_CORES} hardware.contention remote.machine remote.contention",
+    ),
     (_shards, "data.layout data.shard_size"),
     (_shard_size, "data.shard_size data.bytes_per_sample"),
     *SPREAD_CHECKS,

@@ -47,6 +47,9 @@ def as_text(found: Findings, name: str) -> str:
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
     lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
     lines += wrapped(counts_text(found))
+    if found.idle:
+        keys = ", ".join(map(printable, found.idle))
+        lines += wrapped(f"without effect here: {keys} (all values give the same figures)")
     for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG):
         lines += section(_WORDS[status].capitalize(), list(reason_lines(found.reasons(status))))
     lines += section(f"Pareto front: {_against(found.objectives)}", _front(found))

@@ -64,6 +64,12 @@ class Findings:
         found = Counter(str(o.figures["solver"]) for o in predicted if o.figures.get("solver"))
         return dict(sorted(found.items()))
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Keys all of whose values give the same figures, wherever two could be compared."""
+        predicted = [o for o in self.outcomes if o.status is Status.PREDICTED]
+        return tuple(key for key in self.values if _makes_no_difference(key, predicted))
+
     def reasons(self, status: Status) -> tuple[Reason, ...]:
         """Why candidates have a status, the commonest first; alike but for numbers is one."""
         told: dict[str, list[str]] = {}
@@ -118,6 +124,17 @@ def findings(
         best=tuple(sound[i] for i in order[: top or 0]),
         near=tuple(sound[i].candidate.index for i in np.flatnonzero(near)),
         margin=margin,
+    )
+
+
+def _makes_no_difference(key: str, outcomes: Sequence[Outcome]) -> bool:
+    groups: dict[tuple[tuple[str, object], ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        others = tuple(item for item in outcome.candidate.settings.items() if item[0] != key)
+        groups.setdefault(others, []).append(outcome)
+    several = [group for group in groups.values() if len(group) > 1]
+    return bool(several) and all(
+        one.figures == group[0].figures for group in several for one in group
     )
 
 

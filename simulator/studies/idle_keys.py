@@ -1,0 +1,141 @@
+"""Keys that somebody gave and nothing reads: another value there gives the same prediction.
+
+For every key the closed forms see the job with other values: what its stages demand, the units
+they ask, the rules of its loader, the lengths, the memory and the price. Where no value changes any
+of it, the job is predicted without the key too, over a few steps; only if every figure stays as it
+is does the key count as without effect. So none is said to be idle that is not, and none that has
+to be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from simulator.bill import machines_price
+from simulator.errors import BrokenLaw, PlanError
+from simulator.files.alternatives import alternatives, given_keys
+from simulator.files.document import Document
+from simulator.footprint import host_ram, memory_fit, page_cache_bytes
+from simulator.loads import unit_loads
+from simulator.metrics import METRICS, Value
+from simulator.plant import Plant
+from simulator.predict import predict, question_of
+from simulator.scenario import Scenario
+from simulator.stages.allreduce import bucket_shares
+from simulator.stages.base import StageDemands
+from simulator.studies.knobs import Settings
+
+STEPS: Final = 40
+"""Steps over which a key is looked for in the simulation."""
+
+
+class Reader(Protocol):
+    """Reads a scenario file with some keys set."""
+
+    def document(self) -> Document:
+        """All that its files and options say."""
+
+    def plainly(self, settings: Settings) -> Scenario:
+        """The scenario with these settings, nothing assumed of how samples vary."""
+
+    def without(self, key: str) -> Scenario:
+        """The same with one of its keys left out; refused if that is needed."""
+
+
+def idle_keys(reader: Reader) -> tuple[str, ...]:
+    """The keys of a scenario that have no effect on its prediction, in order of the sections.
+
+    Parameters
+    ----------
+    reader : Reader
+        Reads the scenario, which has no mistakes.
+    """
+    document = reader.document()
+    scenario = reader.plainly({})
+    known = _closed_forms(scenario)
+    return tuple(
+        key
+        for key in given_keys(document)
+        if _is_idle(reader, key, document.value(tuple(key.split("."))), scenario, known)
+    )
+
+
+def _is_idle(
+    reader: Reader, key: str, value: object, scenario: Scenario, known: tuple[object, ...] | str
+) -> bool:
+    """Whether no value of a key makes a difference, nor leaving it out."""
+    tried = 0
+    for choice in alternatives(key, value):
+        try:
+            found = reader.plainly({key: choice})
+        except PlanError:
+            continue
+        tried += 1
+        if _closed_forms(found) != known:
+            return False
+    if not tried:
+        return False
+    try:
+        left_out = reader.without(key)
+    except PlanError:
+        return False
+    return _figures(left_out) == _figures(scenario)
+
+
+def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
+    """What a prediction is made of, as far as no event is needed for it; or why there is none."""
+    try:
+        return _made_of(scenario)
+    except PlanError as error:
+        return str(error)
+
+
+def _made_of(scenario: Scenario) -> tuple[object, ...]:
+    question, job = question_of(scenario), scenario.job
+    loader, train = job.loader, job.train
+    fit = memory_fit(scenario)
+    return (
+        [_asked(stages) for stages in question.demands.values()],
+        [_used(question.plant, stages) for stages in question.demands.values()],
+        question.lengths,
+        question.extras,
+        host_ram(scenario).items,
+        host_ram(scenario).capacity,
+        fit if fit is None else (fit.items, fit.capacity),
+        page_cache_bytes(scenario),
+        machines_price(scenario),
+        (scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase),
+        (loader.crew, loader.pin_memory, loader.overlap_copies, loader.stragglers),
+        (job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote),
+        (train.batch_size, train.accumulation, train.sync_every_step),
+        bucket_shares(scenario),
+    )
+
+
+def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
+    """What stages demand, without where it came from; nothing of what asks for nothing."""
+    return [
+        (
+            *(stage.stage, stage.group, stage.times, d.path, d.amount, d.operations, d.latency),
+            *(d.threads, d.ceiling if d.amount else None),
+        )
+        for stage in stages
+        for d in stage.demands
+        if d.amount or d.operations or d.latency
+    ]
+
+
+def _used(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, float]:
+    """How long each unit is busy for a batch, of those that anything passes."""
+    loads = ((unit, float(load)) for unit, load in unit_loads(plant, stages).items())
+    return {unit: load for unit, load in loads if load > 0.0}
+
+
+def _figures(scenario: Scenario) -> dict[str, Value] | str:
+    """All metrics over a few steps, or why there are none."""
+    try:
+        prediction = predict(scenario, doubts=False, max_steps=STEPS)
+    except (PlanError, BrokenLaw) as error:
+        return str(error)
+    return {metric.name: metric.get(prediction) for metric in METRICS}

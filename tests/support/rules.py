@@ -1,0 +1,230 @@
+"""Metamorphic rules: what a change of a job may do to its prediction, whatever the job.
+
+Each rule makes variants of a job and compares their predictions with the job's own. Variants are
+read from the same text with keys set over it, as users set them. `EXCEPTIONS` are the cases in
+which a rule is known not to hold, with the reason; docs/laws.md lists them.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from simulator.errors import PlanError
+from simulator.files.scenario import load_scenario
+from simulator.footprint import Verdict
+from simulator.laws import NORMAL_95, SIGMAS
+from simulator.predict import predict
+from simulator.results import Prediction
+from simulator.scenario import Scenario
+from simulator.studies.knobs import Knob, knobs, turned
+from simulator.units import HOUR
+from simulator.workload.loader import Preparation
+from tests.support.generated import catalogue, written
+
+BEAT: Final = 0.01
+"""Relative difference of two predictions below which none is called slower: workers that fall into
+step with each other, or out of it, move a mean step by some tenths of a per cent."""
+ROUNDING: Final = 1e-6
+OTHER_SEED: Final = 12345
+NO_WORK: Final = (
+    *("decode", "augment", "collate", "per_batch", "worker_start", "epoch_start"),
+    *("receive_per_batch", "receive_per_sample"),
+)
+"""Times of the input pipeline that can be nothing."""
+
+Draw = random.Random
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it stands: the text of its file, its scenario and its prediction."""
+
+    text: str
+    scenario: Scenario
+    prediction: Prediction
+
+    @classmethod
+    def of(cls, text: str) -> Job:
+        """The job of a scenario file.
+
+        Raises
+        ------
+        PlanError
+            If it is refused, or not modelled.
+        """
+        scenario = read(text)
+        return cls(text=text, scenario=scenario, prediction=predict(scenario))
+
+    def read(self, *overrides: str) -> Scenario:
+        """The scenario with keys set over it."""
+        return read(self.text, *overrides)
+
+    def set(self, settings: Mapping[str, Any]) -> Scenario:
+        """The scenario with keys set as a study does."""
+        return self.read(*(f"{key}={value}" for key, value in settings.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excepted:
+    """A case in which a rule does not hold, with the reason; `applies` to a change of a job."""
+
+    rule: str
+    case: str
+    reason: str
+    applies: Callable[[Job, Knob], bool]
+
+
+Check = Callable[[Job, Draw | None], Iterator[str | None]]
+
+
+class Rule(NamedTuple):
+    """What must hold: `compared` gives for every comparison what breaks it, or None.
+
+    With a draw, a rule of many variants tries one of them.
+    """
+
+    name: str
+    compared: Check
+
+
+def read(text: str, *overrides: str) -> Scenario:
+    """The scenario of a text with keys set over it."""
+    source = io.StringIO(text)
+    return load_scenario("-", stdin=source, overrides=overrides, catalogue=catalogue())
+
+
+def predicted(scenario: Scenario, seed: int = 0) -> Prediction:
+    """The figures of a scenario."""
+    return predict(scenario, seed=seed, doubts=False)
+
+
+def slack(*predictions: Prediction) -> float:
+    """Share by which predictions that mean the same may differ: beats, and chance."""
+    chance = sum((p.timing.half_width / p.timing.step_time.mean) ** 2 for p in predictions)
+    return BEAT + SIGMAS / NORMAL_95 * math.sqrt(chance)
+
+
+def slower(after: Prediction, before: Prediction) -> str | None:
+    """How much longer a run got; None if it did not, but for a step."""
+    total = before.timing.total_time
+    allowed = total * (1.0 + slack(after, before)) + before.timing.first_step
+    if after.timing.total_time <= allowed:
+        return None
+    return f"total time {after.timing.total_time / total - 1.0:+.2%}"
+
+
+def _more(job: Job, draw: Draw | None) -> Iterator[str | None]:
+    wanted = [
+        (knob, step, value)
+        for knob in knobs(job.scenario)
+        if knob.limits and not knob.free
+        for step, value in knob.steps
+    ]
+    for knob, step, value in [draw.choice(wanted)] if draw and wanted else wanted:
+        if _is_excepted(MORE, job, knob):
+            continue
+        try:
+            after = predicted(turned(job.set, knob, value))
+        except PlanError:
+            continue
+        found = slower(after, job.prediction)
+        yield found and f"{knob.name} {step}: {found}"
+
+
+def _is_excepted(rule: str, job: Job, knob: Knob) -> bool:
+    return any(one.rule == rule and one.applies(job, knob) for one in EXCEPTIONS)
+
+
+def _deeper(job: Job, _: Draw | None) -> Iterator[str | None]:
+    for knob in knobs(job.scenario):
+        if knob.name != "prefetch":
+            continue
+        try:
+            after = predicted(turned(job.set, knob, 2.0 * knob.value))
+        except PlanError:
+            continue
+        if _is_excepted(DEEPER, job, knob) or not _has_room(after, job.prediction):
+            continue
+        found = slower(after, job.prediction)
+        yield found and f"prefetch x2: {found}"
+
+
+def _has_room(after: Prediction, before: Prediction) -> bool:
+    """Whether RAM suffices for more batches, so that the page cache answers as many reads."""
+    kept = after.cache_hit_ratio >= before.cache_hit_ratio * (1.0 - ROUNDING)
+    return kept and after.host_ram.verdict is Verdict.YES
+
+
+def _price(job: Job, _: Draw | None) -> Iterator[str | None]:
+    cheap, dear = (predicted(job.read(f"cost.price=${dollars}/h")) for dollars in (10, 20))
+    if cheap.cost.to_train is not None and dear.cost.to_train is not None:
+        lasts = cheap.cost.time_to_train + job.scenario.cost.provisioning
+        more = 10.0 / HOUR * job.scenario.cluster.trainers.count * lasts
+        fair = math.isclose(dear.cost.to_train - cheap.cost.to_train, more, rel_tol=ROUNDING)
+        yield (
+            None if fair else f"${cheap.cost.to_train} and ${dear.cost.to_train}, not ${more} more"
+        )
+    same = cheap.timing == dear.timing == job.prediction.timing
+    yield None if same else "the price changes the time"
+
+
+def _free_input(job: Job, _: Draw | None) -> Iterator[str | None]:
+    own = job.scenario.job
+    on_cores = own.preprocessing.where is Preparation.CPU and own.remote is None
+    if job.prediction.timing.split.compute <= 0.0 or not on_cores:
+        return
+    nothing = (f"input.{key}=0 s" for key in NO_WORK)
+    try:
+        scenario = job.read(*nothing, "data.cache=preloaded", "hardware.memory_bandwidth=1000 TB/s")
+        after = predicted(scenario)
+    except PlanError:
+        return
+    share = after.timing.split.data_stall / after.timing.step_time.mean
+    yield None if share <= BEAT else f"{share:.2%} data stall"
+
+
+def _seed(job: Job, _: Draw | None) -> Iterator[str | None]:
+    before, after = job.prediction, predicted(job.scenario, OTHER_SEED)
+    own = job.scenario.job
+    if not (own.dataset.size_spread.varies or own.preprocessing.cost_spread.varies):
+        yield None if after.timing == before.timing else "nothing is random, and the seed counts"
+        return
+    change = after.timing.total_time / before.timing.total_time - 1.0
+    yield None if abs(change) <= slack(after, before) else f"total time {change:+.2%}"
+
+
+def _order(job: Job, draw: Draw | None) -> Iterator[str | None]:
+    data = _shuffled(tomllib.loads(job.text), draw or random.Random(0))  # noqa: S311 - no secret
+    after, before = predicted(read(written(data))), job.prediction
+    same = after.timing == before.timing and after.host_ram == before.host_ram
+    yield None if same and after.cost == before.cost else "another order of keys counts"
+
+
+def _shuffled(table: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
+    """The same table with its keys in another order."""
+    keys = draw.sample(list(table), len(table))
+    return {
+        key: _shuffled(value, draw) if isinstance(value := table[key], Mapping) else value
+        for key in keys
+    }
+
+
+MORE: Final = "more of a resource is never slower"
+DEEPER: Final = "more prefetch is never slower while RAM suffices"
+RULES: Final = (
+    Rule(MORE, _more),
+    Rule(DEEPER, _deeper),
+    Rule("the price scales the cost, and nothing else", _price),
+    Rule("input that costs nothing keeps nobody waiting", _free_input),
+    Rule("the seed does not decide", _seed),
+    Rule("the order of keys does not count", _order),
+)
+
+EXCEPTIONS: Final[tuple[Excepted, ...]] = ()
+"""What is listed in docs/laws.md."""
