@@ -192,8 +192,8 @@ def _make_maker(
     job = site.scenario.job
     samples = int(job.train.batch_size)
     spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
-    shared = all(spread.varies for spread in spreads)
-    sizes, costs = (Draws(spread, samples, generator, shared=shared) for spread in spreads)
+    own = generator.spawn(len(spreads))
+    sizes, costs = (Draws(spread, samples, its) for spread, its in zip(spreads, own, strict=True))
     makers = site.makers(index)
     places = makers or [Place(rank=index)]
     work = {
@@ -244,14 +244,11 @@ class _Maker:
     def _do(self, worker: int, batch: int, *, reading: bool) -> Steps:
         slow = self.supply.slowness(self.rank, worker, batch)
         scale = self.supply.share(batch) * slow
-        drawn: dict[Draws, float] = {}
         for task, slot, draws in self.tasks[worker]:
             if slot.reads is not reading:
                 continue
-            if draws not in drawn:
-                drawn[draws] = draws.next()
             started = self.env.now
-            yield task(scale * drawn[draws])
+            yield task(scale * draws.of(batch))
             if self.note is not None:
                 lanes = self.threads.reading if reading else self.threads.making
                 self._tell(lanes[worker], slot.label, started, batch, worker)

@@ -41,8 +41,11 @@ ROUNDS: Final = 8
 MOST_EVENTS: Final = 150_000
 """Events of an epoch after which it is ended, however well its mean step is known by then."""
 
-JUST_BELOW: Final = 1.0 - 1e-6
-"""Share of the least step down to which a mean step is not below it: sums are not exact."""
+JUST_BELOW: Final = 1.0 - 1e-4
+"""Share of the least step down to which steps that repeat are not taken to live on a reserve."""
+
+FAR_BELOW: Final = 0.99
+"""Share of the least step below which it matters that it stands for the steps that were seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +135,7 @@ class Epoch:
     @property
     def bounded(self) -> bool:
         """Whether the mean step is a bound, as no step was seen that lasts for ever."""
-        return self.seen_step < self.floor * JUST_BELOW
+        return self.seen_step < self.floor * FAR_BELOW
 
     @property
     def steady_steps(self) -> tuple[Seconds, ...]:

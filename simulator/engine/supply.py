@@ -83,12 +83,18 @@ class Supply:
         return factor
 
 
-AHEAD = 64
+AHEAD: Final = 64
 """Batches drawn at once."""
+
+ADDS_UP: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
+"""Shapes whose sum over samples is a gamma distribution itself: one draw does for a batch."""
 
 
 class Draws:
     """Random batch amounts relative to the mean: the mean of as many draws as samples.
+
+    A batch's amount goes by its number, whoever makes it and when: a job on more cores, with other
+    workers or a faster store draws the same batches, so chance cancels where two are compared.
 
     Parameters
     ----------
@@ -97,42 +103,36 @@ class Draws:
     samples : int
         Samples of a batch.
     generator : numpy.random.Generator
-        Where the randomness comes from.
-    shared : bool
-        Whether others draw from the generator too. If not, many batches are drawn at once: the
-        same numbers in less time.
+        Where the randomness comes from; nobody else draws from it.
     """
 
-    def __init__(
-        self, spread: Spread, samples: int, generator: np.random.Generator, *, shared: bool = True
-    ) -> None:
+    def __init__(self, spread: Spread, samples: int, generator: np.random.Generator) -> None:
         self._spread = spread
         self._samples = samples
         self._generator = generator
-        self._ahead = 1 if shared else AHEAD
         self._drawn: list[float] = []
 
-    def next(self) -> float:
-        """Amount of the next batch over that of the mean batch."""
+    def of(self, batch: int) -> float:
+        """Amount of the batch of that number over that of the mean batch."""
         if not self._spread.varies:
             return 1.0
-        if not self._drawn:
-            drawn = self._sample(self._ahead * self._samples).reshape(self._ahead, self._samples)
-            self._drawn = (drawn.sum(axis=1) / self._samples).tolist()[::-1]
-        return self._drawn.pop()
+        while batch >= len(self._drawn):
+            self._drawn += self._more()
+        return self._drawn[batch]
+
+    def _more(self) -> list[float]:
+        if self._spread.shape in ADDS_UP:
+            shape = self._samples * self._spread.relative_deviation**-2.0
+            drawn: list[float] = (self._generator.gamma(shape, 1.0, AHEAD) / shape).tolist()
+            return drawn
+        each = self._sample(AHEAD * self._samples).reshape(AHEAD, self._samples)
+        means: list[float] = (each.sum(axis=1) / self._samples).tolist()
+        return means
 
     def _sample(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         deviation = self._spread.relative_deviation
-        match self._spread.shape:
-            case Shape.UNIFORM:
-                half = deviation * np.sqrt(3.0)
-                return np.maximum(self._generator.uniform(1.0 - half, 1.0 + half, count), 0.0)
-            case Shape.LOGNORMAL:
-                sigma = np.sqrt(np.log1p(deviation**2))
-                return self._generator.lognormal(-(sigma**2) / 2.0, sigma, count)
-            case Shape.EXPONENTIAL:
-                return self._generator.exponential(1.0, count)
-            case Shape.GAMMA:
-                return self._generator.gamma(deviation**-2.0, deviation**2.0, count)
-            case Shape.CONSTANT:
-                return np.ones(count)
+        if self._spread.shape is Shape.UNIFORM:
+            half = deviation * np.sqrt(3.0)
+            return np.maximum(self._generator.uniform(1.0 - half, 1.0 + half, count), 0.0)
+        sigma = np.sqrt(np.log1p(deviation**2))
+        return self._generator.lognormal(-(sigma**2) / 2.0, sigma, count)

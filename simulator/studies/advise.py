@@ -1,4 +1,4 @@
-"""The fewest workers and the least prefetch that leave the devices unstarved, and their RAM.
+"""The fewest workers, with prefetch as it is where it can be, that leave the devices unstarved.
 
 Every setting is predicted. More workers are taken to starve a device no more than fewer do, so
 that the fewest are found by halving; settings that do not fit into RAM are no answer.
@@ -153,8 +153,8 @@ def advise_input(
         tried.known[loader.workers, loader.prefetch] = base
     top = _top(scenario)
     enough = [s for depth in DEPTHS if (s := _fewest(tried, depth, top, within)) is not None]
-    chosen = min(enough, key=lambda s: (s.workers, s.prefetch), default=None)
-    best = _best(tried)
+    chosen = min(enough, key=lambda s: _fewer(s, loader.prefetch), default=None)
+    best = _best(tried, loader.prefetch)
     centre = chosen or best
     table = () if centre is None else tuple(_around(tried, centre, base, top))
     return Advice(base=base, within=within, top=top, chosen=chosen, best=best, table=table)
@@ -193,13 +193,21 @@ def _too_big(setting: Setting) -> bool:
     return setting.prediction is not None and not setting.fits
 
 
-def _best(tried: _Tried) -> Setting | None:
+def _fewer(setting: Setting, prefetch: int) -> tuple[int, bool, int]:
+    """By workers; among as many the `prefetch` there is now comes first, then the least.
+
+    A prefetch that gains nothing is no reason to change it.
+    """
+    return setting.workers, setting.prefetch != prefetch, setting.prefetch
+
+
+def _best(tried: _Tried, prefetch: int) -> Setting | None:
     fitting = [setting for setting in tried.known.values() if setting.fits]
     if not fitting:
         return None
     shortest = min(setting.step for setting in fitting)
     equals = [setting for setting in fitting if setting.step <= AS_GOOD * shortest]
-    return min(equals, key=lambda setting: (setting.workers, setting.prefetch))
+    return min(equals, key=lambda setting: _fewer(setting, prefetch))
 
 
 def _around(tried: _Tried, centre: Setting, base: Setting, top: int) -> Iterator[Setting]:

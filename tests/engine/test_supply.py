@@ -1,4 +1,4 @@
-"""Random batches: drawing many at once gives the numbers that drawing one by one gives."""
+"""Batches of an epoch: their random amounts, and how the makers of equal ones come to part."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ SPREADS = (
 )
 
 
-@pytest.mark.parametrize("samples", [1, 7, 8, 9, 32, 129, 1000])
 @pytest.mark.parametrize("spread", SPREADS, ids=lambda s: s.shape.value)
-def test_many_at_once_are_the_same(spread: Spread, samples: int) -> None:
-    """To the last bit, also where the next lot begins."""
-    alone = Draws(spread, samples, np.random.default_rng(3), shared=False)
-    generator = np.random.default_rng(3)
-    one_by_one = Draws(spread, samples, generator)
-    for _ in range(2 * AHEAD + 3):
-        assert alone.next() == one_by_one.next()
+def test_a_batch_is_what_it_is_whoever_asks_when(spread: Spread) -> None:
+    """Its amount goes by its number, in whatever order batches are begun."""
+    in_order = Draws(spread, 9, np.random.default_rng(3))
+    jumping = Draws(spread, 9, np.random.default_rng(3))
+    expected = [in_order.of(batch) for batch in range(3 * AHEAD)]
+    order = [(7 * batch) % (3 * AHEAD) for batch in range(3 * AHEAD)]
+    assert [jumping.of(batch) for batch in order] == [expected[batch] for batch in order]
+    assert len(set(expected)) == len(expected)
 
 
+@pytest.mark.parametrize("samples", [1, 16])
 @pytest.mark.parametrize("spread", SPREADS, ids=lambda s: s.shape.value)
-def test_the_mean_of_a_batch_is_that_of_its_samples(spread: Spread) -> None:
-    """One, within the error of 130 batches of 1,000 samples each."""
-    draws = Draws(spread, 1000, np.random.default_rng(3), shared=False)
-    found = [draws.next() for _ in range(130)]
-    assert np.mean(found) == pytest.approx(1.0, abs=5 * spread.relative_deviation / 360)
+def test_a_batch_is_the_mean_of_its_samples(spread: Spread, samples: int) -> None:
+    """Of 20,000 batches the mean is one, the deviation that of a sample over sqrt(samples)."""
+    draws = Draws(spread, samples, np.random.default_rng(3))
+    found = [draws.of(batch) for batch in range(20_000)]
+    deviation = spread.relative_deviation / samples**0.5
+    assert np.mean(found) == pytest.approx(1.0, abs=5 * deviation / 20_000**0.5)
+    assert np.std(found) == pytest.approx(deviation, rel=0.05)
 
 
 def test_equal_samples_draw_nothing() -> None:
     """Without a spread the generator stays where it is."""
     generator = np.random.default_rng(3)
-    assert Draws(CONSTANT, 9, generator, shared=False).next() == 1.0
+    assert Draws(CONSTANT, 9, generator).of(5) == 1.0
     assert generator.uniform() == np.random.default_rng(3).uniform()
 
 

@@ -17,12 +17,12 @@ def advised(within: float = 0.01, progress: Progress | None = None, **figures: o
 
 
 def test_the_fewest_workers_that_are_enough() -> None:
-    """0.1 s over 0.021 s are 4.76 workers: five, and one batch ahead is enough."""
+    """0.1 s over 0.021 s are 4.76 workers: five, and two batches ahead are enough."""
     found = advised()
     assert found.chosen is not None
-    assert (found.chosen.workers, found.chosen.prefetch) == (5, 1)
+    assert (found.chosen.workers, found.chosen.prefetch) == (5, 2)
     assert found.chosen.stall <= 0.01
-    fewer = next(s for s in found.table if (s.workers, s.prefetch) == (4, 1))
+    fewer = next(s for s in found.table if (s.workers, s.prefetch) == (4, 2))
     assert fewer.stall == pytest.approx(1.0 - 0.021 / 0.025, abs=0.01)
 
 
@@ -38,6 +38,16 @@ def test_what_is_enough_already_is_kept() -> None:
     """Where the fewest are set, the advice is what is there."""
     found = advised(workers=5, prefetch=1)
     assert found.chosen == found.base
+
+
+@pytest.mark.parametrize("prefetch", DEPTHS)
+def test_a_prefetch_that_gains_nothing_is_kept(prefetch: int) -> None:
+    """All depths take the same step where workers part and share memory: what is set stays."""
+    machine = host(memory_bandwidth=6e8, unified=True)
+    job = {"batch_cpu": 0.37, "compute": 0.055, "output_bytes": 1e5, "machine": machine}
+    found = advised(workers=1, prefetch=prefetch, **job)
+    assert found.chosen is not None
+    assert (found.chosen.workers, found.chosen.prefetch) == (7, prefetch)
 
 
 def test_no_number_of_workers_is_enough_for_too_few_cores() -> None:
@@ -66,7 +76,7 @@ def test_the_table_shows_neighbours_and_depths_with_their_ram() -> None:
     assert found.chosen is not None
     keys = [(setting.workers, setting.prefetch) for setting in found.table]
     assert keys == sorted(set(keys))
-    assert {(4, 1), (5, 1), (6, 1), *((5, depth) for depth in DEPTHS)} <= set(keys)
+    assert {(4, 2), (5, 2), (6, 2), *((5, depth) for depth in DEPTHS)} <= set(keys)
     ram = [setting.ram for setting in found.table if setting.workers == 5]
     assert ram == sorted(ram)
     assert ram[0] < ram[-1]

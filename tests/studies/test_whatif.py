@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.errors import UnknownName
@@ -54,6 +56,24 @@ def test_a_faster_device_is_worth_nothing_while_it_starves() -> None:
     """What waits for data does not get through its work sooner by working faster."""
     found = studied(DEVICE)
     assert not found.matters(named(found, "GPU speed x2"))
+
+
+def test_effects_within_what_either_simulation_knows_are_none() -> None:
+    """A change of 2% is none where the mean step of the changed job is known to 3%."""
+    found = studied(WORKERS)
+    worth = named(found, "workers +1")
+    assert worth.prediction is not None
+    before = found.base.timing.step_time.mean
+
+    def changed(step: float, known: float) -> Worth:
+        steps = replace(found.base.timing.step_time, mean=step)
+        timing = replace(found.base.timing, step_time=steps, half_width=known * step)
+        return replace(worth, prediction=replace(found.base, timing=timing))
+
+    shown = replace(found, metric="step_time_s.mean")
+    assert shown.matters(changed(1.02 * before, known=0.0))
+    assert not shown.matters(changed(1.02 * before, known=0.03))
+    assert not shown.matters(changed(1.004 * before, known=0.0))
 
 
 def test_dollars_saved_per_dollar_spent() -> None:
