@@ -16,9 +16,10 @@ from simulator.faster import Speeds, faster_plant, faster_stage
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.run_length import extras
-from simulator.scenario import Scenario
+from simulator.scenario import CostPlan, Scenario
 from simulator.stages.base import Phase
 from simulator.uncertainty import Doubt, Rate
+from simulator.units import HOUR
 from simulator.workload.spread import Shape, Spread
 from tests.support.scenarios import SOURCE, host, question, scenario
 
@@ -295,3 +296,18 @@ def at_speeds(asked: Question, speeds: Speeds) -> Question:
     }
     beside = extras(asked.scenario, plant, demands[Phase.WARM])
     return replace(asked, plant=plant, demands=demands, extras=beside)
+
+
+def test_chance_is_in_every_figure_that_rests_on_the_step() -> None:
+    """Where nothing else is in doubt, intervals are as wide as the mean step is badly known."""
+    wild = Spread(shape=Shape.LOGNORMAL, relative_deviation=20.0)
+    job = cpu_bound(batches=100_000, cost_spread=wild, cost=CostPlan(price=36.0 / HOUR), epochs=3.0)
+    prediction = predict(job, max_steps=300)
+    timing = prediction.timing
+    deviation = timing.half_width / 1.96 / timing.step_time.mean
+    assert deviation > 0.01
+    named = ("step_time_s.mean", "throughput_samples_per_s", "epoch_time_s", "total_time_s")
+    for name in (*named, "cost.usd_to_train", "cost.usd_per_step"):
+        band = prediction.interval[name]
+        width = math.log(band["p90"] / band["p10"]) / (ENDS["p90"] - ENDS["p10"])
+        assert width == pytest.approx(deviation, rel=2 * POINTS_ERROR)

@@ -91,7 +91,10 @@ def test_products_are_as_large_as_drawn_ones(device: Shape, step: Shape) -> None
     """The mean of the largest of 16 drawn products lies within four standard errors."""
     generator = np.random.default_rng(11)
     one, other = spread(device, 0.1), spread(step, 0.05)
-    drawn = [Draws(each, 16, generator)._sample(16 * 20_000) for each in (one, other)]  # noqa: SLF001 - raw draws
+    amounts = (
+        Draws(each, 1, its) for each, its in zip((one, other), generator.spawn(2), strict=True)
+    )
+    drawn = [np.array([its.of(n) for n in range(16 * 20_000)]) for its in amounts]
     largest = (drawn[0] * drawn[1]).reshape(-1, 16).max(axis=1)
     error = largest.std() / math.sqrt(len(largest))
     assert abs(slowest_factor(one, other, 16) - largest.mean()) < 4.0 * error

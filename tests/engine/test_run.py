@@ -372,3 +372,54 @@ def test_cores_with_a_fraction_are_no_more_than_busy() -> None:
     cpu = simulate(scenario(batch_cpu=1.0, workers=16, compute=0.01, machine=machine)).usage["cpu"]
     assert cpu.total == pytest.approx(8.8, rel=1e-6)
     assert cpu.total <= cpu.units
+
+
+def test_more_cores_than_are_needed_change_nothing_by_chance() -> None:
+    """48 or 96 cores for eight workers: the same batches are drawn, and the same steps come out."""
+    spread = Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0)
+    figures: dict[str, object] = {"batches": 20_000, "batch_cpu": 0.1, "workers": 8}
+    few, many = (
+        solve(
+            question(
+                scenario(
+                    **figures,  # type: ignore[arg-type] # figures by name
+                    compute=0.011,
+                    cost_spread=spread,
+                    cache=CachePolicy.NONE,
+                    sample_bytes=1e6,
+                    machine=host(cores=cores),
+                )
+            ),
+            Options(),
+        )
+        for cores in (48.0, 96.0)
+    )
+    assert few.step_time == many.step_time
+
+
+def test_a_random_mean_is_known_to_a_percent_and_says_how_well() -> None:
+    """Of eight seeds all lie within 2% of their mean, and their intervals hold it."""
+    spread = Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0)
+    job = question(
+        scenario(batches=10**6, batch_cpu=0.1, workers=3, compute=0.032, cost_spread=spread)
+    )
+    found = [solve(job, Options(seed=seed)) for seed in range(8)]
+    means = [timing.step_time.mean for timing in found]
+    middle = sum(means) / len(means)
+    assert max(abs(mean / middle - 1.0) for mean in means) < 0.02
+    assert all(timing.half_width <= 0.01 * timing.step_time.mean for timing in found)
+    inside = [abs(t.step_time.mean - middle) <= t.half_width for t in found]
+    assert sum(inside) >= 7
+
+
+def test_a_budget_of_events_ends_a_random_run() -> None:
+    """It is not longer by more than a few steps' events, and says how badly its mean is known."""
+    spread = Spread(shape=Shape.LOGNORMAL, relative_deviation=20.0)
+    job = question(
+        scenario(batches=10**6, batch_cpu=0.1, workers=3, compute=0.001, cost_spread=spread)
+    )
+    short = solve(job, Options(most_events=3000))
+    longer = solve(job, Options(most_events=12_000))
+    assert short.half_width > 0.01 * short.step_time.mean
+    assert 3 * short.simulated_steps < longer.simulated_steps < 6 * short.simulated_steps
+    assert solve(job, Options(most_events=3000)) == short
