@@ -37,6 +37,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *_processors(scenario),
         *_software(scenario),
         *_launches(scenario),
+        *_relative(scenario),
         *footprint.assumptions(scenario),
     )
 
@@ -182,6 +183,23 @@ def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
             source=launching.source,
         ),
     )
+
+
+def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
+    """Whose kernels stand in for a device's own, or what rows measured on it say of them."""
+    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
+    if time is None or time.measured or gpu is None:
+        return ()
+    kernels = scenario.job.software.kernels
+    if time.step is not None and kernels is not None and kernels.apart is not None:
+        factor, source = kernels.apart
+        what = f"matrix products of {gpu.name} beside others of {gpu.architecture}, as measured"
+        return (Assumption(what=what, value=f"{factor:.0%}", source=source),)
+    if gpu.relative is None:
+        return ()
+    value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
+    what = f"kernels of {gpu.name}, to which no figures were fitted"
+    return (Assumption(what=what, value=value, source=gpu.relative.source),)
 
 
 def warnings(

@@ -66,6 +66,8 @@ class Grade(StrEnum):
     """The same where tokens go to experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
     """The same with figures fitted to other devices, other software or another precision."""
+    RELATIVE = "kernels of a relative"
+    """Of a device nobody measured, by those of its nearest measured relative."""
     PROFILED = "profiled kernels"
     """The same where what is measured was put together from kernels timed one by one."""
     DATASHEET = "data sheet"

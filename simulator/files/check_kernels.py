@@ -1,4 +1,4 @@
-"""What a model spread over devices needs figures of: its framework, its device, its attention."""
+"""What a model spread over devices needs figures of: its framework, its attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.errors import Problem
 from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.draft import Draft
-from simulator.files.kernels import ANY, attentions, frameworks, has_figures
+from simulator.files.kernels import ANY, attentions, frameworks
 
 Problems: TypeAlias = Iterator[Problem]
 
@@ -28,18 +28,6 @@ def _framework(draft: Draft) -> Problems:
             f"{nearest}allowed: {', '.join(known)}; or '{ANY}', which takes those of PyTorch and "
             "widens the interval"
         ),
-    )
-
-
-def _device(draft: Draft) -> Problems:
-    gpu = draft.gpu
-    if gpu is None or not _is_timed_by_kernels(draft) or has_figures(gpu):
-        return
-    yield draft.document.problem(
-        ("hardware", "gpu" if draft.hardware.gpu else "machine"),
-        f"has {gpu.name}, no figures of whose kernels are known, which a model spread over devices "
-        "is timed by",
-        hint="take one of NVIDIA's Volta, Ampere, Hopper or Blackwell, or do not spread the model",
     )
 
 
@@ -65,7 +53,6 @@ def _is_timed_by_kernels(draft: Draft) -> bool:
 _SPREAD: Final = "hardware.machine hardware.gpu hardware.gpus model.step_times model.step_time"
 KERNEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_framework, f"{_SPREAD} software.framework software.compile"),
-    (_device, _SPREAD),
     (_attention, f"{_SPREAD} software.attention_kernel"),
 )
 """Each check with the keys it rests on."""

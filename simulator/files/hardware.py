@@ -17,6 +17,7 @@ from simulator.files.hardware_sections import (
     LinkFile,
     StorageFile,
 )
+from simulator.files.relatives import with_relative
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.host import Cpu
 from simulator.hardware.link import Curve, Link, Regime
@@ -76,7 +77,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
     refuse_if(_gpu_problems(file, document))
     sources = cited(file, cite)
     sources |= {f"peak.{lacks}": sources[f"peak.{as_}"] for lacks, as_ in file.fallback.items()}
-    return Gpu(
+    gpu = Gpu(
         name=name,
         maker=file.maker,
         architecture=file.architecture,
@@ -96,6 +97,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
         note=file.note or "",
         sources=sources,
     )
+    return with_relative(gpu)
 
 
 def _gpu_problems(file: GpuFile, document: Document) -> list[Problem]:

@@ -73,10 +73,33 @@ class NetworkTable(FileModel):
     """The most."""
 
 
+class RelativeTable(FileModel):
+    """Devices that nobody measured, and the one whose kernels stand in."""
+
+    gpus: list[TextField] = Field(default_factory=list)
+    """Profiles, though others of their architecture were measured."""
+    architectures: list[TextField]
+    """Architectures."""
+    stacks: list[TextField]
+    """Software by which devices of an architecture that nobody lists are programmed."""
+    device: TextField
+    """Profile of the measured one."""
+    architecture: TextField
+    """Its architecture."""
+    multiprocessors: int
+    """How many multiprocessors it has."""
+    best: NumberField
+    """Share of its peak that its best measured matrix product reached."""
+    source: TextField
+    """Key of what the choice rests on."""
+    note: TextField | None = None
+    """What to know about it."""
+
+
 class KernelFile(FileModel):
     """A file of figures."""
 
-    kind: Literal["shared", "architecture", "software", "memory", "networks"]
+    kind: Literal["shared", "architecture", "software", "memory", "networks", "relatives"]
     """What they are for."""
     figures: dict[str, FigureTable] = Field(default_factory=dict)
     """By name."""
@@ -102,6 +125,8 @@ class KernelFile(FileModel):
     """How it adds up gradients."""
     network: list[NetworkTable] = Field(default_factory=list)
     """Networks apart from the rest."""
+    relative: list[RelativeTable] = Field(default_factory=list)
+    """Devices that nobody measured."""
 
 
 class SourceTable(FileModel):
@@ -127,6 +152,11 @@ def _sources() -> Mapping[str, Source]:
         key: Source(**SourceTable.model_validate(value).model_dump())
         for key, value in tables.items()
     }
+
+
+def source_of(key: str) -> Source:
+    """What the figures with that key rest on."""
+    return _sources()[key]
 
 
 class Figures:

@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
+from simulator.files.kernel_figures import (
+    Figures,
+    KernelFile,
+    kernel_files,
+    launch_factor,
+    source_of,
+)
 from simulator.hardware.gpu import Gpu, Stack
 from simulator.hardware.link import Link
 from simulator.precision import Precision
+from simulator.provenance import Source
 from simulator.units import Bytes
 from simulator.workload.kernels import (
     ExchangeFigures,
@@ -91,21 +98,29 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
-        carried_over=_carried_over(device, era, use),
+        carried_over=_carried_over(gpu, device, era, use),
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
+        apart=_apart(device, gpu),
         sources=found.sources(),
     )
 
 
-def _carried_over(device: KernelFile, era: KernelFile, use: Use) -> bool:
+def _apart(device: KernelFile, gpu: Gpu) -> tuple[float, Source] | None:
+    """What rows measured on the device say of its products beside those of its architecture."""
+    found = next((v for v in device.variant if gpu.name in v.gpus), None)
+    return None if found is None else (found.products, source_of(found.source))
+
+
+def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bool:
     """Whether figures are those of another device, framework or precision."""
     stands_in = use.software.framework.lower() == ANY or use.precision in _FULL
-    return device.carried_over or era.carried_over or stands_in
+    return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
 
 
 def _on(gpu: Gpu) -> Iterator[KernelFile]:
-    return (file for file in kernel_files().values() if gpu.architecture in file.architectures)
+    own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
+    return (file for file in kernel_files().values() if own in file.architectures)
 
 
 def _with(use: Use) -> Iterator[KernelFile]:
@@ -126,11 +141,6 @@ def frameworks(*, compiled: bool) -> tuple[str, ...]:
     files = [file for file in kernel_files().values() if file.kind == "software"]
     fitting = [file for file in files if file.compiled in (None, compiled)]
     return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.split_only)}))
-
-
-def has_figures(gpu: Gpu) -> bool:
-    """Whether the kernels of an accelerator are known."""
-    return gpu.multiprocessors is not None and next(_on(gpu), None) is not None
 
 
 def attentions() -> tuple[str, ...]:
@@ -159,8 +169,8 @@ def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductF
     names = [name for name in (narrow.get(runs_as, ""), "share16") if name in found]
     cool = use.software.profiled_kernels
     return ProductFigures(
-        share16=found.value("share16") * factors[1],
-        share=found.value(names[0]) * factors[0],
+        share16=found.value("share16") * factors[1] * gpu.reach,
+        share=found.value(names[0]) * factors[0] * gpu.reach,
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
         fill=found.value("fill"),
@@ -180,7 +190,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
     return KernelFigures(
         memory=found.value("memory"),
         start=found.value("start"),
-        attention=found.value(name) * factor,
+        attention=found.value(name) * factor * gpu.reach,
         attention_backward=found.value(f"{name}_backward"),
         gated=found.value("gated"),
         plain=found.value("plain"),

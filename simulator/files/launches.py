@@ -25,16 +25,18 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
     Returns
     -------
     Launching or None
-        None on accelerators other than those of CUDA: no figure was fitted to them.
+        None without an accelerator. Figures were fitted to those of CUDA; others take them over.
     """
-    if gpu is None or gpu.stack is not Stack.CUDA:
+    if gpu is None or gpu.emulated:
         return None
     era, own = _era(software)
     found = Figures(kernel_files()["shared"], era)
     layer = found.value("launch_forward") + found.value("launch_backward")
     factor = launch_factor(found, software)
     fitted = found.sources()["launch_forward"]
+    measured = own and gpu.stack is Stack.CUDA
     known = "" if own else "taken over from other frameworks; "
+    known += "" if gpu.stack is Stack.CUDA else "taken over from devices of CUDA; "
     return Launching(
         kernel=layer / sum(LAYER_KERNELS) * factor,
         step=found.value("launch_step") * factor,
@@ -42,7 +44,7 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
         blend=1.0 if software.blocking_launches else found.value("blend"),
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
-        source=replace(fitted, reference=f"{known}{fitted.reference}", verified=own),
+        source=replace(fitted, reference=f"{known}{fitted.reference}", verified=measured),
     )
 
 

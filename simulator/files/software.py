@@ -89,7 +89,7 @@ def efficiency(gpu: Gpu | None, framework: str, precision: Precision) -> Efficie
     plain = gpu is None or gpu.architecture in _WITHOUT_MATRIX_UNITS
     vector = plain or runs_as in _ON_VECTOR_UNITS
     return Efficiency(
-        matrix=table.vector if vector else table.matrix,
+        matrix=(table.vector if vector else table.matrix) * (1.0 if gpu is None else gpu.reach),
         memory=table.memory,
         source=table.origin,
     )

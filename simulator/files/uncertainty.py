@@ -12,7 +12,7 @@ from typing import Final
 
 from simulator.calibration import Overlay
 from simulator.compute.device_time import is_measured, is_spread, is_timed, measured_times
-from simulator.envelope import outside, placed
+from simulator.envelope import GPU, outside, placed
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft
 from simulator.files.keys import numeric_key
@@ -72,6 +72,8 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
+    if _by_relative(scenario, draft):
+        yield Rate.DEVICE, Grade.RELATIVE
     for rate, find in _EVIDENCE:
         grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, draft)
         if grade is not None:
@@ -97,6 +99,17 @@ def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
     stated = _given(draft, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
     return is_spread(scenario) and not stated and not emulated
+
+
+def _by_relative(scenario: Scenario, draft: Draft) -> bool:
+    """Whether a device that no run is known of is timed with kernels of another one."""
+    gpu = scenario.cluster.trainers.host.gpu
+    listed = (one.names for one in shipped_envelope().listed if one.kind == GPU)
+    if gpu is None or gpu.relative is None or any(gpu.name in names for names in listed):
+        return False
+    computed = is_timed(scenario) and not is_measured(scenario)
+    stated = _given(draft, "model.step_times", "model.step_time")
+    return computed and not stated
 
 
 def _given(draft: Draft, *keys: str) -> bool:

@@ -23,12 +23,28 @@ class Stack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relative:
+    """The nearest measured relative of a device whose architecture nobody measured.
+
+    `device` is its profile and `architecture` that whose kernels stand in. `best` is the share of
+    its peak that its best measured matrix product reached.
+    """
+
+    device: str
+    architecture: str
+    best: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One accelerator as a program sees it (a K80 board holds two of them).
 
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
     real matrix product. A precision in `fallback` runs at the rate of the one it maps to.
-    `multiprocessors` is how many tiles of a matrix product run side by side.
+    `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
+    kernels and, where the profile states none, its multiprocessors; None where kernels of the
+    device's own architecture were measured.
     `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
     `inference_only`: the maker doesn't offer training on it. `emulated`: there is none, a program
     waits as long as one would compute.
@@ -48,11 +64,24 @@ class Gpu:
     peer_link: str | None = None
     power: Watts | None = None
     multiprocessors: int | None = None
+    relative: Relative | None = None
     unified_memory: bool = False
     inference_only: bool = False
     emulated: bool = False
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def reach(self) -> float:
+        """What kernels of the relative reach here of what they reach there, as a factor [1].
+
+        The best matrix product that was measured on the device says so: its share of the peak over
+        that on the relative, 1 at most. 1 where none was measured, or the device has no relative.
+        """
+        shares = [rate / self.peak[name] for name, rate in self.achievable.items()]
+        if self.relative is None or not shares:
+            return 1.0
+        return min(1.0, max(shares) / self.relative.best)
 
 
 EMULATED = Gpu(

@@ -205,6 +205,8 @@ class Kernels:
     `slowness` is a factor of the whole step. `carried_over`: nothing was fitted to this device,
     framework or precision; figures are those of others. `at_bound` names the figures that the fit
     would have moved beyond what is physically possible; `sources` say what each was fitted to.
+    `apart` is the factor by which measured rows tell the device's products from those of the rest
+    of its architecture, with the rows; None where none do.
     """
 
     product: ProductFigures
@@ -216,4 +218,5 @@ class Kernels:
     slowness: float = 1.0
     carried_over: bool = False
     at_bound: tuple[str, ...] = ()
+    apart: tuple[float, Source] | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)

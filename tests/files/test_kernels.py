@@ -118,8 +118,8 @@ def test_what_is_at_its_bound_is_told() -> None:
     assert "wave" not in figures().at_bound
 
 
-def test_other_frameworks_and_devices_have_none() -> None:
-    """Nothing is made up for a framework or an accelerator that nothing was fitted to."""
+def test_other_frameworks_have_none_and_other_devices_those_of_a_relative() -> None:
+    """Nothing is made up for a framework; a device follows as far as its best product goes."""
     catalogue = Catalogue.default(())
     use = Use(
         software=Software(framework="jax"),
@@ -129,7 +129,14 @@ def test_other_frameworks_and_devices_have_none() -> None:
     )
     assert kernels(catalogue.gpu("a100-sxm4-80gb"), use) is None
     known = replace(use, software=Software(framework="megatron-lm"))
-    assert kernels(catalogue.gpu("mi300x"), known) is None
+    own, other = (kernels(catalogue.gpu(name), known) for name in ("a100-sxm4-80gb", "mi300x"))
+    assert own is not None
+    assert other is not None
+    assert (own.carried_over, other.carried_over) == (False, True)
+    reach = catalogue.gpu("mi300x").reach
+    assert 0.5 < reach < 0.7
+    assert other.product.share16 == pytest.approx(reach * own.product.share16)
+    assert other.kernel.memory == own.kernel.memory
     assert kernels(None, known) is None
 
 
@@ -139,7 +146,6 @@ def test_other_frameworks_and_devices_have_none() -> None:
         (("software.framework=jax",), "software.framework", "transformer-engine"),
         (("software.framework=jax",), "software.framework", "'any'"),
         (("software.framework=megatron-lmm",), "software.framework", "did you mean 'megatron-lm'"),
-        (("hardware.gpu=gpu/mi300x",), "hardware.gpu", "Hopper"),
         (("software.attention_kernel=xformers",), "software.attention_kernel", "cudnn, flash-2"),
     ],
 )

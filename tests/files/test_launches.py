@@ -64,9 +64,14 @@ def test_other_frameworks_launch_as_those_that_were_fitted_to(compiled: bool) ->
 
 
 @pytest.mark.parametrize("name", ["gpu/tpu-v4", "gpu/mi300x", "gpu/m1-max"])
-def test_nothing_is_carried_over_to_other_kinds_of_accelerators(name: str) -> None:
-    """Graphs of a TPU are launched as a whole, and no figure was fitted to the others."""
-    assert launching(gpu(name), Software()) is None
+def test_other_kinds_of_accelerators_take_launches_over_and_say_so(name: str) -> None:
+    """A device that nobody measured waits for as many launches as one that somebody did."""
+    own, other = (launching(gpu(one), Software()) for one in ("gpu/a100-sxm4-80gb", name))
+    assert own is not None
+    assert other is not None
+    assert other.kernel == own.kernel
+    assert (own.source.verified, other.source.verified) == (True, False)
+    assert "taken over from devices of CUDA" in other.source.reference
 
 
 def test_without_an_accelerator_nothing_is_launched() -> None:

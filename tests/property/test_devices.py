@@ -1,0 +1,123 @@
+"""Over the whole catalogue: a device that is at least as good in every figure is never slower."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from simulator.compute.device_time import device_time
+from simulator.errors import PlanError
+from simulator.files.kernel_figures import kernel_files
+from simulator.files.scenario import load_scenario
+from simulator.hardware.gpu import Gpu
+from simulator.precision import Precision
+from simulator.predict import predict
+
+ROOT: Final = Path(__file__).parents[2]
+GPUS: Final = tuple(
+    f"gpu/{path.stem}" for path in sorted((ROOT / "hardware_profiles/gpu").glob("*.toml"))
+)
+JOBS: Final = {
+    "a decoder, FSDP": (
+        "llama3-8b-fsdp",
+        *("parallelism.sharding=none", "train.recompute=full"),
+    ),
+    "a decoder, data parallel": ("gpt2-tokens-h100",),
+    "an encoder": ("bert-large-dgx-a100", "software.framework=apex"),
+    "an encoder, eager": ("bert-large-dgx-a100", "software.framework=pytorch"),
+    "a convnet": ("resnet50-imagenet-p4d", "model.name=resnet101"),
+    "a small convnet": ("resnet50-imagenet-p4d", "model.name=resnet18", "train.batch_size=16"),
+    "a forward pass": ("resnet50-imagenet-p4d", "model.name=vit-b16", "train.mode=infer"),
+}
+APART: Final = frozenset(
+    gpu for file in kernel_files().values() for variant in file.variant for gpu in variant.gpus
+)
+"""Devices that measured rows tell from the rest of their architecture; the output says so."""
+
+
+@cache
+def seconds(job: str, gpu: str, precision: str) -> tuple[float, Gpu] | None:
+    """Device time of a batch on a device, and the device; None where it cannot do it."""
+    base, *keys = JOBS[job]
+    given = (*keys, f"hardware.gpu={gpu}", f"train.precision={precision}")
+    try:
+        scenario = load_scenario(base, overrides=given)
+    except PlanError:
+        return None
+    time, found = device_time(scenario), scenario.cluster.trainers.host.gpu
+    assert found is not None
+    if time is None or time.measured:
+        return None
+    return float(time.total), found
+
+
+def figures(gpu: Gpu, precision: Precision) -> Iterator[float]:
+    """What a data sheet says of speed: rates of matrices and of the rest, memory, of one unit."""
+    rate = gpu.peak[gpu.fallback.get(precision, precision)]
+    yield rate
+    yield gpu.peak.get(Precision.FP32, rate)
+    yield gpu.memory_bandwidth
+    yield rate / (gpu.multiprocessors or 1.0)
+    wide = gpu.peak.get(Precision.BF16) or gpu.peak.get(Precision.FP16) or 0.0
+    yield wide
+    yield gpu.reach if gpu.relative is not None else 1.0
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("job", JOBS)
+def test_a_better_device_is_never_slower(job: str, precision: str) -> None:
+    """Every pair of which one is at least as good in all: it takes at most as long."""
+    known = {gpu: found for gpu in GPUS if (found := seconds(job, gpu, precision)) is not None}
+    own = Precision(precision)
+    wrong = []
+    compared = 0
+    for better, worse in permutations(known, 2):
+        (fast, one), (slow, other) = known[better], known[worse]
+        pairs = zip(figures(one, own), figures(other, own), strict=True)
+        if all(mine >= theirs for mine, theirs in pairs):
+            compared += 1
+            told = {better, worse} & APART and one.relative is None and other.relative is None
+            if fast > slow * (1.0 + 1e-9) and not told:
+                wrong.append(f"{better} {fast:.4g} s, {worse} {slow:.4g} s")
+    assert compared > 30
+    assert not wrong, wrong
+
+
+def test_a_device_nobody_measured_says_whose_kernels_it_has() -> None:
+    """An MI300X follows an A100 as far as its best product goes, and is known less well."""
+    known, other = (
+        predict(load_scenario("bert-large-dgx-a100", overrides=(f"hardware.gpu={gpu}",)))
+        for gpu in ("gpu/a100-sxm4-80gb", "gpu/mi300x")
+    )
+    said = [a for a in other.assumptions if "no figures were fitted" in a.what]
+    assert [a.value for a in said] == ["59% of those of gpu/a100-sxm4-80gb"]
+    assert [a.source.verified for a in said] == [False]
+    assert not [a for a in known.assumptions if "no figures were fitted" in a.what]
+    bands = [p.interval["step_time_s.mean"] for p in (known, other)]
+    assert bands[1]["p90"] / bands[1]["p10"] > 1.2 * bands[0]["p90"] / bands[0]["p10"]
+
+
+def test_what_measured_rows_tell_apart_is_said() -> None:
+    """A B300 has the data sheet of a B200 in 16 bit, and faster products as measured."""
+    keys = ("hardware.gpu=gpu/b300-sxm-288gb", "parallelism.sharding=optimizer")
+    found = predict(load_scenario("llama3-8b-fsdp", overrides=keys)).assumptions
+    assert [a.value for a in found if "as measured" in a.what] == ["118%"]
+
+
+def test_relatives_are_as_their_profiles_say() -> None:
+    """Multiprocessors and best product of each relative are those of its own profile."""
+    for file in kernel_files().values():
+        for table in file.relative:
+            gpu = load_scenario(
+                "bert-large-dgx-a100", overrides=(f"hardware.gpu={table.device}",)
+            ).cluster.trainers.host.gpu
+            assert gpu is not None
+            assert gpu.multiprocessors == table.multiprocessors
+            assert gpu.architecture == table.architecture
+            best = max(rate / gpu.peak[name] for name, rate in gpu.achievable.items())
+            assert table.best == pytest.approx(best, rel=1e-3)
