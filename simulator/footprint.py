@@ -255,7 +255,8 @@ def _process(scenario: Scenario) -> Default:
 
 def _application_bytes(scenario: Scenario) -> Bytes:
     stated = scenario.job.memory.application
-    return scenario.processes_per_host * _process(scenario).amount if stated is None else stated
+    each = _process(scenario).amount if stated is None else stated
+    return scenario.processes_per_host * each
 
 
 def _has_processes(scenario: Scenario) -> bool:

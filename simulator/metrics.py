@@ -170,6 +170,11 @@ _USE: Final = (
         "low",
     ),
     _ratio(
+        "vcpus_per_gpu",
+        lambda p: p.scenario.cluster.vcpus_per_gpu,
+        "vCPUs there for each accelerator in use, those of machines that help included.",
+    ),
+    _ratio(
         "vcpus_short",
         lambda p: None if p.cpu_need is None else p.cpu_need.short,
         "vCPUs the machine lacks to keep all accelerators busy.",
@@ -179,6 +184,12 @@ _USE: Final = (
 _MEMORY: Final = (
     _bytes("host_ram_bytes.total", lambda p: p.host_ram.total, "RAM one machine needs.", "low"),
     _bytes("host_ram_bytes.capacity", lambda p: p.host_ram.capacity, "RAM one machine has."),
+    _bytes(
+        "host_ram_bytes.rule_of_thumb",
+        lambda p: p.host_ram.rule_of_thumb,
+        "Memory of the accelerators in use, operating system and application: below it, paging is "
+        "a risk.",
+    ),
     _bytes("host_ram_bytes.items", lambda p: p.host_ram.items, "What the RAM is needed for."),
     _bytes(
         "store_bytes_per_epoch",

@@ -42,7 +42,8 @@ class CostPlan:
 class Memory:
     """What host RAM holds beside the job itself, and what the page cache may use.
 
-    None: the documented default of `footprint` applies and is listed as an assumption.
+    `application` is that of each process that trains, the others are for a machine. None: the
+    documented default of `footprint` applies and is listed as an assumption.
     """
 
     operating_system: float | None = None

@@ -180,6 +180,13 @@ def test_every_rank_has_workers_and_batches() -> None:
     assert eight["operating_system"] == one["operating_system"]
 
 
+def test_a_stated_application_is_that_of_one_process() -> None:
+    """3 GB for each process: 3, 6 and 24 GB on machines of 1, 2 and 8 GPUs, and so in the rule."""
+    found = {gpus: host_ram(scenario(gpus, memory=STATED)) for gpus in (1, 2, 8)}
+    assert [ram.items["application"] for ram in found.values()] == [3e9, 6e9, 24e9]
+    assert found[8].rule_of_thumb == pytest.approx(8 * 16 * GIB + 2e9 + 24e9)
+
+
 def test_pinned_copies_are_blocks_of_a_power_of_two() -> None:
     """A batch of 9.6 MB takes 16 MiB of page-locked memory."""
     items = host_ram(scenario(loader=Loader(workers=1, pin_memory=True))).items
@@ -232,9 +239,9 @@ def test_a_stated_page_cache_wins() -> None:
 
 
 def test_rule_of_thumb_counts_the_gpus() -> None:
-    """Two GPUs of 16 GiB ask for their memory, the system's and the application's."""
+    """Two GPUs of 16 GiB ask for their memory, the system's and that of two processes."""
     ram = host_ram(scenario(2, memory=STATED))
-    assert ram.rule_of_thumb == pytest.approx(2 * 16 * GIB + 5e9)
+    assert ram.rule_of_thumb == pytest.approx(2 * 16 * GIB + 8e9)
 
 
 def test_paging_warning() -> None:
@@ -243,7 +250,7 @@ def test_paging_warning() -> None:
         paging_warning(host_ram(scenario(2, ram, memory=STATED))) for ram in (4e9, 30e9, 64e9)
     )
     assert short is not None
-    assert "short: 5.019 GB needed, 4 GB there" in short
+    assert "short: 8.019 GB needed, 4 GB there" in short
     assert risky is not None
     assert "rule of thumb" in risky
     assert fine is None

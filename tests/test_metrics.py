@@ -79,3 +79,28 @@ def test_bytes_from_the_store_leave_out_what_memory_answers() -> None:
     )
     assert read("data.cache=none") == pytest.approx(146.0)
     assert read("data.cache=preloaded") == 0.0
+
+
+def test_helpers_count_for_the_ratio_of_processors_to_accelerators() -> None:
+    """96 + 2 x 72 vCPUs for eight GPUs are 30 to 1; alone the machine has 12 for each."""
+    (ratio,) = select("vcpus_per_gpu")
+    ours = {
+        name: ratio.get(predict(load_scenario(name), doubts=False))
+        for name in ("cpu-starved-p4d", "cpu-fed-heterogeneous", "svm-cpu-only")
+    }
+    assert ours == {
+        "cpu-starved-p4d": 12.0,
+        "cpu-fed-heterogeneous": 30.0,
+        "svm-cpu-only": None,
+    }
+
+
+def test_the_rule_of_thumb_is_a_figure() -> None:
+    """Eight A100s of 40 GB, the system, and eight processes: it stands beside what is needed."""
+    (rule,) = select("host_ram_bytes.rule_of_thumb")
+    prediction = predict(load_scenario("cpu-starved-p4d"), doubts=False)
+    gpu = prediction.scenario.cluster.trainers.host.gpu
+    assert gpu is not None
+    items = prediction.host_ram.items
+    own = items["operating_system"] + items["application"]
+    assert rule.get(prediction) == pytest.approx(8 * gpu.memory + own)

@@ -48,3 +48,10 @@ class Cluster:
     def trainers(self) -> Group:
         """The group that trains (the first one, if no role says so)."""
         return next((g for g in self.groups if g.role is not Role.PREPROCESS), self.groups[0])
+
+    @property
+    def vcpus_per_gpu(self) -> float | None:
+        """Hardware threads of all machines, helpers too, for each accelerator in use."""
+        used = self.trainers.count * self.trainers.gpus_per_host
+        threads = sum(group.count * group.host.cpu.threads for group in self.groups)
+        return threads / used if used else None

@@ -71,12 +71,12 @@ def _chosen(found: Advice) -> str:
 
 def _limit(prediction: Prediction) -> str:
     timing, need = prediction.timing, prediction.cpu_need
-    group, device = prediction.scenario.cluster.trainers, device_word(prediction)
+    device = device_word(prediction)
     if need is not None and need.short > 0.0:
-        there = count(group.host.cpu.threads / max(1, group.gpus_per_host))
+        there = count(prediction.scenario.cluster.vcpus_per_gpu or 0.0)
         return (
             f"What limits then is {timing.bottleneck}: each {device} needs {count(need.per_gpu)} "
-            f"vCPUs to stay busy, and the machine has {there} for each."
+            f"vCPUs to stay busy, and there are {there} for each."
         )
     if timing.bottleneck in set(Part):
         part = Part(timing.bottleneck)

@@ -129,7 +129,7 @@ def _vcpus(prediction: Prediction) -> list[str]:
     group = prediction.scenario.cluster.trainers
     devices = max(1, group.gpus_per_host)
     word = device_word(prediction)
-    there = group.host.cpu.threads / devices
+    there = prediction.scenario.cluster.vcpus_per_gpu or 0.0
     rows = [(f"per {word}", f"{need.per_gpu:.3g} needed, {there:.3g} there")]
     wanted = need.per_gpu * devices * group.count
     if need.short > 0.0:

@@ -18,15 +18,15 @@ from simulator.stages.base import Resource
 KEYS = """
     schema version scenario seed step_time_s first_step_s epoch_time_s total_time_s
     break_even_epochs throughput_samples_per_s step_split_s communication_s accelerator_utilization
-    utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu vcpus_short
-    host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost bound_s mlperf_storage
-    interval assumptions warnings
+    utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu vcpus_per_gpu
+    vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost bound_s
+    mlperf_storage interval assumptions warnings
 """
 INNER = {
     "step_time_s": "mean p50 p95 p99",
     "step_split_s": "data_stall h2d compute communication bubble checkpoint other",
     "communication_s": "exposed hidden",
-    "host_ram_bytes": "total capacity items",
+    "host_ram_bytes": "total capacity rule_of_thumb items",
     "gpu_memory_bytes": "total capacity items stages",
     "fits": "gpu host",
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
