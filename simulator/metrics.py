@@ -96,6 +96,7 @@ _TIMES: Final = (
     _time("step_time_s.p50", lambda p: p.timing.step_time.p50, "Median step."),
     _time("step_time_s.p95", lambda p: p.timing.step_time.p95, "95th percentile of the step."),
     _time("step_time_s.p99", lambda p: p.timing.step_time.p99, "99th percentile of the step."),
+    _ratio("steps_per_epoch", lambda p: p.steps_per_epoch, "Steps of an epoch."),
     _time("first_step_s", lambda p: p.timing.first_step, "From start to the end of step 1."),
     _time("epoch_time_s", lambda p: p.timing.epoch_time, "One epoch with warm caches."),
     _time("total_time_s", lambda p: p.timing.total_time, "All epochs, start to end."),

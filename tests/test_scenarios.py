@@ -148,5 +148,5 @@ def test_accelerators_can_be_emulated() -> None:
     both = answer("resnet18-imagenet-one-worker", "hardware.emulated=2")
     assert both.memory is None
     assert both.timing.split.compute == pytest.approx(one.timing.split.compute, rel=1e-9)
-    other = answer("resnet18-imagenet-hidden", "hardware.emulated=1", "train.batch_size=64")
+    other = answer("resnet18-imagenet-one-worker", "hardware.emulated=1", "train.batch_size=64")
     assert other.timing.split.compute == pytest.approx(0.110, rel=1e-9)

@@ -16,7 +16,7 @@ from simulator.results import Prediction
 from simulator.stages.base import Resource
 
 KEYS = """
-    schema version scenario seed step_time_s first_step_s epoch_time_s total_time_s
+    schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s
     break_even_epochs throughput_samples_per_s step_split_s communication_s accelerator_utilization
     utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu vcpus_per_gpu
     vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost bound_s

@@ -6,14 +6,14 @@ written by hand but the published figures.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from support import theory
+from support.mission_cases import cases
 
-from simulator.equations import cost, cpu, host_memory, requests, roofline, step
+from simulator.equations import host_memory, roofline
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.hardware.host import Host
@@ -32,6 +32,7 @@ class Row:
     """One figure: published, and ours.
 
     `digits` is how both are written; of a pair, the first stands for 0 and the second for 1.
+    `how` it comes about: simulated, simulated with the published step stated, or arithmetic.
     `short` rows stand in the README too.
     """
 
@@ -41,6 +42,7 @@ class Row:
     ours: float
     digits: str | tuple[str, str] = "{:,.4g}"
     short: bool = False
+    how: str = ""
 
     def written(self, value: float) -> str:
         """A figure as the tables show it."""
@@ -81,120 +83,48 @@ def price(name: str) -> float:
     return found.on_demand
 
 
+def answered() -> Iterator[Row]:
+    """Cases that `plan` answers from a scenario file."""
+    for case in cases():
+        if case.least is None:
+            yield Row(
+                case=case.id,
+                what=case.what,
+                published=case.published,
+                ours=case.ours,
+                digits=("no", "yes") if case.yes_or_no else case.digits,
+                short=case.short,
+                how="at the published step" if case.known else "simulated",
+            )
+
+
 def arithmetic() -> Iterator[Row]:
-    """Cases that are arithmetic on published inputs."""
-    yield from _clusters()
-    yield from _bills()
-    yield from _loading()
-    yield from _machines()
-    yield from _rates()
+    """Cases that are arithmetic on published inputs, by functions and figures of the catalogue."""
+    for row in (*_bills(), *_loading(), *_machines(), *_rates()):
+        yield replace(row, how="arithmetic")
 
 
-def _clusters() -> Iterator[Row]:
-    yield Row(case="A1", what="vCPUs needed", published=160, ours=cpu.vcpus_short(0, 20, 8))
-    yield Row(case="A1", what="vCPUs short", published=64, ours=cpu.vcpus_short(96, 20, 8))
-    starved = answer("cpu-starved-p4d")
-    assert starved.cpu_need is not None
-    short = starved.cpu_need.short / (8 * starved.cpu_need.per_gpu)
-    yield Row(
-        case="A1",
-        what="share of vCPUs short, simulated",
-        published=0.4,
-        ours=short,
-        digits="{:.0%}",
-    )
-    yield Row(
-        case="A1",
-        what="GPU utilization, simulated",
-        published=0.6,
-        ours=starved.timing.accelerator_utilization or 0.0,
-        digits="{:.1%}",
-        short=True,
-    )
-    for name, ratio in {"8": 32, "16": 64, "12": 12, "24": 24}.items():
-        machine = host(f"aws/g5.{name}xlarge")
-        ours = float(theory.vcpus_per_gpu(machine.cpu.threads, machine.gpu_count))
-        what = f"vCPUs per GPU of a g5.{name}xlarge"
-        yield Row(case="A4", what=what, published=ratio, ours=ours, short=name in {"16", "24"})
+def worked_out() -> tuple[Row, ...]:
+    """Both, by case."""
+    rows = (*answered(), *arithmetic())
+    return tuple(sorted(rows, key=lambda row: (row.case[0], int(row.case.split(",")[0][1:]))))
 
 
 def _bills() -> Iterator[Row]:
-    p4d, p3 = price("ml.p4d.24xlarge"), price("ml.p3.2xlarge")
-    c5, small = price("ml.c5.18xlarge"), price("ml.c5.9xlarge")
-    money = "${:.5g}"
-    pairs = (
-        ("A8", "TensorFlow", (p4d, TF, 0.0020100), (p4d + 2 * c5, TF_PAIR, 0.0010758), 0.4648),
-        ("A13", "PyTorch", (p3, PT, 0.0012676), (p3 + small, PT_PAIR, 0.00028934), 0.7717),
-    )
-    for case, name, alone, pair, saved in pairs:
-        costs = [float(cost.cost_per_step(rate, seconds)) for rate, seconds, _ in (alone, pair)]
-        for where, ours, known in zip(("alone", "with helpers"), costs, (alone, pair), strict=True):
-            what = f"cost of a step, {name}, {where}"
-            yield Row(case=case, what=what, published=known[2], ours=ours, digits=money)
-        ours = float(cost.saving(*costs))
-        what = f"saving with helpers, {name}"
-        yield Row(case=case, what=what, published=saved, ours=ours, digits="{:.2%}", short=True)
     implied = float(theory.implied_price_ratio(0.4, 0.3))
     what = "price ratio behind 40% less time, 30% less cost"
-    yield Row(case="A16", what=what, published=1.1667, ours=implied, digits="{:.4f}", short=True)
-    ratio = (p4d + 2 * c5) / p4d
-    what = "price ratio of p4d with two c5.18xlarge"
-    yield Row(case="A16", what=what, published=1.195, ours=ratio, digits="{:.3f}")
-    shown = {"p4d.24xlarge": 37.688, "p3.2xlarge": 3.825, "c5.18xlarge": 3.672, "c5.9xlarge": 1.836}
-    for name, known in shown.items():
-        ours = float(theory.hourly(price(f"ml.{name}")))
-        what = f"price of an hour of ml.{name}"
-        big = name == "c5.18xlarge"
-        yield Row(case="A17", what=what, published=known, ours=ours, digits="${:.3f}", short=big)
-    ours = float(cost.cost_ratio(ratio, TF_PAIR / TF))
-    what = "cost ratio = price ratio x time ratio"
-    yield Row(case="A18", what=what, published=0.5352, ours=ours, digits="{:.4f}", short=True)
+    yield Row(case="A16", what=what, published=1.1667, ours=implied, digits="{:.4f}")
 
 
 def _loading() -> Iterator[Row]:
-    for count, drop, known in ((ROUNDED, False, 40_000), (IMAGES, True, 40_036)):
-        ours = float(step.iterations_per_epoch(count, 32, drop_last=drop))
-        what = f"iterations of an epoch, {count:,} images" + (", drop_last" if drop else "")
-        yield Row(case="B1", what=what, published=known, ours=ours, digits="{:,.0f}", short=drop)
-    ours = float(step.iterations_per_epoch(IMAGES, 32, drop_last=False))
-    what = f"iterations of an epoch, {IMAGES:,} images"
-    yield Row(case="B1", what=what, published=40_037, ours=ours, digits="{:,.0f}")
-    yield from _overlap()
-    rate = float(requests.request_throughput(parse("114.66 kB", BYTE), 0.0107, math.inf))
-    what = "MB/s of loads of 10.7 ms an image"
-    yield Row(case="B5", what=what, published=10.7, ours=rate / 1e6, digits="{:.1f}", short=True)
+    ours = float(theory.workers_needed(0.38, 0.055))
+    yield Row(case="B4", what="workers that feed the GPU, if linear", published=7, ours=ours)
     rate = float(theory.throughput_for_deadline(IMAGES, 90, 14 * DAY))
     what = "images/s for 90 epochs in 14 days"
-    yield Row(case="B6", what=what, published=95.3, ours=rate, digits="{:.1f}", short=True)
+    yield Row(case="B6", what=what, published=95.3, ours=rate, digits="{:.1f}")
     each = parse(GIB_OF_IMAGES, BYTE) / ROUNDED / 1e3
     what = f"kB an image of {GIB_OF_IMAGES}"
-    yield Row(case="B7", what=what, published=130.7, ours=each, digits="{:.1f}", short=True)
-    fits = parse(GIB_OF_IMAGES, BYTE) <= parse("80 GB", BYTE)
-    what = f"{GIB_OF_IMAGES} fit 80 GB of GPU memory"
-    yield Row(case="B8", what=what, published=0, ours=float(fits), digits=("no", "yes"), short=True)
-
-
-def _overlap() -> Iterator[Row]:
-    """B2 to B4, simulated from the shipped files."""
-    names = {"B2": "serial", "B3": "hidden", "B4": "one-worker"}
-    known = {"B2": (0.435, 20.1), "B3": (0.055, 2.546), "B4": (0.38, 17.6)}
-    for case, name in names.items():
-        timing = answer(f"resnet18-imagenet-{name}").timing
-        seconds, days = known[case]
-        what = f"step [s], {name}, simulated"
-        mean, total = timing.step_time.mean, timing.total_time / DAY
-        yield Row(case=case, what=what, published=seconds, ours=mean, digits="{:.3f}", short=True)
-        what, digits = f"100 epochs [d], {name}, simulated", "{:.2f}" if case == "B3" else "{:.1f}"
-        yield Row(case=case, what=what, published=days, ours=total, digits=digits)
-    serial, hidden = (answer(f"resnet18-imagenet-{names[c]}").timing for c in ("B2", "B3"))
-    busy = serial.accelerator_utilization or 0.0
-    what = "GPU utilization, serial, simulated"
-    yield Row(case="B2", what=what, published=0.126, ours=busy, digits="{:.1%}")
-    gain = serial.total_time / hidden.total_time
-    what = "speed-up of hiding the loading"
-    yield Row(case="B3", what=what, published=7.9, ours=gain, digits="{:.1f}")
-    ours = float(theory.workers_needed(0.38, 0.055))
-    yield Row(case="B4", what="workers that feed the GPU", published=7, ours=ours)
+    yield Row(case="B7", what=what, published=130.7, ours=each, digits="{:.1f}")
 
 
 def _machines() -> Iterator[Row]:
@@ -204,10 +134,6 @@ def _machines() -> Iterator[Row]:
         over = (float(asked) - system - application) / 1e9
         what = f"GB of RAM beside system and application, {gpus} x {each} GPU"
         yield Row(case=f"C1, {case}", what=what, published=known, ours=over, short=True)
-    ram = "hardware.ram=12 GB"
-    warned = any("paging" in w for w in answer("resnet18-imagenet-serial", ram).warnings)
-    what, words = "warning of paging, 12 GB of RAM beside a 16 GiB GPU", ("no", "yes")
-    yield Row(case="C4", what=what, published=1, ours=float(warned), digits=words, short=True)
     encoded, flit = theory.ENCODING_128_OF_130, theory.FLIT_242_OF_256
     lanes = (
         ("4, nominal", 16e9, 1.0, 32.0),
@@ -230,35 +156,14 @@ def _machines() -> Iterator[Row]:
     laptop = Catalogue.default().host("node/apple-m1-max").memory_bandwidth or 0.0
     what = "GB/s of unified memory of an M1 Max (the maker says 400)"
     yield Row(case="C7", what=what, published=408, ours=laptop / 1e9)
-    ways = (("PCIe 4", 32e9, 31.25), ("PCIe 5", 63e9, 15.9), ("PCIe 6", 121e9, 8.3))
-    for name, rate, known in (*ways, ("NVLink 3", 300e9, 3.33)):
-        ours = float(theory.transfer_time(1e9, rate)) * 1e3
-        what = f"ms to copy 1 GB over {name}"
-        digits = "{:.3g}" if known > 10 else "{:.2g}" if known > 5 else "{:.3g}"
-        first = name == "PCIe 4"
-        yield Row(case="C8", what=what, published=known, ours=ours, digits=digits, short=first)
-    chain = ["read", "decode", "collate", "copy", "forward", "backward", "result"]
-    stages = [s.stage for s in answer("resnet50-imagenet-p4d").demands if s.demands]
-    inside = [stage for stage in stages if stage in chain] == chain
-    what = "disk to RAM to device, compute, results back"
-    yield Row(case="C9", what=what, published=1, ours=float(inside), digits=words, short=True)
+    ours = float(theory.transfer_time(1e9, peers.peak)) * 1e3
+    what = "ms to copy 1 GB over NVLink 3"
+    yield Row(case="C8", what=what, published=3.33, ours=ours, digits="{:.3g}")
 
 
 def _rates() -> Iterator[Row]:
-    p4d, c5 = price("ml.p4d.24xlarge"), price("ml.c5.18xlarge")
-    pairs = ((TF, p4d, 42_667, 4.076), (TF_PAIR, p4d + 2 * c5, 95_256, 7.615))
-    for seconds, rate, known, millions in pairs:
-        throughput = float(theory.throughput(8192, seconds))
-        what = f"samples/s at {seconds * 1e3:.0f} ms a step"
-        yield Row(case="D1", what=what, published=known, ours=throughput, digits="{:,.0f}")
-        ours = float(cost.samples_per_usd(throughput, rate)) / 1e6
-        what = f"million samples per dollar at {seconds * 1e3:.0f} ms a step"
-        yield Row(case="D1", what=what, published=millions, ours=ours, digits="{:.3f}", short=True)
     store = Catalogue.default().storage("storage/object-store-30mb")
     assert store.request_rate is not None
-    ours = float(theory.requests_to_saturate(store.read_rate, store.request_rate))
-    what = "requests at once for 140 GB/s"
-    yield Row(case="D6", what=what, published=4667, ours=ours, digits="{:,.0f}", short=True)
     ours = float(theory.share_fed(store.request_rate, store.read_rate))
     what = "share of a GPU that one request feeds"
     yield Row(case="D6", what=what, published=0.00021, ours=ours, digits="{:.3%}")
