@@ -157,6 +157,14 @@ def _at_least_the_bound(question: Question, prediction: Prediction) -> Iterator[
         yield f"total {_time(total)}, of which {_time(once)} beside the epochs"
 
 
+def _step_within_epoch(question: Question, prediction: Prediction) -> Iterator[str]:
+    timing = prediction.timing
+    step = timing.step_time.mean - question.extras.per_step
+    longest = max(timing.first_epoch_time, timing.epoch_time)
+    if step > longest * (1.0 + ROUNDING):
+        yield f"step {_time(step)}, epoch {_time(longest)}"
+
+
 def _bounds_in_order(_: Question, prediction: Prediction) -> Iterator[str]:
     lower, upper = prediction.bounds.lower, prediction.bounds.upper
     if lower > upper * (1.0 + ROUNDING):
@@ -276,6 +284,7 @@ LAWS: Final = (
     Law("no figure is negative", _negative),
     Law("percentiles are in order", _in_order),
     Law("no run is shorter than its lower bound", _at_least_the_bound),
+    Law("no step is longer than its epoch", _step_within_epoch),
     Law("the lower bound is at most the upper one", _bounds_in_order),
     Law("nothing carries more than its capacity", _within_capacity),
     Law("nothing is busy more than always", _busy_at_most_always),

@@ -86,6 +86,7 @@ BROKEN: dict[str, tuple[str, Change]] = {
     "a negative price": ("no figure is negative", cost(per_step=-1.0)),
     "percentiles that cross": ("percentiles are in order", step(p50=9.0)),
     "a run below its bound": ("no run is shorter than its lower bound", shorter(1e-3)),
+    "a step above its epoch": ("no step is longer than its epoch", step(mean=1e6)),
     "an epoch past the link's rate": ("nothing carries more than its capacity", shorter(1e-3)),
     "a unit too busy": ("nothing is busy more than always", usage(busiest=1.01)),
     "a device too busy": (

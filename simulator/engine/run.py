@@ -168,15 +168,17 @@ def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
 
 def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
     """How an epoch of a question is to be run."""
-    loader = question.scenario.job.loader
+    loader, lengths = question.scenario.job.loader, question.lengths
     starts = phase is Phase.COLD or loader.crew.restarts
+    least = float(least_step(question.scenario, question.plant, question.demands[phase]))
     return Plan(
-        batches=question.lengths.batches,
-        last_share=question.lengths.last_share,
+        batches=lengths.batches,
+        last_share=lengths.last_share,
         start_delay=loader.epoch_start + (worker_start(question.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
-        least_step=float(least_step(question.scenario, question.plant, question.demands[phase])),
+        # The only step of an epoch may hold less than a whole one.
+        least_step=least * min(1.0, lengths.full_steps),
         replay=options.replay,
         trace=options.trace,
         progress=options.progress,

@@ -16,7 +16,7 @@ FOR_PEOPLE: Final = frozenset(
     {"data.name", "remote.name", "software.framework", "software.version", "calibration.overlay"}
 )
 """Keys that say what something is called, for people and for the evidence near a job."""
-FACTORS: Final = (2.0, 0.5, 1.5, 1e3, 1e-3, 1e6)
+FACTORS: Final = (2.0, 0.5, 1.5, 1e3, 1e-3, 1e5)
 """What amounts are multiplied with, one after another; far too, for what another amount hides."""
 _AMOUNT: Final = re.compile(r"^(\s*\$?\s*)([0-9][0-9._]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)(.*)$")
 

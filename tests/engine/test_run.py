@@ -423,3 +423,19 @@ def test_a_budget_of_events_ends_a_random_run() -> None:
     assert short.half_width > 0.01 * short.step_time.mean
     assert 3 * short.simulated_steps < longer.simulated_steps < 6 * short.simulated_steps
     assert solve(job, Options(most_events=3000)) == short
+
+
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_an_epoch_of_a_part_of_a_step_is_no_longer_than_that_part(accumulation: int) -> None:
+    """The bound of a whole step is none of an only step that holds a quarter of it."""
+    job = scenario(
+        batches=1,
+        last_share=0.25 if accumulation == 1 else 1.0,
+        accumulation=accumulation,
+        batch_cpu=0.4,
+        workers=1,
+        kind=LoaderKind.DALI,
+        compute=0.001,
+    )
+    timing = simulate(job)
+    assert timing.step_time.mean <= timing.epoch_time
