@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simulator.errors import PlanError
+from simulator.errors import BrokenLaw, PlanError
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results import Prediction
@@ -65,7 +65,7 @@ def score(row: dict[str, str], scenarios: Path) -> Scored:
         found = predict(load_scenario(str(scenarios / f"{row['id']}.toml")))
         predicted, low, high = _figure(found, row["metric"], scale)
         warned = any("outside" in warning for warning in found.warnings)
-    except PlanError as refused:
+    except (BrokenLaw, PlanError) as refused:
         problem = str(refused).splitlines()[0]
     return Scored(
         name=row["id"],

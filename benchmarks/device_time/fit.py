@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from simulator.compute.device_time import product_rate
 from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.catalogue import Catalogue
@@ -53,7 +54,7 @@ class Step:
         matrix = shares[1] if self.precision is Precision.FP32 else shares[0]
         found = launching(self.gpu, Software(framework=self.framework)) if launched else None
         rates = Rates(
-            matrix=self.gpu.peak[self.precision] * matrix,
+            matrix=product_rate(self.gpu, self.precision) * matrix,
             vector=self.gpu.peak[Precision.FP32],
             memory=self.gpu.memory_bandwidth * shares[2],
             units=self.gpu.multiprocessors,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.files.convert_parallelism import parallelism_of
-from simulator.files.convert_training import fused_attention
+from simulator.files.convert_training import fused_attention, memory_format
 from simulator.files.draft import Draft
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
@@ -21,7 +21,7 @@ from simulator.hardware.link import Link
 from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.workload.models import Model
-from simulator.workload.software import Software
+from simulator.workload.software import MemoryFormat, Software
 
 _kept: Final[Kept[Software]] = Kept(1000)
 
@@ -35,6 +35,7 @@ class _Words:
     """
 
     fused: bool
+    images: MemoryFormat
     precision: Precision
     summed_in: Precision
     spread: bool
@@ -48,6 +49,7 @@ def software_of(draft: Draft, model: Model | None) -> Software:
     link = None if network is None else network.link
     words = _Words(
         fused=fused_attention(draft, model),
+        images=memory_format(draft),
         precision=train.precision or Precision.FP32,
         summed_in=train.accumulation_precision or train.gradient_precision or exchanged,
         spread=parallelism_of(draft).splits_model,
@@ -62,6 +64,7 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         version=version,
         compiled=given.compile,
         fused_attention=words.fused,
+        memory_format=words.images,
         cuda_graphs=given.cuda_graphs,
         blocking_launches=given.blocking_launches,
         fused_experts=given.fused_experts,

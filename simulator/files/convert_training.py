@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from simulator.files import defaults
@@ -14,18 +15,22 @@ from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.provenance import Assumption, Source
 from simulator.workload.models import Model, StepTimes
+from simulator.workload.models.convnet import ConvNet
 from simulator.workload.models.custom import CustomModel
 from simulator.workload.models.families import with_attention
+from simulator.workload.software import MemoryFormat
 from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
+_SIXTEEN = (Precision.FP16, Precision.BF16)
 
 
 def model_of(draft: Draft) -> Model | None:
     """The model by name or by its figures; None where only step times are known, or nothing."""
     section = draft.model
     if draft.library_model is not None:
-        return _attending(draft.library_model, fused=draft.software.fused_attention)
+        model = _attending(draft.library_model, fused=draft.software.fused_attention)
+        return _laid_out(model, memory_format(draft))
     if section is None or section.parameters is None:
         return None
     return CustomModel(
@@ -62,6 +67,7 @@ def step_times_of(draft: Draft) -> StepTimes | None:
         seconds=tuple(step.time for step in steps),
         source=said["seconds"],
         framework=draft.software.framework,
+        channels_last=memory_format(draft) is MemoryFormat.CHANNELS_LAST,
     )
 
 
@@ -114,6 +120,32 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
     return _attended.of((model,), lambda: with_attention(model, fused=fused), fused)
 
 
+_laid: Final[Kept[Model]] = Kept(64)
+
+
+def _laid_out(model: Model, order: MemoryFormat) -> Model:
+    """The model with its images in that order."""
+    last = order is MemoryFormat.CHANNELS_LAST
+    if not isinstance(model, ConvNet) or model.channels_last is last:
+        return model
+    return _laid.of((model,), lambda: replace(model, channels_last=last), last)
+
+
+def memory_format(draft: Draft) -> MemoryFormat:
+    """Order of images in memory: as the file says, else the framework's own.
+
+    PyTorch's tensors are contiguous with channels first [1]_; TensorFlow, JAX and what NVIDIA ships
+    for MXNet and Paddle keep them last.
+
+    References
+    ----------
+    .. [1] "Channels Last Memory Format in PyTorch", PyTorch tutorials
+    """
+    given, framework = draft.software.memory_format, draft.software.framework.lower()
+    usual = MemoryFormat.CHANNELS_FIRST if "torch" in framework else MemoryFormat.CHANNELS_LAST
+    return usual if given is None else given
+
+
 def fused_attention(draft: Draft, model: Model | None) -> bool:
     """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
     given = draft.software.fused_attention
@@ -135,6 +167,15 @@ def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     if on_device and draft.ranks > 1 and train.bucket_size is None and train.overlap_communication:
         yield defaults.BUCKET_SIZE.note
     yield from _gaps(draft, model)
+
+
+def layout_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+    """The order of images in memory that a prediction rests on."""
+    if draft.gpu is None or draft.software.memory_format is not None:
+        return
+    if isinstance(model, ConvNet) and draft.train.precision in _SIXTEEN:
+        what = "order of images in device memory (software.memory_format not given)"
+        yield _note(what, memory_format(draft).value)
 
 
 def _gaps(draft: Draft, model: Model | None) -> Iterator[Assumption]:

@@ -105,6 +105,8 @@ class GpuFile(ProfileFile):
     """Dense datasheet rate by number format."""
     achievable: dict[PrecisionField, FlopRateFigure] = Field(default_factory=dict)
     """Best rate measured on a real matrix product."""
+    product_share: dict[PrecisionField, FractionFigure] = Field(default_factory=dict)
+    """Share of the peak that large matrix products reach: the median over many shapes."""
     fallback: dict[PrecisionField, PrecisionField] = Field(default_factory=dict)
     """Formats the device lacks, and the format at whose rate they run."""
 

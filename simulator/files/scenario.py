@@ -21,6 +21,7 @@ from simulator.files.convert_input import (
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.convert_software import software_of
 from simulator.files.convert_training import (
+    layout_notes,
     model_of,
     precision_notes,
     step_times_of,
@@ -215,6 +216,7 @@ def _notes(draft: Draft) -> tuple[Assumption, ...]:
         *calibration_notes(draft, calibration_of(draft)),
         *precision_notes(draft),
         *training_notes(draft, model),
+        *layout_notes(draft, model),
         *input_notes(draft, model),
         *group_notes(draft),
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, TextField
-from simulator.workload.software import CudaGraphs, GradientSum, Scaling
+from simulator.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
 
 
 class SoftwareSection(FileModel):
@@ -20,6 +20,9 @@ class SoftwareSection(FileModel):
     """Whether the model is compiled (torch.compile and its kin)."""
     fused_attention: bool | None = None
     """Whether attention runs as one fused kernel; by default as the library's model says."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
+    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
+    the framework's own by default."""
     cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
     """What the host launches as one recorded graph: nothing, each layer (the framework's own
     graphs), parts of layers, or a full step."""

@@ -41,7 +41,8 @@ class Gpu:
     """One accelerator as a program sees it (a K80 board holds two of them).
 
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
-    real matrix product. A precision in `fallback` runs at the rate of the one it maps to.
+    real matrix product, `product_share` the share of the peak that large products reach in the
+    median. A precision in `fallback` runs at the rate of the one it maps to.
     `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
     kernels and, where the profile states none, its multiprocessors; None where kernels of the
     device's own architecture were measured.
@@ -58,6 +59,7 @@ class Gpu:
     memory_bandwidth: BytesPerSecond
     peak: Mapping[Precision, FlopsPerSecond]
     achievable: Mapping[Precision, FlopsPerSecond] = field(default_factory=dict)
+    product_share: Mapping[Precision, float] = field(default_factory=dict)
     fallback: Mapping[Precision, Precision] = field(default_factory=dict)
     achievable_memory_bandwidth: BytesPerSecond | None = None
     host_link: str | None = None

@@ -21,6 +21,15 @@ class CudaGraphs(StrEnum):
     """A whole step."""
 
 
+class MemoryFormat(StrEnum):
+    """In which order the values of images lie in memory."""
+
+    CHANNELS_FIRST = "channels-first"
+    """Channel by channel (NCHW), PyTorch's order; matrix units need them transposed."""
+    CHANNELS_LAST = "channels-last"
+    """Position by position (NHWC), TensorFlow's order."""
+
+
 class Scaling(StrEnum):
     """How numbers of 8 bit and less are scaled into their range."""
 
@@ -64,6 +73,7 @@ class Software:
     version: str = ""
     compiled: bool = False
     fused_attention: bool = False
+    memory_format: MemoryFormat = MemoryFormat.CHANNELS_LAST
     cuda_graphs: CudaGraphs = CudaGraphs.NONE
     blocking_launches: bool = False
     fused_experts: bool = False

@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 
 from simulator import units
+from simulator.compute.device_time import product_rate
 from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.launches import launching
@@ -35,6 +36,7 @@ def accelerator(name: str) -> Gpu:
         memory=0.0,
         memory_bandwidth=units.parse(data["memory_bandwidth"]["value"], units.BYTE_PER_SECOND),
         peak={Precision(p): units.parse(r["value"], units.FLOP_PER_SECOND) for p, r in rates},
+        product_share={Precision(k): v["value"] for k, v in data.get("product_share", {}).items()},
         fallback={Precision(k): Precision(v) for k, v in data.get("fallback", {}).items()},
         multiprocessors=data.get("multiprocessors", {}).get("value"),
     )
@@ -47,7 +49,7 @@ def step_time(model: Model, measured: StepTimes, index: int) -> float:
     gpu, precision = accelerator(measured.gpu), measured.precision
     share = efficiency(gpu, measured.framework, precision)
     rates = Rates(
-        matrix=gpu.peak[precision] * share.matrix,
+        matrix=product_rate(gpu, precision) * share.matrix,
         vector=gpu.peak[Precision.FP32],
         memory=gpu.memory_bandwidth * share.memory,
         units=gpu.multiprocessors,

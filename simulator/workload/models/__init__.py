@@ -44,11 +44,12 @@ class Operator:
     """One piece of a forward pass over a batch.
 
     `flops` and `traffic` (bytes to and from device memory) are those of the forward pass,
-    `backward_flops` and `backward_traffic` of the backward pass. `matrix` work runs on the
-    matrix units at the compute precision, other work at the device's memory speed. `kernels` and
-    `backward_kernels` count the launches it stands for: each costs the device some microseconds
-    however little work is in it. `product` is the shape of its matrix products, all
-    alike; None where it is not known.
+    `backward_flops` and `backward_traffic` of the backward pass. `training_traffic` is what of the
+    forward pass's `traffic` only training moves, such as statistics of a batch. `matrix` work runs
+    on the matrix units at the compute precision, other work at the device's memory speed. `kernels`
+    and `backward_kernels` count the launches it stands for: each costs the device some microseconds
+    however little work is in it. `product` is the shape of its matrix products, all alike; None
+    where it is not known.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Operator:
     traffic: Real
     backward_flops: Real
     backward_traffic: Real
+    training_traffic: Real = 0.0
     matrix: bool = True
     kernels: float = 1.0
     backward_kernels: float = 1.0
@@ -67,6 +69,7 @@ class StepTimes:
     """Measured device times of whole steps: `seconds` at `batch_sizes` (samples per device).
 
     `gpu` and `precision` name what they were measured on; None: the scenario's own device.
+    `channels_last`: images lay so in memory.
     """
 
     batch_sizes: tuple[float, ...]
@@ -75,6 +78,7 @@ class StepTimes:
     gpu: str | None = None
     precision: Precision | None = None
     framework: str = ""
+    channels_last: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

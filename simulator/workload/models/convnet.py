@@ -19,13 +19,14 @@ class ConvNet:
     """A convolutional network as a list of layers; those of one name are of one shape.
 
     `transposes` are the passes that bring tensors from channels-first to channels-last order and
-    back for matrix units. They are counted for TF32, which frameworks run on fp32 tensors as they
-    lie; 16-bit training keeps its tensors channels-last.
+    back for matrix units, which compute channels-last alone. They are counted where tensors lie
+    channels-first, and always for TF32, which frameworks run on fp32 tensors as they lie.
     """
 
     name: str
     layers: tuple[Layer, ...]
     transposes: tuple[Layer, ...] = ()
+    channels_last: bool = True
     input_bytes: Bytes = 0.0
     output_bytes: Bytes = 0.0
     step_times: tuple[StepTimes, ...] = ()
@@ -48,7 +49,9 @@ class ConvNet:
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
         """The forward pass over `samples` images, layers of one shape together."""
-        transposes = self.transposes if precision is Precision.TF32 else ()
+        as_they_lie = self.channels_last and precision is not Precision.TF32
+        on_vector_units = precision in (Precision.FP32, Precision.FP64)
+        transposes = () if as_they_lie or on_vector_units else self.transposes
         merged = merge((*self.layers, *transposes))
         return tuple(layer.operator(samples, precision) for layer in merged)
 

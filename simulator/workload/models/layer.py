@@ -21,6 +21,7 @@ _ADDED: Final = (
     "macs",
     "moved",
     "moved_back",
+    "learning",
     "wide",
     "wide_back",
     "weights",
@@ -38,7 +39,8 @@ class Layer:
 
     `macs` are multiply-adds of the forward pass, `backward` how many times as many the backward
     pass takes. `moved` and `moved_back` are activation elements read or written in the forward and
-    backward pass, `wide` and `wide_back` those that are always fp32. `weights` are read once
+    backward pass, `wide` and `wide_back` those that are always fp32, `learning` how many
+    of `moved` are for training alone. `weights` are read once
     a forward pass whatever the batch, and twice in the backward pass (read, and written as their
     gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
     until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
@@ -52,6 +54,7 @@ class Layer:
     backward: float = 2.0
     moved: float = 0.0
     moved_back: float = 0.0
+    learning: float = 0.0
     wide: float = 0.0
     wide_back: float = 0.0
     weights: float = 0.0
@@ -80,6 +83,7 @@ class Layer:
             backward_flops=self.backward * flops,
             backward_traffic=(self.moved_back * element + self.wide_back * WIDE) * samples
             + 2.0 * weights,
+            training_traffic=self.learning * element * samples,
             matrix=self.matrix,
             kernels=self.kernels,
             backward_kernels=self.backward_kernels,

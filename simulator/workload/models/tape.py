@@ -2,11 +2,12 @@
 
 Traffic is counted as an eager framework moves it in training. A convolution reads its input and
 writes its output; its backward pass reads the output's gradient twice (for the input's gradient
-and the weights'), the input once, and writes the input's gradient. A depthwise convolution reads a
-value once for each output that needs it: its kernels share little of their windows. Batch
-normalisation reads its input twice (statistics, then values); activations, residual sums and
-pooling are passes of their own. Activations kept for the backward pass are all tensors that some
-later gradient needs, once each, with activations computed in place as torchvision does.
+and the weights'), the input once, and writes the input's gradient. A depthwise convolution reads
+its input once, windows overlapping in a unit's own memory; its backward kernels, which share little
+of their windows, read a value once for each output that needs it. Batch normalisation reads its
+input twice in training (statistics, then values) and once in inference; activations, residual sums
+and pooling are passes of their own. Activations kept for the backward pass are all tensors that
+some later gradient needs, once each, with activations computed in place as torchvision does.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ class Tape:
         """Batch normalisation; keeps its input, and its output where nothing overwrites that."""
         kept = 2.0 if keeps_output else 1.0
         parameters = 2.0 * self.channels
-        self._pass("batch normalization", 3.0, 5.0, kept=kept, parameters=parameters)
+        self._pass("batch normalization", 3.0, 5.0, kept=kept, parameters=parameters, learning=1.0)
 
     def activation(self) -> None:
         """An elementwise function; what it writes is kept."""
@@ -239,7 +240,7 @@ class Tape:
         )
         self.channels, self.size = features, 1
 
-    def _pass(
+    def _pass(  # noqa: PLR0913 - what a pass moves, keeps and learns
         self,
         name: str,
         forward: float,
@@ -247,14 +248,19 @@ class Tape:
         *,
         kept: float = 0.0,
         parameters: float = 0.0,
+        learning: float = 0.0,
     ) -> None:
-        """A kernel that moves the whole tensor `forward` and `backward` times."""
+        """A kernel that moves the whole tensor `forward` and `backward` times.
+
+        `learning` of the `forward` times are for training alone.
+        """
         elements = self.elements
         self.layers.append(
             Layer(
                 name=name,
                 moved=forward * elements,
                 moved_back=backward * elements,
+                learning=learning * elements,
                 kept=kept * elements,
                 parameters=parameters,
                 live=self._live(elements, elements),
@@ -268,7 +274,7 @@ def _depthwise(name: str, before: float, after: float, window: float, channels: 
     return Layer(
         name=name,
         macs=window * after,
-        moved=reads + after,
+        moved=before + after,
         moved_back=2.0 * reads + before + after,
         weights=window * channels,
         matrix=False,

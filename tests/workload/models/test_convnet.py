@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from simulator.errors import NotModelled
+from simulator.files.models import load_model
 from simulator.precision import Precision
 from simulator.workload.models import forward_flops
 from simulator.workload.models.convnet import ConvNet
@@ -96,15 +99,38 @@ def test_the_first_convolution_needs_no_gradient_of_the_image() -> None:
 
 
 def test_a_depthwise_convolution_is_no_matrix_product() -> None:
-    """It has a window's worth of products per output and reads as many inputs."""
+    """It has a window's worth of products per output, and reads each input once going forward."""
     tape = Tape(channels=32, size=10)
     tape.convolution(32, 3)
     tape.convolution(32, 5, depthwise=True)
     layer = tape.layers[-1]
     assert not layer.matrix
     assert layer.macs == 32 * 100 * 25
-    assert layer.moved == 32 * 100 * 26
+    assert layer.moved == 2 * 32 * 100
+    assert layer.moved_back == 32 * 100 * (2 * 25 + 2)
     assert layer.parameters == 32 * 25
+
+
+def test_channels_first_adds_the_transposes_of_every_convolution() -> None:
+    """Matrix units compute channels-last: inputs and outputs are moved once more each way."""
+    model = load_model("resnet50")
+    assert isinstance(model, ConvNet)
+    first = replace(model, channels_last=False)
+    last, other = (
+        sum(op.traffic for op in each.operators(8.0, Precision.FP16)) for each in (model, first)
+    )
+    moved = sum(layer.moved for layer in model.layers if layer.macs and "linear" not in layer.name)
+    assert other - last == pytest.approx(2.0 * 2.0 * moved * 8.0)
+    assert first.operators(8.0, Precision.FP32) == model.operators(8.0, Precision.FP32)
+
+
+def test_statistics_of_a_batch_are_for_training_alone() -> None:
+    """Batch normalisation reads its input a second time for them."""
+    tape = Tape(channels=8, size=4)
+    tape.normalization()
+    operator = tape.layers[0].operator(2.0, Precision.FP16)
+    assert operator.training_traffic == 2.0 * 2.0 * 128
+    assert operator.training_traffic == operator.traffic / 3.0
 
 
 def test_batch_normalization_moves_memory_and_computes_nothing_on_matrix_units() -> None:
