@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -118,12 +119,26 @@ def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
 @contextmanager
 def open_store(means: Means) -> Iterator[Store]:
     """The store that the options name, closed in the end."""
-    from simulator.studies.store import Store, default_path
+    with _opened(means) as store:
+        yield store
+        if store.damaged:
+            complain(f"{store.damaged:,} damaged rows of {store.path} were predicted again")
+
+
+def _opened(means: Means) -> Store:
+    """The store; one in memory where nobody named any and the usual one cannot be written."""
+    from simulator.studies.store import MEMORY, VARIABLE, Store, StoreError, default_path
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not
         check_writable(means.store, "--store")
-    with Store(means.store or default_path(), resume=means.resume) as store:
-        yield store
+        return Store(means.store, resume=means.resume)
+    try:
+        return Store(default_path(), resume=means.resume)
+    except StoreError as error:
+        if os.environ.get(VARIABLE):
+            raise
+        complain(f"warning: {error}; going on without it: nothing is kept for another search")
+        return Store(MEMORY, resume=means.resume)
 
 
 @contextmanager
@@ -152,7 +167,11 @@ def _counts(standing: Standing) -> str:
 
 
 def _kept(last: list[Standing], store: Store) -> str:
+    from simulator.studies.store import MEMORY
+
     predicted = last[0].predicted if last else 0
+    if store.path == MEMORY:
+        return f"{predicted:,} predictions of this run are lost: there was no store to keep them"
     return (
         f"{predicted:,} predictions of this run are kept in {store.path}, and the same command "
         "goes on from there"

@@ -44,6 +44,10 @@ class FileModel(BaseModel):
     )
 
 
+MOST_PROBLEMS: Final = 40
+"""How many mistakes of one file are told, each with a search for the nearest name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """What a file says, before anyone knows whether it makes sense.
@@ -196,8 +200,12 @@ def examine(
         checked = model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        problems += [_problem(model, document, at, detail) for detail in details]
+        details.sort(key=lambda detail: _place(document, at, detail))
+        problems += [_problem(model, document, at, detail) for detail in details[:MOST_PROBLEMS]]
         problems.sort(key=lambda problem: (problem.origin, problem.line or 0))
+        if (more := len(details) - MOST_PROBLEMS) > 0:
+            last = problems[-1]
+            problems.append(replace(last, key=None, found=None, hint=None, message=_more(more)))
         return None, tuple(dict.fromkeys(problems))
     return (None if problems else checked), tuple(problems)
 
@@ -241,6 +249,16 @@ _TYPES: Final = {
     "int_type": ("is not a whole number", "write it without quotes and without a point"),
     "float_type": ("is not a number", "write it without quotes"),
 }
+
+
+def _more(count: int) -> str:
+    return f"has {count:,} more problems"
+
+
+def _place(document: Document, at: KeyPath, detail: ErrorDetails) -> tuple[str, int]:
+    """File and line of a mistake."""
+    origin, line = document.where((*at, *(part for part in detail["loc"] if part != "[key]")))
+    return origin, line or 0
 
 
 def _problem(

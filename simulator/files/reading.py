@@ -41,11 +41,12 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file (with the nearest name beside it), or it is a folder, or cannot
-        be read.
+        If there is no such file (with the nearest name beside it), or it is a folder, a pipe or a
+        device, or cannot be read.
     """
     origin = str(path)
     try:
+        refuse_irregular(path)
         if path.is_dir():
             fail(origin, "is a folder, not a file")
         with path.open("rb") as file:

@@ -15,12 +15,11 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
+from simulator.files.document import MOST_PROBLEMS
 from simulator.files.reading import decode, fail, read_bytes, refuse_irregular
 
 LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))
 """Size of the largest CSV file that is read [B]; a hundred thousand wide rows are less."""
-MOST_PROBLEMS: Final = 40
-"""Problems that are told one by one."""
 
 _SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 

@@ -32,6 +32,8 @@ PATIENCE: Final = 30.0
 """How long to wait for another search that writes [s]."""
 AT_ONCE: Final = 500
 """Keys asked for in one query."""
+MEMORY: Final = Path(":memory:")
+"""A store that ends with this process."""
 VARIABLE: Final = "PLAN_STORE"
 """Environment variable that names the store."""
 
@@ -45,11 +47,21 @@ class StoreError(PlanError):
 
 
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the store lies unless a user says otherwise."""
+    """Where the store lies unless a user says otherwise.
+
+    Raises
+    ------
+    StoreError
+        If nothing says where the user's files lie.
+    """
     named = environment.get(VARIABLE)
     if named:
         return Path(named)
-    home = Path.home()
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        msg = "there is no home folder for the store; name a file with --store"
+        raise StoreError(msg) from error
     usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
     return Path(environment.get("XDG_CACHE_HOME") or usual) / "plan" / "results.sqlite"
 
@@ -57,10 +69,13 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 class Store:
     """Outcomes by key, in a file that survives whatever happens to this process.
 
+    A row that cannot be read is forgotten, so that it is predicted again; `damaged` counts them.
+
     Parameters
     ----------
     path : pathlib.Path
         The file; it and its folder are made if they are missing.
+        `MEMORY` keeps outcomes only until it is closed.
     resume : bool
         Whether to answer with what is there. If not, what comes takes its place.
 
@@ -72,6 +87,7 @@ class Store:
 
     def __init__(self, path: Path, *, resume: bool = True) -> None:
         self.path = path
+        self.damaged = 0
         self._resume = resume
         self._add = ADD if resume else RENEW
         with self._told():
@@ -111,7 +127,15 @@ class Store:
                 marks = ",".join("?" * len(part))
                 query = f"SELECT key, outcome FROM outcomes WHERE key IN ({marks})"  # noqa: S608 - only question marks are put in
                 rows += self._open.execute(query, part).fetchall()
-        return {key: _from_text(key, text, self.path) for key, text in rows}
+        read = {key: _from_text(key, text) for key, text in rows}
+        self._forget([key for key, outcome in read.items() if outcome is None])
+        return {key: outcome for key, outcome in read.items() if outcome is not None}
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        self.damaged += len(keys)
+        with self._told():
+            for key in keys:
+                self._open.execute("DELETE FROM outcomes WHERE key = ?", (key,))
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Keep finished outcomes, all or none of them; equal keys have equal contents.
@@ -136,6 +160,8 @@ class Store:
             self._open.execute("ROLLBACK")
 
     def _folder(self) -> None:
+        if self.path == MEMORY:
+            return
         try:
             self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -195,7 +221,8 @@ def _to_text(outcome: Outcome) -> str:
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
 
 
-def _from_text(key: str, text: str, path: Path) -> Outcome:
+def _from_text(key: str, text: str) -> Outcome | None:
+    """A row as it was written; None if it can't be read."""
     try:
         tree = json.loads(text)
         return Outcome(
@@ -207,6 +234,5 @@ def _from_text(key: str, text: str, path: Path) -> Outcome:
             warnings=tuple(tree.get("warnings", ())),  # rows of an earlier plan have none
             key=key,
         )
-    except (ValueError, KeyError, TypeError) as error:
-        msg = f"the store {path} holds a row that cannot be read: {key}; use --no-resume"
-        raise StoreError(msg) from error
+    except (ValueError, KeyError, TypeError):
+        return None

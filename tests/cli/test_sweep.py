@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -171,6 +173,33 @@ def test_a_store_that_cannot_be_used(sweep: Run, tmp_path: Path) -> None:
     outcome = sweep(*OVER, "--store", str(path))
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
     assert str(path) in outcome.err
+
+
+def test_a_home_that_cannot_be_written(
+    sweep: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a store of its own a search goes on, says so, and answers the same."""
+    kept = sweep("--over", "input.workers=1,2")
+    monkeypatch.delenv("PLAN_STORE")
+    (tmp_path / "cache").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    outcome = sweep("--over", "input.workers=1,2")
+    assert (outcome.code, outcome.out) == (Exit.FINE, kept.out)
+    assert "going on without it: nothing is kept for another search" in outcome.err
+
+
+def test_a_damaged_row_is_predicted_again(sweep: Run, tmp_path: Path) -> None:
+    """It stops nobody: the answer is the same, and its loss is told once."""
+    over = ("--over", "input.workers=1,2")
+    first = sweep(*over)
+    with contextlib.closing(sqlite3.connect(tmp_path / "results.sqlite")) as store:
+        store.execute("UPDATE outcomes SET outcome = 'no JSON'")
+        store.commit()
+    again = sweep(*over)
+    assert (again.code, again.out) == (Exit.FINE, first.out)
+    assert "2 damaged rows of" in again.err
+    assert "were predicted again" in again.err
+    assert sweep(*over).err == ""
 
 
 def test_the_same_bytes_at_any_number_of_processes(

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.document import parse_document, read_document
+from simulator.files.document import MOST_PROBLEMS, parse_document, read_document
 from simulator.files.reading import LARGEST
+from simulator.files.scenario import load_scenario
 
 
 def told(content: bytes) -> str:
@@ -118,9 +119,33 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 
 def test_an_endless_file_is_given_up_on() -> None:
-    """/dev/zero has no size; reading stops all the same."""
+    """/dev/zero has no size; it is not even begun."""
     zeros = Path("/dev/zero")
     if not zeros.exists():
         pytest.skip("no /dev/zero here")
-    with pytest.raises(InputError, match="larger than 10 MB"):
+    with pytest.raises(InputError, match="is no regular file"):
         read_document(zeros)
+
+
+def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be read for ever."""
+    path = tmp_path / "job.toml"
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="is no regular file; write it to a file first"):
+        load_scenario(str(path))
+
+
+def test_very_many_mistakes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first are told, each with a search for the nearest name; of the others how many."""
+    asked: list[str] = []
+    monkeypatch.setattr("simulator.files.document.slip_of", lambda key, _: asked.append(key))
+    path = tmp_path / "job.toml"
+    keys = "".join(f"unknown_{number} = 1\n" for number in range(25_000))
+    path.write_text(f'schema = 1\nextends = "resnet50-m40"\n[input]\n{keys}', "utf-8")
+    with pytest.raises(InputError) as refused:
+        load_scenario(str(path))
+    told = [str(problem) for problem in refused.value.problems]
+    assert len(told) == MOST_PROBLEMS + 1
+    assert "input.unknown_0: is not a known key" in told[0]
+    assert told[-1].endswith("has 24,960 more problems")
+    assert asked == [f"unknown_{number}" for number in range(MOST_PROBLEMS)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from simulator.metrics import Value
 from simulator.studies import store as module
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.store import Store, StoreError, default_path
+from simulator.studies.store import MEMORY, Store, StoreError, default_path
 
 NOBODY = Candidate(index=0, settings={})
 
@@ -135,13 +135,26 @@ def test_a_full_disk_loses_nothing_finished(tmp_path: Path) -> None:
 
 
 def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
-    """Somebody changed it by hand: the message says how to go on."""
+    """Somebody changed it by hand: it is forgotten, and what takes its place is kept."""
     path = tmp_path / "s.sqlite"
     with Store(path) as store:
+        store.add([outcome("a"), outcome("b")])
+        store._open.execute("UPDATE outcomes SET outcome = '{}' WHERE key = 'a'")  # noqa: SLF001 - by hand
+        assert set(store.found(["a", "b"])) == {"b"}
+        assert store.damaged == 1
+        store.add([outcome("a", total=7.0)])
+    with Store(path) as store:
+        assert store.found(["a"])["a"].figures["total"] == 7.0
+        assert store.damaged == 0
+
+
+def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept there ends with it."""
+    monkeypatch.chdir(tmp_path)
+    with Store(MEMORY) as store:
         store.add([outcome("a")])
-        store._open.execute("UPDATE outcomes SET outcome = '{}'")  # noqa: SLF001 - by hand
-        with pytest.raises(StoreError, match="--no-resume"):
-            store.found(["a"])
+        assert set(store.found(["a"])) == {"a"}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +171,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.store import Store
+from simulator.studies.store import MEMORY, Store
 
 with Store(Path(sys.argv[1])) as store:
     for n in range(150):
