@@ -18,7 +18,7 @@ from simulator.files.check_spreads import SPREAD_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.draft import Draft
 from simulator.units import BYTE, show
-from simulator.workload.dataset import Layout
+from simulator.workload.dataset import CachePolicy, Layout, Placement
 from simulator.workload.loader import LoaderKind
 from simulator.workload.train import Mode
 
@@ -68,10 +68,24 @@ def _network(draft: Draft) -> Problems:
 
 def _store(draft: Draft) -> Problems:
     host = draft.host
-    if host is not None and draft.hardware.storage is None and host.local_storage is None:
-        message = f"is missing, and {host.name} has no drives of its own"
-        hint = "name a store, such as storage/ebs-gp3"
-        yield draft.document.problem(("hardware", "storage"), message, hint=hint)
+    if host is None or draft.hardware.storage is not None or host.local_storage is not None:
+        return
+    if not _uses_store(draft):
+        return
+    message = f"is missing, and {host.name} has no drives of its own"
+    hint = (
+        'name a store, such as storage/ebs-gp3; or set data.cache = "preloaded" where nothing is '
+        "read, such as for synthetic data"
+    )
+    yield draft.document.problem(("hardware", "storage"), message, hint=hint)
+
+
+def _uses_store(draft: Draft) -> bool:
+    """Whether anything is read or written: not where samples are in memory, or made there."""
+    data, train = draft.data, draft.train
+    in_memory = data.cache is CachePolicy.PRELOADED or draft.input.loader is LoaderKind.ACTORS
+    writes = train.mode is Mode.PREPARE or train.checkpoint_every_steps is not None
+    return writes or not in_memory or data.placement is not Placement.STREAM
 
 
 def _link(draft: Draft) -> Problems:
@@ -286,13 +300,17 @@ def _checkpoint(draft: Draft) -> Problems:
 
 
 _CORES: Final = "hardware.machine hardware.vcpus hardware.cores"
+_WRITES: Final = "train.mode train.checkpoint_every_steps"
 _GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
 _RANKS: Final = f"{_GPUS} hardware.count train.copies"
 CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
     (_gpus, "hardware.gpus"),
     (_emulated, "hardware.emulated hardware.gpus model.step_times"),
     (_network, "hardware.network_bandwidth"),
-    (_store, "hardware.storage"),
+    (
+        _store,
+        f"hardware.storage data.cache data.placement input.loader {_WRITES}",
+    ),
     (_link, "hardware.pcie_bandwidth"),
     (_cores, "hardware.cores hardware.vcpus"),
     (

@@ -9,7 +9,7 @@ from simulator.files.draft import Draft
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.host import CpuPool, Host, Network, PcieSwitch
 from simulator.hardware.link import Link
-from simulator.hardware.storage import Storage
+from simulator.hardware.storage import NO_STORE, Storage
 from simulator.plant import drives_used
 from simulator.provenance import Source
 from simulator.units import BytesPerSecond
@@ -26,10 +26,8 @@ _ROLES = {
 def group_of(draft: Draft) -> Group:
     """The machines of a scenario, as their profile says and as the file changes them."""
     host = _host(draft)
-    storage = draft.storage or host.local_storage
-    if storage is None:
-        msg = "a checked scenario has a store"
-        raise TypeError(msg)
+    # A checked scenario that names none, on a machine without drives, reads from none.
+    storage = draft.storage or host.local_storage or NO_STORE
     group = Group(
         name=_ROLES[draft.train.mode].value,
         role=_ROLES[draft.train.mode],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from simulator.provenance import Source
 from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds, UsdPerByteSecond
@@ -59,3 +60,7 @@ class Storage:
         """The read rate to plan with [B/s]: achievable where measured, else the datasheet's."""
         measured = self.achievable_read_bandwidth
         return self.read_bandwidth if measured is None else measured
+
+
+NO_STORE: Final = Storage(name="no store", scope=Scope.LOCAL, read_bandwidth=1.0)
+"""Where nothing is read: one byte a second, so that what reads from it all the same is seen."""
