@@ -15,6 +15,8 @@ EVERY: Final = 0.2
 """Time between two updates [s]."""
 WITHOUT_TERMINAL: Final = 15.0
 """Time between two lines where standard error is no terminal, and before the first [s]."""
+TELLING: Final = 0.05
+"""Share that must be done before anybody can say how long the rest takes."""
 WIDTH: Final = 40
 """Columns of the bar."""
 
@@ -122,7 +124,7 @@ def remaining(elapsed: float, fraction: float) -> str:
     >>> remaining(30.0, 0.25), remaining(3600.0, 0.1), remaining(1.0, 0.0)
     ('90 s', '9 h', '')
     """
-    if not 0.0 < fraction <= 1.0:
+    if not TELLING <= fraction <= 1.0:
         return ""
     from simulator.units import SECOND, show
 

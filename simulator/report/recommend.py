@@ -241,9 +241,10 @@ def _excluded(answer: Recommendation, name: str, count: int) -> str:
     if name != PORTING or answer.program is None:
         return f"{many} by {name}"
     written = " or ".join(sorted(answer.program.stacks))
+    ported = ", ".join(f'"{stack}"' for stack in answer.ports)
     return (
         f"{many} whose accelerators run something else than {written}, which the program is "
-        f'written for; [goal] porting = ["rocm"], say, lets those in that it would be ported to'
+        f"written for; [goal] porting = [{ported}] lets them in"
     )
 
 

@@ -28,9 +28,14 @@ from simulator.studies.store import Store
 from simulator.studies.workers import Lost, Workers
 
 READ_AT_ONCE: Final = 2500
-"""Candidates that a worker reads and bounds as one task."""
+"""Candidates that a worker reads and bounds as one task at most."""
+READ_IN_PARTS: Final = 8
+"""Tasks that reading is made of at least, so that all workers have some of it."""
 PREDICTED_AT_ONCE: Final = 4
-"""Candidates that a worker predicts as one task; what it has finished is stored then."""
+"""Candidates that a worker predicts as one task at most; what it has finished is stored then."""
+TASKS_OF_A_ROUND: Final = 16
+"""Tasks that a round is made of at least, where it has as many candidates: one of them may take a
+hundred times as long as another, and all workers are to be busy to the end."""
 UNSOUND: Final = frozenset({Status.FAILED, Status.BUG})
 """Outcomes that are not stored: another time, or another version, may do better."""
 READING: Final = 0.05
@@ -237,7 +242,8 @@ class _Search:
             self._read = len(self._all)
             return [self._bounded[candidate.index] for candidate in self._all]
         bounded: list[Bounded] = []
-        for part in self._answers(bound, self._all, READ_AT_ONCE, READING, _unread):
+        at_once = min(READ_AT_ONCE, -(-len(self._all) // READ_IN_PARTS) or 1)
+        for part in self._answers(bound, self._all, at_once, READING, _unread):
             bounded += part
             self._read += len(part)
             self.tell()
@@ -262,7 +268,8 @@ class _Search:
             self._by_key |= {one.key: _unknown(one) for one in chosen if one.key in new.values()}
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
-        for part in self._answers(evaluate, candidates, PREDICTED_AT_ONCE, 1.0, _died):
+        at_once = min(PREDICTED_AT_ONCE, -(-len(candidates) // TASKS_OF_A_ROUND) or 1)
+        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status not in UNSOUND])

@@ -55,7 +55,8 @@ class Recommendation:
     no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
     `equals` are as good by the goal as the winner, `trades` faster or cheaper ones,
     `moves` copies of the data that the winner needs and nothing counts. `off_axes`: the scenario
-    as it stands lies off the axes of the search. `program` is what the job's program runs on.
+    as it stands lies off the axes of the search. `program` is what the job's program runs on, and
+    `ports` the software of accelerators that were left out as it does not.
     """
 
     scenario: Scenario
@@ -84,6 +85,7 @@ class Recommendation:
     moves: tuple[Move, ...] = ()
     off_axes: bool = False
     program: Program | None = None
+    ports: tuple[str, ...] = ()
 
     @property
     def winner(self) -> Choice | None:

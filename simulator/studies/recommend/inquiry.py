@@ -46,6 +46,23 @@ class Inquiry:
     program: Program | None = None
     seeds: tuple[Settings, ...] = ({},)
 
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Software of accelerators that are left out only as the program does not run on it."""
+        if self.program is None:
+            return ()
+        others = [rule for rule in self.rules if rule.of_hardware and rule.name != PORTING]
+        return tuple(
+            sorted(
+                {
+                    machine.stack
+                    for machine in self.ground.machines
+                    if not self.program.may_run_on(machine)
+                    and not broken(others, Subject(machine=machine, count=1, figures={}))
+                }
+            )
+        )
+
     def machine(self, settings: Settings) -> Machine:
         """The machine of a candidate."""
         return self.ground.machine(str(settings[MACHINE]))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
 from simulator.files.catalogue import Catalogue
 from simulator.hardware.host import Host
+from simulator.hardware.storage import Scope, Storage
+from simulator.units import Bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +34,16 @@ class Machine:
     threads: float = 0.0
     priced: bool = False
     spot: bool = False
-    drives: bool = False
+    drive: Storage | None = None
+    drive_count: int = 0
     networked: bool = False
     marked: bool = False
     capabilities: frozenset[str] = frozenset()
+
+    @property
+    def drives(self) -> bool:
+        """Whether it has drives inside."""
+        return self.drive is not None
 
     @property
     def threads_per_gpu(self) -> float:
@@ -56,11 +65,32 @@ def machine_of(host: Host) -> Machine:
         threads=host.cpu.threads,
         priced=price is not None,
         spot=price is not None and price.spot_low is not None and price.spot_high is not None,
-        drives=host.local_storage is not None,
+        drive=host.local_storage,
+        drive_count=host.drive_count,
         networked=host.network is not None,
         marked=host.cpu.coremark is not None,
         capabilities=capabilities(host),
     )
+
+
+def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
+    """Whether the machine's own drives hold the data and are better than a volume in everything.
+
+    They cost no rent, so nobody would rent such a volume to read from.
+    """
+    drive, many = machine.drive, max(1, machine.drive_count)
+    if drive is None or store.scope is not Scope.VOLUME:
+        return False
+    room = drive.capacity is None or size <= many * drive.capacity
+    most = math.inf if store.read_operations is None else store.read_operations
+    pairs = (
+        (many * drive.read_rate, store.read_rate),
+        (many * (drive.write_bandwidth or 0.0), store.write_bandwidth or 0.0),
+        (math.inf if drive.read_operations is None else many * drive.read_operations, most),
+        (-drive.read_latency, -store.read_latency),
+        (-drive.read_latency - drive.open_latency, -store.read_latency - store.open_latency),
+    )
+    return room and all(own >= other for own, other in pairs)
 
 
 def capabilities(host: Host) -> frozenset[str]:

@@ -79,6 +79,7 @@ def recommend(
         now=now,
         off_axes=not inquiry.is_searched(now.settings),
         program=inquiry.program,
+        ports=inquiry.ports,
         refused=inquiry.space.refused,
         excluded=inquiry.excluded,
         from_store=ask.course.predicted == 0,

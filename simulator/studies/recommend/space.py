@@ -28,7 +28,7 @@ from simulator.studies.recommend.ground import (
     Ground,
     Settings,
 )
-from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.machines import Machine, holds_better
 from simulator.studies.recommend.spreading import ways
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind, Preparation
@@ -200,6 +200,9 @@ def _stores(at: _At) -> Iterator[Settings]:
     reads = dataset.cache_policy is not CachePolicy.PRELOADED
     streams = dataset.placement is Placement.STREAM
     nearby = [store for store in ground.nearby(machine) if store.name != ground.store]
+    if not ground.store:
+        size = ground.scenario.job.stored_total
+        nearby = [store for store in nearby if not holds_better(machine, store, size)]
     stays = machine.drives if not ground.store else named is None or machine.cloud in named.clouds
     if stays:
         yield {}

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.recorder import MOST_STEPS
+from simulator.engine.recorder import JUST_BELOW, MOST_STEPS
+from simulator.engine.watch import PRECISION
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
 from simulator.units import Real
@@ -55,9 +56,7 @@ def share_of_making(scenario: Scenario, lengths: Lengths, makers: Sequence[Real]
         seen = np.maximum(0.0, 1.0 - sum(makers, 0.0) / (FEWEST_STEPS * lengths.accumulation))
     if not random(scenario):
         return seen
-    drawn = np.maximum(1.0, scenario.job.train.batch_size * _batches(lengths))
-    errors = STANDARD_ERRORS * _deviation(scenario) / np.sqrt(drawn)
-    return seen * np.maximum(0.0, 1.0 - UNEVEN - errors)
+    return seen * np.maximum(0.0, 1.0 - UNEVEN - _errors(scenario, lengths))
 
 
 def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
@@ -73,6 +72,30 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
     known = np.maximum(0.0, 1.0 - (crew.credits + AHEAD) / whole_bursts)
     unsure = np.logical_and(waits, lengths.steps > LONGEST_SEEN)
     return np.where(unsure, known, 1.0)[()]
+
+
+def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
+    """Parts of the least step of a run that a mean step, and an epoch's steps, surely come to.
+
+    No mean step of a long epoch is below the least step (`engine.watch`), but for the half-width
+    up to which a random one is known. The steps of an epoch that were simulated take at least the
+    work that was drawn for them. 0 for epochs that may be too short, and for those that run on
+    from one into the next.
+    """
+    long = np.asarray(lengths.steps) > LONGEST_SEEN
+    if scenario.job.loader.crew.crosses_epochs:
+        return 0.0, 0.0
+    step = JUST_BELOW / (1.0 + PRECISION) if random(scenario) else JUST_BELOW
+    return np.where(long, step, 0.0)[()], np.where(
+        long, step * (1.0 - _errors(scenario, lengths)), 0.0
+    )[()]
+
+
+def _errors(scenario: Scenario, lengths: Lengths) -> Real:
+    """What draws may lie below what they were drawn from, as a part of that."""
+    drawn = np.maximum(1.0, scenario.job.train.batch_size * _batches(lengths))
+    errors: Real = STANDARD_ERRORS * _deviation(scenario) / np.sqrt(drawn)
+    return np.minimum(1.0, errors)
 
 
 def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:

@@ -30,14 +30,14 @@ from itertools import accumulate
 
 import numpy as np
 
-from simulator.loads import alone, longest, maker_count, unit_loads
+from simulator.loads import alone, least_batch, longest, maker_count, unit_loads
 from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.plant import CPU, Place, Plant
 from simulator.run_length import Lengths
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import MAKERS, Actor, Demand, Path, Per, StageDemands
-from simulator.studies.screening.chance import random, share_ahead, share_of_making
+from simulator.studies.screening.chance import assured, random, share_ahead, share_of_making
 from simulator.studies.screening.lockstep import Crowd
 from simulator.units import Real
 from simulator.workload.train import Mode
@@ -65,7 +65,7 @@ class Floors:
         shared = longest(load for _, load in self._loads) * per_step
         made = np.maximum(self._cycle, self._crowd.cycle) * per_step
         floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
-        return floor
+        return np.maximum(floor, self._least * per_step * self._assured[0])
 
     @cached_property
     def device(self) -> Real:
@@ -79,7 +79,7 @@ class Floors:
         used = self._receive, self._copy, self._per_batch, self._per_step
         made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
         floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
-        return floor
+        return np.maximum(floor, self._work * self._least * self._assured[1])
 
     @cached_property
     def chance(self) -> Real:
@@ -91,6 +91,16 @@ class Floors:
     def window(self) -> Real:
         """What a run may leave of work ahead of the device; 1 where nothing is random."""
         return share_ahead(self.scenario, self.lengths)
+
+    @cached_property
+    def _assured(self) -> tuple[Real, Real]:
+        """Parts of the least step that a step and an epoch of a long run surely come to."""
+        return assured(self.scenario, self.lengths)
+
+    @cached_property
+    def _least(self) -> Real:
+        """Least mean time between two batches of a rank in a run that goes on for ever."""
+        return least_batch(self.scenario, self.plant, self.stages)
 
     # what a batch takes, alone on idle machines
 

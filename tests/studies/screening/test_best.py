@@ -224,3 +224,18 @@ def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     on_front = kept[front(np.array(list(found.values())))]
     assert sorted(on_front.tolist()) == np.flatnonzero(front(every)).tolist()
     assert len(found) <= len(jobs)
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
+    """Machines beside, random samples: the bound is near what is predicted, and not above it."""
+    asked = (
+        "remote.machine=instance/aws/c5.9xlarge",
+        f"remote.count={count}",
+        "remote.storage=storage/ebs-gp3-max",
+    )
+    job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
+    (best,), prediction = best_cases([job]), predict(job, doubts=False)
+    assert better(best, prediction) == []
+    assert best.figures["step_time_s.mean"] > 0.93 * prediction.timing.step_time.mean
