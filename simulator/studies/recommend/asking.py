@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from simulator.footprint import Verdict
 from simulator.goal import Goal, Limits, Objective
 from simulator.studies.evaluate import Bounded
 from simulator.studies.explore import (
@@ -231,7 +232,7 @@ def limits_as_text(limits: Limits) -> str:
 
     Examples
     --------
-    >>> limits_as_text(Limits(deadline=60.0, gpu_memory_margin=0.25)).split(" and ")[1:]
+    >>> limits_as_text(Limits(deadline=60.0, gpu_memory_margin=0.25)).split(" and ")[1::3]
     ['not gpu_memory_bytes.total > 0.75 * gpu_memory_bytes.capacity', 'total_time_s <= 60.0']
     """
     margins = (
@@ -242,6 +243,7 @@ def limits_as_text(limits: Limits) -> str:
         f"not {what}.total > {1.0 - margin!r} * {what}.capacity"  # what has none keeps it
         for what, margin in margins
     ]
+    parts += [f"not {name} == '{Verdict.UNCERTAIN.value}'" for name in ("fits.host", "fits.gpu")]
     parts += [f"({limits.where})"] if limits.where else []
     parts += [] if limits.deadline is None else [f"{TIME} <= {limits.deadline!r}"]
     parts += [] if limits.budget is None else [f"{MONEY} <= {limits.budget!r}"]

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from simulator.errors import InputError, UnknownName
 from simulator.files.catalogue import Catalogue
-from simulator.footprint import memory_fit
+from simulator.footprint import Verdict, memory_fit
 from simulator.goal import Plain
 from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
@@ -110,12 +110,12 @@ class Ground:
         return product
 
     def fits(self, machine: Machine, settings: Settings) -> bool:
-        """Whether a candidate fits into the accelerators' memory; True where nobody knows."""
+        """Whether a candidate surely fits into accelerators' memory; True where nobody knows."""
         rest = tuple(sorted((k, v) for k, v in settings.items() if k not in ELSEWHERE))
         key = (machine.gpu, machine.gpus, rest)
         if key not in self.fitted:
             memory = memory_fit(self.reader.read(settings).scenario)
-            self.fitted[key] = memory is None or memory.total <= memory.capacity
+            self.fitted[key] = memory is None or memory.verdict is Verdict.YES
         return self.fitted[key]
 
 

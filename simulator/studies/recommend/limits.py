@@ -10,6 +10,7 @@ from typing import Final
 from simulator.errors import UnknownName
 from simulator.expression import parse_expression
 from simulator.files.settings import setting_units
+from simulator.footprint import Verdict
 from simulator.goal import Limits
 from simulator.metrics import Value
 from simulator.studies.recommend.choice import MONEY, TIME, number
@@ -115,12 +116,17 @@ def _of_figures(limits: Limits) -> Iterator[Rule]:
         text = f"budget = {show(limits.budget, USD)}"
         yield Rule(name="budget", text=text, keeps=_at_most(MONEY, limits.budget))
     margins = (
-        ("ram_margin", "host RAM", "host_ram_bytes", limits.ram_margin),
-        ("gpu_memory_margin", "GPU memory", "gpu_memory_bytes", limits.gpu_memory_margin),
+        ("ram_margin", "host RAM", ("host_ram_bytes", "fits.host"), limits.ram_margin),
+        (
+            "gpu_memory_margin",
+            "GPU memory",
+            ("gpu_memory_bytes", "fits.gpu"),
+            limits.gpu_memory_margin,
+        ),
     )
     for name, where, what, margin in margins:
         text = f"{name} = {margin:.0%}" if margin > 0.0 else f"all of it in {where}"
-        yield Rule(name=name, text=text, keeps=_leaves(what, margin))
+        yield Rule(name=name, text=text, keeps=_leaves(*what, margin))
     if limits.where:
         expression = parse_expression(limits.where, extra_names=setting_units())
         yield Rule(
@@ -138,10 +144,12 @@ def _at_most(name: str, most: float) -> Keeps:
     return keeps
 
 
-def _leaves(what: str, margin: float) -> Keeps:
-    """Whether a share of a memory stays free; what has no such memory keeps the rule."""
+def _leaves(what: str, verdict: str, margin: float) -> Keeps:
+    """Whether it surely fits and leaves a share free; what has no such memory keeps the rule."""
 
     def keeps(subject: Subject) -> bool:
+        if subject.figures.get(verdict) == Verdict.UNCERTAIN:
+            return False
         needed = number(subject.figures, f"{what}.total")
         room = number(subject.figures, f"{what}.capacity")
         return needed is None or room is None or needed <= (1.0 - margin) * room

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simulator.errors import UnknownName
+from simulator.expression import parse_expression
 from simulator.goal import Limits
+from simulator.studies.recommend.asking import limits_as_text
 from simulator.studies.recommend.limits import Subject, broken, check_regions, rules_of
 from tests.studies.recommend.made import machine
 
@@ -54,3 +56,12 @@ def test_a_region_without_prices_is_refused() -> None:
     """The nearest one is named."""
     with pytest.raises(UnknownName, match=r"'nort'.*did you mean 'north'"):
         check_regions(Limits(regions=("nort",)), [NORTH])
+
+
+@pytest.mark.parametrize(("verdict", "names"), [("uncertain", ("ram_margin",)), ("yes", ())])
+def test_what_may_not_fit_is_no_recommendation(verdict: str, names: tuple[str, ...]) -> None:
+    """Within a few percent of the capacity nobody knows, with or without a margin."""
+    figures = {**FIGURES, "host_ram_bytes.total": 99.0, "fits.host": verdict}
+    subject = Subject(machine=NORTH, count=1, figures=figures)
+    assert broken(rules_of(Limits()), subject) == names
+    assert parse_expression(limits_as_text(Limits())).holds(figures) is (not names)
