@@ -10,6 +10,7 @@ from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.hardware.cluster import Group
 from simulator.pipeline.program import makes_own_batches
 from simulator.plant import Plant, Site
+from simulator.power import joules_per_step
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
 from simulator.stages.base import Path, StageDemands
@@ -29,7 +30,7 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
     """
     price = machines_price(scenario)
     step = timing.step_time.mean
-    energy = _energy(scenario, timing)
+    energy = joules_per_step(scenario, timing)
     if price is None:
         return Cost(
             per_second=None,
@@ -96,18 +97,6 @@ def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
     if price.spot_low is None or price.spot_high is None:
         return None
     return (price.spot_low + price.spot_high) / 2.0
-
-
-def _energy(scenario: Scenario, timing: Timing) -> float | None:
-    """Power of the accelerators while busy [J]; crude, the rest of the machine is left out."""
-    group = scenario.cluster.trainers
-    gpu = group.host.gpu
-    if gpu is None or gpu.power is None or timing.accelerator_utilization is None:
-        return None
-    used = group.count * group.gpus_per_host * gpu.power
-    return float(
-        equations.energy_per_step(0.0, used, timing.accelerator_utilization, timing.step_time.mean)
-    )
 
 
 def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> CpuNeed | None:

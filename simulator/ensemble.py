@@ -26,6 +26,7 @@ from simulator.faster import Speeds, faster_plant, faster_stage
 from simulator.loads import TINY, actor_times, limiting_time, longest, maker_count, unit_loads
 from simulator.metrics import METRICS
 from simulator.plant import Plant
+from simulator.power import joules_per_step
 from simulator.provenance import Source
 from simulator.quasi_random import normal_points
 from simulator.results import Cost, Prediction, StepSplit, Timing
@@ -169,13 +170,18 @@ def _epochs(timing: Timing, longer: Stretch) -> tuple[Vector, Vector]:
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     """The bill at each point; prices are certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
-    busy, was = timing.accelerator_utilization, figured.accelerator_utilization
     to_train, energy = cost.to_train, cost.energy_per_step
     if to_train is not None and cost.per_second is not None:
         kept = prepared_storage(prediction.scenario, figured) / figured.total_time
         to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
-    if energy is not None and busy is not None and was:
-        energy = _number(energy * busy / was * longer)
+    if energy is not None:
+        # Work on the cores stays as figured, so cores are less busy in a longer step.
+        usage = {
+            name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
+            for name, used in figured.usage.items()
+        }
+        drawn = joules_per_step(prediction.scenario, replace(timing, usage=usage))
+        energy = energy if drawn is None else _number(drawn + 0.0 * longer)
     return replace(
         cost,
         per_step=None if cost.per_step is None else _number(cost.per_step * longer),

@@ -258,7 +258,7 @@ _COST: Final = (
     Metric(
         name="cost.energy_j_per_step",
         get=lambda p: p.cost.energy_per_step,
-        doc="Power x utilization x mean step; crude.",
+        doc="Power of all machines billed, at rest and at work, over a mean step; crude.",
         unit=JOULE,
         better="low",
     ),

@@ -14,6 +14,7 @@ from simulator.engine.run import Options, Question, solve
 from simulator.ensemble import draw, stretch
 from simulator.faster import Speeds, faster_plant, faster_stage
 from simulator.files.scenario import load_scenario
+from simulator.power import draws
 from simulator.predict import predict
 from simulator.run_length import extras
 from simulator.scenario import CostPlan, Scenario
@@ -217,15 +218,20 @@ def test_speeds_have_the_stated_deviations() -> None:
         assert float(np.std(logs)) == pytest.approx(deviation, rel=0.01)
 
 
-def test_energy_goes_with_busy_time() -> None:
-    """While the workers are the limit the device's energy a step is certain, they are not."""
+def test_energy_goes_with_busy_and_idle_time() -> None:
+    """A longer wait draws power at rest, longer work the power at work in its place."""
     of_workers = predict(replace(cpu_bound(), doubts=(doubt(Rate.WORKERS),)))
     of_device = predict(replace(cpu_bound(), doubts=(doubt(Rate.DEVICE),)))
-    joules = of_device.cost.energy_per_step or 0.0
-    name = "cost.energy_j_per_step"
-    assert list(of_workers.interval[name].values()) == pytest.approx([joules] * 3)
-    high = of_device.interval[name]["p90"]
-    assert high == pytest.approx(joules * math.exp(DEVIATION * ENDS["p90"]), rel=1e-3)
+    drawn = draws(of_device.scenario, of_device.timing) or ()
+    name, longer = "cost.energy_j_per_step", math.exp(DEVIATION * ENDS["p90"]) - 1.0
+    step = of_workers.timing.step_time.mean
+    resting = sum(draw.idle for draw in drawn) * step * longer
+    more = of_workers.interval[name]["p90"] - (of_workers.cost.energy_per_step or 0.0)
+    assert more == pytest.approx(resting, rel=0.02)
+    gpu = [draw for draw in drawn if draw.part in {"accelerators", "rest of the machines"}]
+    working = sum((draw.full - draw.idle) * draw.busy for draw in gpu) * step * longer
+    more = of_device.interval[name]["p90"] - (of_device.cost.energy_per_step or 0.0)
+    assert more == pytest.approx(working, rel=0.02)
 
 
 def test_the_bill_is_as_uncertain_as_the_time() -> None:

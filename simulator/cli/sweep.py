@@ -316,4 +316,5 @@ def _of_answer(found: Findings) -> Exit:
 
     complain(nothing_found(found))
     refused = all(outcome.status is Status.REFUSED for outcome in found.outcomes)
-    return Exit.BAD_INPUT if refused else Exit.DOES_NOT_FIT
+    unknown = found.counts[Status.PREDICTED] > 0
+    return Exit.BAD_INPUT if refused or unknown else Exit.DOES_NOT_FIT

@@ -92,6 +92,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
         host_link=amount(file.host_link),
         peer_link=amount(file.peer_link),
         power=amount(file.power),
+        idle_power=amount(file.idle_power),
         multiprocessors=amount(file.multiprocessors),
         unified_memory=file.unified_memory,
         inference_only=file.inference_only,

@@ -99,6 +99,8 @@ class GpuFile(ProfileFile):
     """Name of the link to its peers, all lanes together."""
     power: PowerFigure | None = None
     """Power limit."""
+    idle_power: PowerFigure | None = None
+    """Power of one that nothing runs on, its driver loaded."""
     multiprocessors: CountFigure | None = None
     """How many of its cores' groups (streaming multiprocessors) programs can use."""
     peak: dict[PrecisionField, FlopRateFigure]

@@ -43,6 +43,7 @@ class Gpu:
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
     real matrix product, `product_share` the share of the peak that large products reach in the
     median. A precision in `fallback` runs at the rate of the one it maps to.
+    `power` is its limit, `idle_power` what it draws when nothing runs on it.
     `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
     kernels and, where the profile states none, its multiprocessors; None where kernels of the
     device's own architecture were measured.
@@ -65,6 +66,7 @@ class Gpu:
     host_link: str | None = None
     peer_link: str | None = None
     power: Watts | None = None
+    idle_power: Watts | None = None
     multiprocessors: int | None = None
     relative: Relative | None = None
     unified_memory: bool = False

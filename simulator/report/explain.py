@@ -15,6 +15,7 @@ from simulator.metrics import Metric, select
 from simulator.pipeline.ledger import LINES
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.plant import Place, Plant, build
+from simulator.power import draws
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
@@ -31,6 +32,7 @@ from simulator.units import (
     FLOP_PER_SECOND,
     SECOND,
     USD_PER_SECOND,
+    WATT,
     Unit,
     show,
 )
@@ -169,6 +171,33 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     return lines
 
 
+def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    """What each part of the machines draws, at rest, at work, and in the mean of a step."""
+    found = draws(prediction.scenario, prediction.timing)
+    if found is None:
+        gpu = prediction.scenario.cluster.trainers.host.gpu
+        name = "an accelerator" if gpu is None else gpu.name
+        return section("Energy of a step", [f"not known: the profile of {name} states no power"])
+    head = ("", "at rest", "at work", "busy", "mean")
+    rows = [
+        (d.part, show(d.idle, WATT), show(d.full, WATT), percent(d.busy), show(d.mean, WATT))
+        for d in found
+    ]
+    total = show(sum(d.mean for d in found), WATT)
+    rows += [("= all machines", "", "", "", total)]
+    step = show(prediction.timing.step_time.mean, SECOND)
+    sources = dict.fromkeys(
+        f"{draw.part}: {draw.source.reference}, {draw.source.date}"
+        + ("" if draw.source.verified else ", UNVERIFIED")
+        for draw in found
+    )
+    return [
+        *section("Power of all machines", columns([head, *rows], "<>>>>")),
+        *section("Energy of a step", [f"{total} x mean step {step}"]),
+        *section("Power from", [line for text in sources for line in wrapped(text)]),
+    ]
+
+
 def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
     cost = prediction.cost
     group = prediction.scenario.cluster.trainers
@@ -230,6 +259,7 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
     "host_ram": _memory,
     "gpu_memory": _memory,
     "fits": _memory,
+    "cost.energy": _energy,
     "cost": _cost,
     "bound_s": _bound,
     "step_split_s.checkpoint": _checkpoints,

@@ -122,7 +122,9 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     billed = cost.time_to_train + prediction.scenario.cost.provisioning
     rows.append(("billed time", show(billed, SECOND)))
     if cost.energy_per_step is not None:
-        energy = f"{show(cost.energy_per_step, JOULE)} a step (crude: power x utilization)"
+        energy = (
+            f"{show(cost.energy_per_step, JOULE)} a step (crude: all machines, at rest and at work)"
+        )
         rows.append(("energy", energy))
     return rows
 

@@ -58,8 +58,18 @@ def as_text(found: Findings, name: str) -> str:
     return "\n".join(lines)
 
 
+def _nothing(found: Findings) -> str:
+    """Why the front is empty."""
+    if not found.counts[Status.PREDICTED]:
+        return "nothing can run"
+    names = ", ".join(printable(objective.metric) for objective in found.objectives)
+    return f"no candidate has a figure for {names}; plan explain says what is not known"
+
+
 def nothing_found(found: Findings) -> str:
     """Why there is no answer, in a line."""
+    if found.counts[Status.PREDICTED]:
+        return _nothing(found)
     parts = [
         f"{n:,} {_WORDS[status]}, most often: {found.reasons(status)[0].text}"
         for status, n in found.counts.items()
@@ -125,7 +135,7 @@ def told(objective: Objective) -> str:
 
 def _front(found: Findings) -> list[str]:
     places = found.front[:SHOWN]
-    lines = _rows([place.outcome for place in places], found) if places else ["nothing can run"]
+    lines = _rows([place.outcome for place in places], found) if places else [_nothing(found)]
     equal = sum(len(place.equal) for place in found.front)
     if len(found.front) > SHOWN:
         lines.append(f"{len(found.front) - SHOWN:,} more are in --json, --csv and --parquet")

@@ -104,7 +104,8 @@ def findings(
     predicted = [outcome for outcome in outcomes if outcome.status is Status.PREDICTED]
     every = [criteria.score(outcome.figures) for outcome in predicted]
     whole = np.array(every, dtype=float).reshape(len(predicted), len(objectives))
-    kept = np.flatnonzero(comparable(whole))
+    # What has no figure for any objective is no better or worse than anything.
+    kept = np.flatnonzero(comparable(whole) & np.isfinite(whole).any(axis=1))
     sound, scores, table = [predicted[i] for i in kept], [every[i] for i in kept], whole[kept]
     order = sorted(range(len(sound)), key=lambda i: (scores[i], sound[i].candidate.index))
     mask = front(table)

@@ -214,3 +214,15 @@ def test_the_same_bytes_at_any_number_of_processes(
         assert (run.returncode, err) == (Exit.FINE, "")
         outs.add(out)
     assert len(outs) == 1
+
+
+def test_what_is_not_known_ranks_nothing(plan: Run) -> None:
+    """No profile states the power of this accelerator, so energy is refused as what to rank by."""
+    outcome = plan(
+        *("sweep", "gpus-under-one-switch", "--set", "train.precision=bf16"),
+        *("--set", "hardware.machine=instance/aws/trn1.32xlarge"),
+        *("--set", "hardware.storage=storage/ebs-gp3", "--over", "input.workers=2,4"),
+        *("--by", "cost.energy_j_per_step", "--exhaustive"),
+    )
+    assert outcome.code == Exit.BAD_INPUT
+    assert "no candidate has a figure for cost.energy_j_per_step" in outcome.err
