@@ -47,9 +47,8 @@ def best_title(answer: Recommendation) -> str:
     winner = answer.winner
     beyond = winner is not None and is_beyond(winner)
     unsure = answer.sure is not None and answer.sure.best[0] < LIKELY
-    doubts = ["outside of what was measured: see below"] * beyond
-    doubts += ["not told apart from others: see below"] * unsure
-    return f"Best ({'; '.join(doubts)})" if doubts else "Best"
+    doubts = ["outside of what was measured"] * beyond + ["not told apart from others"] * unsure
+    return f"Best ({', '.join(doubts)}: see below)" if doubts else "Best"
 
 
 def winner_lines(answer: Recommendation) -> list[str]:

@@ -96,3 +96,9 @@ def test_equals_read_the_same() -> None:
     """Half a percent apart, not one."""
     ranked = [choice(0, 1.0, 100.0), choice(1, 1.0, 100.4), choice(2, 1.0, 101.0)]
     assert [one.index for one in equals(CHEAPEST, ranked)] == [0, 1]
+
+
+def test_of_equals_as_likely_the_faster_is_taken() -> None:
+    """Two cents apart and as sure, in half of the time."""
+    slow, fast = choice(0, 9.0, 10.0, band=1.2), choice(1, 4.5, 10.02, band=1.2)
+    assert weighed(CHEAPEST, [slow, fast], sure).ranked[0].index == 1
