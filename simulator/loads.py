@@ -210,6 +210,11 @@ def serial_cycles(scenario: Scenario, plant: Plant, stages: Sequence[StageDemand
     return [cycle.whole for cycle in cycles]
 
 
+def main_process(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Cycle:
+    """What the thread that trains spends on making a batch, where there are no workers."""
+    return next(c for c in _using_cycles(scenario, plant, stages) if c.actor is Actor.WORKER)
+
+
 def _imposed(
     scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]
 ) -> tuple[list[tuple[str, Real]], list[Cycle]]:

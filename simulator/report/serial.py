@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.loads import Cycle, slowest_actor
+from simulator.binding import starved
+from simulator.loads import Cycle, main_process, slowest_actor
 from simulator.plant import build
 from simulator.report.layout import percent
 from simulator.results import Prediction
@@ -32,7 +33,11 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     scenario = prediction.scenario
     if scenario.job.remote is not None:
         return None
-    found = slowest_actor(scenario, build(scenario), prediction.demands)
+    plant, split = build(scenario), prediction.timing.split
+    if not scenario.job.loader.crew.makers and starved(split):
+        # it makes batches and trains in turn, whichever of the two takes longer
+        return main_process(scenario, plant, prediction.demands)
+    found = slowest_actor(scenario, plant, prediction.demands)
     if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
         return None
     return found if str(_most(found)) == prediction.timing.bottleneck else None

@@ -19,6 +19,8 @@ from simulator.scenario import Scenario
 from simulator.stages.base import Resource
 from simulator.units import BYTE, show
 
+NEXT: Final = 0.1
+"""Utilization below which a resource is not named as the next limit."""
 HALF: Final = 0.5
 """Utilization below which nobody would say that a resource delivers what is made."""
 
@@ -130,7 +132,7 @@ def _next(prediction: Prediction) -> str:
         part = Part(behind)
         small = share(part, prediction) < IDLE
         return "" if small else f"; next is {next_part(part, prediction)}"
-    if _use(timing, behind) < IDLE:
+    if _use(timing, behind) < NEXT:
         return ""
     return f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
 

@@ -165,6 +165,31 @@ def test_checkpoints_beside_starving(prediction: Prediction) -> None:
     assert "wait for data 40.0% of the time and for checkpoints 25.0%." in text
 
 
+def test_the_main_process_makes_and_trains_in_turn() -> None:
+    """Without workers it is named though the device takes longer for a batch than it does."""
+    text = verdict(predict(load_scenario("inference-batch1-gpu"), doubts=False))
+    assert "GPU-starved: the main process itself makes" in text
+    assert "workers would do that meanwhile" in text
+
+
+@pytest.mark.parametrize(("busy", "told"), [(0.05, False), (0.2, True)])
+def test_what_hardly_works_is_not_next(
+    prediction: Prediction,
+    busy: float,
+    told: bool,  # noqa: FBT001 - whether the sentence names it
+) -> None:
+    """A resource that is a twentieth busy is no limit that anybody would plan for."""
+    usage = {Resource.CPU: Usage(mean=busy, total=48 * busy, units=48, busiest=busy)}
+    fed = with_timing(
+        prediction,
+        split=StepSplit(compute=0.040),
+        bottleneck=Resource.GPU,
+        next_bottleneck=Resource.CPU,
+        usage=usage,
+    )
+    assert ("next is the CPUs" in verdict(fed)) == told
+
+
 def test_without_a_device(prediction: Prediction) -> None:
     """A job without accelerator is bound by what is busiest."""
     bare = with_timing(prediction, accelerator_utilization=None)
