@@ -161,14 +161,14 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Factors of the software, where the device's time is computed and not measured."""
-    time, software = device_time(scenario), scenario.job.software
-    if time is None or time.measured:
+    """What a compiler saves, where the device's time is computed operator by operator."""
+    time, launching = device_time(scenario), scenario.job.software.launching
+    if time is None or time.measured or time.step is not None or launching is None:
         return ()
-    return tuple(
-        Assumption(what=f"speed factor: {f.name}", value=f"{f.value:g}", source=f.source)
-        for f in software.factors
-    )
+    if launching.passes == 1.0:
+        return ()
+    what = "memory that compiled norms, activations and sums move, of eager ones"
+    return (Assumption(what=what, value=f"{launching.passes:.0%}", source=launching.source),)
 
 
 def _launches(scenario: Scenario) -> tuple[Assumption, ...]:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from simulator.calibration import IDENTITY, Calibration
 from simulator.hardware.cluster import Cluster, Group
+from simulator.hardware.gpu import Gpu
 from simulator.provenance import Assumption
 from simulator.uncertainty import Doubt
 from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
@@ -58,7 +59,8 @@ class Job:
     `step_times` are the user's own measurements and win over the model's. `remote` workers make
     batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
     side by side, each with an equal part of the machine's accelerators and all of the data.
-    `parallelism` says how one model is spread over several of them.
+    `parallelism` says how one model is spread over several of them. `sister` is a card of the same
+    chip as the accelerator's, on which the library has a measured step of the model.
     """
 
     mode: Mode
@@ -73,6 +75,7 @@ class Job:
     remote: Remote | None = None
     copies: int = 1
     parallelism: Parallelism = ONE_DEVICE
+    sister: Gpu | None = None
 
     @property
     def stored_bytes(self) -> Bytes:

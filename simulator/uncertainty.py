@@ -66,6 +66,8 @@ class Grade(StrEnum):
     """The same where tokens go to experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
     """The same with figures fitted to other devices, other software or another precision."""
+    SISTER = "measured on a sister card"
+    """Somebody measured it on another card of the same chip."""
     RELATIVE = "kernels of a relative"
     """Of a device nobody measured, by those of its nearest measured relative."""
     PROFILED = "profiled kernels"

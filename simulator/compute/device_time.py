@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from simulator.calibration import IDENTITY
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
@@ -44,7 +42,8 @@ class DeviceTime:
     """Busy time of the compute stream for one batch, and what it rests on.
 
     `equation` and `inputs` name the function and its arguments for `plan explain`; `measured`
-    says that the time was measured, not computed. `step` is the whole step where the model
+    says that the time was measured, not computed, `carried_from` on which card of the same chip a
+    step was that it is a ratio of. `step` is the whole step where the model
     is spread over devices and the exchange between them is known with it; `forward` and `backward`
     are then those of a micro-batch on the slowest stage.
     """
@@ -56,6 +55,7 @@ class DeviceTime:
     inputs: dict[str, Real]
     source: Source
     measured: bool = False
+    carried_from: str = ""
     step: TrainingStep | None = None
 
     @property
@@ -101,7 +101,43 @@ def _computed(scenario: Scenario) -> DeviceTime | None:
         return _from_measurement(scenario, measured)
     if gpu is None or job.model is None:
         return None
-    return _from_roofline(scenario, job.train, job.model, gpu)
+    computed = _from_roofline(scenario, job.train, job.model, gpu)
+    return computed if job.sister is None else _from_sister(scenario, computed, job.sister)
+
+
+def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
+    """A step that was measured on a card of the same chip, in the ratio of the computed times."""
+    job = scenario.job
+    times = _library_times(job, sister)
+    if times is None or job.model is None:
+        return computed
+    there = _from_roofline(scenario, job.train, job.model, sister).total
+    measured = _at_batch(scenario, times, sister)
+    whole = carried_over_time(measured, there, computed.total)
+    return DeviceTime(
+        forward=whole * (1.0 - BACKWARD_SHARE),
+        backward=whole * BACKWARD_SHARE,
+        optimizer=0.0,
+        equation="roofline.carried_over_time",
+        inputs={"seconds [s]": measured, "reference [s]": there, "own [s]": computed.total},
+        source=replace(
+            times.source, reference=f"{times.source.reference}; measured on {sister.name}"
+        ),
+        carried_from=sister.name,
+    )
+
+
+def is_carried(scenario: Scenario) -> bool:
+    """Whether `device_time` carries a step over that was measured on a card of the same chip."""
+    return carried_times(scenario) is not None
+
+
+def carried_times(scenario: Scenario) -> StepTimes | None:
+    """The times it carries over, if it does."""
+    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.sister
+    if gpu is None or sister is None or is_spread(scenario) or is_measured(scenario):
+        return None
+    return _library_times(scenario.job, sister)
 
 
 def is_timed(scenario: Scenario) -> bool:
@@ -200,7 +236,7 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
 
 def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     job = scenario.job
-    whole = _at_batch(scenario, measured)
+    whole = _at_batch(scenario, measured, scenario.cluster.trainers.host.gpu)
     backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
     return DeviceTime(
         forward=whole * (1.0 - backward),
@@ -213,8 +249,8 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     )
 
 
-def _at_batch(scenario: Scenario, measured: StepTimes) -> Seconds | Real:
-    """A measured step at the job's batch size [s].
+def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Seconds | Real:
+    """A step measured on a device at the job's batch size [s].
 
     One point alone is carried over as the computed time changes between the two batches, so that
     launches and small kernels do not shrink with it; proportionally where nothing is computed.
@@ -224,7 +260,7 @@ def _at_batch(scenario: Scenario, measured: StepTimes) -> Seconds | Real:
     kind gets shorter as the computed one does.
     """
     batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
-    gpu, model = scenario.cluster.trainers.host.gpu, scenario.job.model
+    model = scenario.job.model
     if gpu is None or gpu.emulated or model is None or not _is_counted(model):
         return interpolated_step_time(batch, sizes, measured.seconds)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
@@ -299,14 +335,13 @@ def _beside(device: Seconds | Real, kernels: float, launching: Launching | None)
 
 
 def _rates(scenario: Scenario, gpu: Gpu) -> Rates:
-    job, precision = scenario.job, scenario.job.train.precision
-    speed = float(np.prod([factor.value for factor in job.software.factors]))
-    arithmetic = speed * scenario.calibration.value("compute")
+    precision = scenario.job.train.precision
+    arithmetic = scenario.calibration.value("compute")
     vector = gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, precision)])
     return Rates(
         matrix=achievable_rate(scenario, gpu, precision) * arithmetic,
         vector=vector * arithmetic,
-        memory=memory_rate(scenario, gpu) * speed * scenario.calibration.value("device_memory"),
+        memory=memory_rate(scenario, gpu) * scenario.calibration.value("device_memory"),
         units=gpu.multiprocessors,
     )
 
@@ -346,13 +381,14 @@ _VECTOR: Final = (Precision.FP32, Precision.FP64)
 def product_rate(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
     """Rate of large products at a precision that the device has [FLOP/s].
 
-    The median over measured shapes, at this width or at bf16; a guess where there is none. Formats
+    The median over measured shapes, at this width or at bf16; a guess where there is none, less as
+    far as the device's best product falls behind that of its relative. Formats
     that matrix units don't compute are left at their peak.
     """
     peak = gpu.peak[precision]
     if precision in _VECTOR:
         return peak
-    sixteen = gpu.product_share.get(Precision.BF16, PRODUCT_SHARE)
+    sixteen = gpu.product_share.get(Precision.BF16, PRODUCT_SHARE * gpu.reach)
     return peak * gpu.product_share.get(precision, sixteen)
 
 

@@ -68,15 +68,17 @@ def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | 
     kernels = sum(op.kernels for op in operators)
     back_kernels = sum(op.backward_kernels for op in operators)
     start = 0.0 if launching is None else launching.start
+    passes = 1.0 if launching is None else launching.passes
     slower = _slower(operators, rates, launching)
     forward: Real = kernels * start
     backward: Real = back_kernels * start
     for index, op in enumerate(operators):
         there, back = slower.get(index, (1.0, 1.0))
         rate = rates.matrix if op.matrix else rates.vector
-        forward = forward + roofline_time(op.flops * there, op.traffic, rate, rates.memory)
+        moved = 1.0 if op.matrix or np.any(op.flops) else passes
+        forward = forward + roofline_time(op.flops * there, moved * op.traffic, rate, rates.memory)
         backward = backward + roofline_time(
-            op.backward_flops * back, op.backward_traffic, rate, rates.memory
+            op.backward_flops * back, moved * op.backward_traffic, rate, rates.memory
         )
     return Work(forward=forward, backward=backward, kernels=kernels, backward_kernels=back_kernels)
 

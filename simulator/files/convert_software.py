@@ -14,7 +14,7 @@ from simulator.files.convert_training import fused_attention, memory_format
 from simulator.files.draft import Draft
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
-from simulator.files.software import efficiency, factors
+from simulator.files.software import efficiency
 from simulator.files.software_section import SoftwareSection
 from simulator.hardware.gpu import Gpu
 from simulator.hardware.link import Link
@@ -76,7 +76,6 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         chunked_loss=given.chunked_loss,
         profiled_kernels=given.profiled_kernels,
         degraded=given.degraded,
-        factors=factors(gpu, given.framework, version, given.compile, words.fused),
         efficiency=efficiency(gpu, given.framework, words.precision),
     )
     use = Use(

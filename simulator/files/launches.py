@@ -38,6 +38,7 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
     known = "" if own else "taken over from other frameworks; "
     known += "" if gpu.stack is Stack.CUDA else "taken over from devices of CUDA; "
     return Launching(
+        passes=_compiled_passes() if software.compiled else 1.0,
         kernel=layer / sum(LAYER_KERNELS) * factor,
         step=found.value("launch_step") * factor,
         start=found.value("start"),
@@ -46,6 +47,17 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
         wave=found.value("wave"),
         source=replace(fitted, reference=f"{known}{fitted.reference}", verified=measured),
     )
+
+
+def _compiled_passes() -> float:
+    """What norms, activations and sums of a compiled model move of what those of an eager one do.
+
+    Both are fitted to language models of the same frameworks.
+    """
+    eras = [file for file in kernel_files().values() if file.kind == "software"]
+    compiled = next(file for file in eras if file.compiled)
+    eager = next(f for f in eras if f.compiled is False and f.frameworks == compiled.frameworks)
+    return compiled.figures["plain"].value / eager.figures["plain"].value
 
 
 def _era(software: Software) -> tuple[KernelFile, bool]:

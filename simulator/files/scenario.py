@@ -33,6 +33,7 @@ from simulator.files.draft import Ask, Draft, look_up, read_sections
 from simulator.files.gather import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.sections import ScenarioFile
+from simulator.files.sisters import sister_of
 from simulator.files.spread import with_assumed_spread
 from simulator.files.uncertainty import with_doubts
 from simulator.hardware.cluster import Cluster
@@ -236,6 +237,7 @@ def _job(ask: Ask) -> Job:
         remote=ask(remote_of),
         copies=ask(_copies),
         parallelism=ask(parallelism_of),
+        sister=ask(sister_of),
     )
 
 

@@ -11,7 +11,14 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.calibration import Overlay
-from simulator.compute.device_time import is_measured, is_spread, is_timed, measured_times
+from simulator.compute.device_time import (
+    carried_times,
+    is_carried,
+    is_measured,
+    is_spread,
+    is_timed,
+    measured_times,
+)
 from simulator.envelope import GPU, outside, placed
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.draft import Draft
@@ -53,7 +60,7 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
 
 def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
     """What a batch size outside of the measured step times adds."""
-    times = measured_times(scenario)
+    times = measured_times(scenario) or carried_times(scenario)
     if times is None:
         return 0.0
     sizes = times.batch_sizes
@@ -124,6 +131,8 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
         return None
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
+    if is_carried(scenario):
+        return Grade.SISTER
     return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
 
 

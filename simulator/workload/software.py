@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simulator.calibration import PERFECT, Efficiency, Factor
+from simulator.calibration import PERFECT, Efficiency
 from simulator.workload.kernels import BARE_MEMORY, Kernels, Launching, MemoryFigures
 
 
@@ -52,10 +52,7 @@ class GradientSum(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """Framework, version and switches; `factors` hold only what a source states.
-
-    A factor's value multiplies the compute speed; where no source covers the accelerator the
-    factor is 1.0 and says so. `efficiency` is what kernels of this software reach.
+    """Framework, version and switches; `efficiency` is what kernels of this software reach.
 
     `blocking_launches`: the host waits for each kernel. `fused_experts`: activation, casts and
     permutation of experts are fused into their products. `attention_kernel` names the fused kernel
@@ -85,7 +82,6 @@ class Software:
     chunked_loss: bool = False
     profiled_kernels: bool = False
     degraded: bool = False
-    factors: tuple[Factor, ...] = ()
     efficiency: Efficiency = PERFECT
     kernels: Kernels | None = None
     launching: Launching | None = None

@@ -17,7 +17,9 @@ from simulator.stages.base import Path, Phase
 from simulator.stages.slowest import Slowest
 
 BASE = "resnet50-imagenet-p4d"
-TWO_MACHINES = ("hardware.count=2",)
+MODEL = "model.name=resnet101"
+"""Nobody measured a step of it, so that factors of rates count."""
+TWO_MACHINES = (MODEL, "hardware.count=2")
 
 
 def amounts(*paths: Path) -> Callable[[Scenario], float]:
@@ -114,7 +116,13 @@ def test_a_measured_read_time_counts_as_the_store() -> None:
 
 def test_a_scaled_figure_says_so() -> None:
     """The source of a store's rate names the factor, and the factor is an assumption."""
-    scenario = load_scenario(BASE, overrides=("calibration.storage=0.5",))
+    scenario = load_scenario(
+        BASE,
+        overrides=(
+            MODEL,
+            "calibration.storage=0.5",
+        ),
+    )
     sources = scenario.cluster.trainers.storage.sources
     assert all(
         "calibration.storage = 0.5" in s.reference for k, s in sources.items() if "read" in k
@@ -126,5 +134,11 @@ def test_nothing_given_changes_nothing() -> None:
     """Factors of 1 are no factors."""
     plain = load_scenario(BASE)
     assert plain.calibration.factors == ()
-    same = load_scenario(BASE, overrides=("calibration.cpu=1.0",))
+    same = load_scenario(
+        BASE,
+        overrides=(
+            MODEL,
+            "calibration.cpu=1.0",
+        ),
+    )
     assert same.calibration == plain.calibration

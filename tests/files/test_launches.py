@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.compute.device_time import device_time
 from simulator.files.catalogue import Catalogue
+from simulator.files.kernel_figures import kernel_files
 from simulator.files.launches import launching
+from simulator.files.scenario import load_scenario
 from simulator.hardware.gpu import Gpu
 from simulator.workload.kernels import Launching
 from simulator.workload.software import CudaGraphs, Software
@@ -77,3 +80,28 @@ def test_other_kinds_of_accelerators_take_launches_over_and_say_so(name: str) ->
 def test_without_an_accelerator_nothing_is_launched() -> None:
     """On cores there is no host beside a device."""
     assert launching(None, Software()) is None
+
+
+def test_compiling_is_worth_one_figure_whichever_way_a_model_is_timed() -> None:
+    """Passes of a compiled model move what compiled language models do of what eager ones do."""
+    eager, compiled = (
+        launching(gpu("gpu/a100-sxm4-80gb"), Software(compiled=how)) for how in (False, True)
+    )
+    assert eager is not None
+    assert compiled is not None
+    files = kernel_files()
+    fitted = [files[name].figures["plain"].value for name in ("fsdp-compiled", "fsdp-eager")]
+    assert (eager.passes, compiled.passes) == (1.0, pytest.approx(fitted[0] / fitted[1]))
+    assert compiled.kernel < eager.kernel
+
+
+def test_a_compiled_convnet_is_not_half_as_fast_again_on_one_card() -> None:
+    """Launches and passes shrink on every card alike: no factor stands for one kind alone."""
+    for card in ("a100-sxm4-80gb", "h100-sxm5-80gb", "l40s"):
+        keys = (f"hardware.gpu=gpu/{card}", "model.name=efficientnet-b4", "train.precision=bf16")
+        times = [
+            device_time(load_scenario("resnet50-imagenet-p4d", overrides=(*keys, compiled)))
+            for compiled in ("software.compile=false", "software.compile=true")
+        ]
+        eager, compiled = (float(time.total) for time in times if time is not None)
+        assert 1.05 < eager / compiled < 1.5

@@ -1,4 +1,4 @@
-"""What software is worth: stated factors, and how near the fitted efficiencies come."""
+"""What software reaches on a device: how near the fitted efficiencies come."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.launches import launching
 from simulator.files.models import load_model
-from simulator.files.software import efficiency, factors
+from simulator.files.software import efficiency
 from simulator.hardware.gpu import Gpu, Stack
 from simulator.precision import Precision
 from simulator.workload.models import Model, StepTimes
@@ -127,45 +127,3 @@ def test_every_framework_has_an_efficiency_with_its_source() -> None:
         assert 0.0 < share.memory <= 1.0
         assert "NVIDIA/DeepLearningExamples" in share.source.reference
         assert share.source.date
-
-
-def test_compiling_is_worth_what_was_measured_on_that_accelerator() -> None:
-    """On an H100 a sixth more, by two published pairs; the source and its date come along."""
-    (factor,) = factors(
-        accelerator("gpu/h100-sxm5-80gb"), "pytorch", "2.6", compiled=True, fused_attention=False
-    )
-    assert factor.name == "compile"
-    assert factor.value == pytest.approx((6667 / 5762 + 6514 / 5605) / 2, abs=0.005)
-    assert "torchtitan" in factor.source.reference
-    assert factor.source.date == "2024-12"
-    assert factor.source.verified
-
-
-@pytest.mark.parametrize(
-    ("gpu", "framework"), [("gpu/t4", "pytorch"), ("gpu/h100-sxm5-80gb", "tensorflow"), (None, "")]
-)
-def test_where_no_source_covers_it_a_factor_is_one_and_says_so(
-    gpu: str | None, framework: str
-) -> None:
-    """Nothing is carried over to an accelerator or framework that wasn't measured."""
-    device = None if gpu is None else accelerator(gpu)
-    (factor,) = factors(device, framework, "", compiled=True, fused_attention=False)
-    assert factor.value == 1.0
-    assert not factor.source.verified
-    assert "no source" in factor.source.reference
-
-
-def test_fused_attention_is_counted_not_multiplied() -> None:
-    """Its worth lies in the operators of a transformer, so the factor is one."""
-    (factor,) = factors(
-        accelerator("gpu/a100-sxm4-80gb"), "pytorch", "", compiled=False, fused_attention=True
-    )
-    assert (factor.name, factor.value) == ("fused attention", 1.0)
-    plain = with_attention(load_model("gpt2"), fused=False).operators(8.0, Precision.BF16)
-    fused = load_model("gpt2").operators(8.0, Precision.BF16)
-    assert sum(op.traffic for op in fused) < sum(op.traffic for op in plain)
-
-
-def test_without_switches_there_are_no_factors() -> None:
-    """Nothing is on, nothing is multiplied."""
-    assert factors(None, "pytorch", "", compiled=False, fused_attention=False) == ()
