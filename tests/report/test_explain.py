@@ -86,6 +86,24 @@ def test_a_copy_names_what_decides() -> None:
     assert "32 GB/s" not in copy
 
 
+def test_energy_is_explained_by_part() -> None:
+    """Accelerators, what surrounds them, processors and machines that help, each with its source."""
+    said = predict(load_scenario("cpu-fed-heterogeneous"), doubts=False)
+    text = as_explanation(said, "cost.energy_j_per_step")
+    for part in ("accelerators", "rest of the machines", "processors", "data: processors"):
+        assert f"\n  {part}  " in text
+    assert "= all machines" in text
+    assert "UNVERIFIED" in text.partition("Power from")[2].partition("Rests on")[0]
+
+
+def test_an_unknown_power_is_said() -> None:
+    """No figure, and which profile lacks one."""
+    options = ("hardware.machine=instance/aws/trn1.32xlarge", "hardware.storage=storage/ebs-gp3")
+    job = load_scenario("gpus-under-one-switch", overrides=(*options, "train.precision=bf16"))
+    text = as_explanation(predict(job, doubts=False), "cost.energy_j_per_step")
+    assert "not known: the profile of gpu/trainium1 states no power" in text
+
+
 def test_a_checkpoint_is_explained() -> None:
     """Size, a machine's share of it, time of one, how many, and what falls on a step."""
     options = ("train.checkpoint_every_steps=200", "train.epochs=0.5")
