@@ -7,7 +7,7 @@ Tolerances are for rounding alone. The engine's clock is a sum of up to some 10^
 to 2^-53 of the clock's reading, and a run counts as steady when its steps agree to 10^-9
 (`engine.watch.SAME`), by which the composed run may then be off: `ROUNDING` of the figure covers
 both. Where samples are drawn, the work that was drawn differs from its mean by chance; a run may
-then be shorter than its bound by what chance explains, see `_chance`.
+then be shorter than its bound by what chance explains, see `chance`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _step_within_epoch(question: Question, prediction: Prediction) -> Iterator[s
     timing = prediction.timing
     step = timing.step_time.mean - question.extras.per_step
     longest = max(timing.first_epoch_time, timing.epoch_time)
-    if step > longest * (1.0 + ROUNDING):
+    if step > longest / (1.0 - _slack(prediction)):
         yield f"step {_time(step)}, epoch {_time(longest)}"
 
 
@@ -249,10 +249,10 @@ def _billed(_: Question, prediction: Prediction) -> Iterator[str]:
 
 def _slack(prediction: Prediction) -> float:
     """Share by which a run may be shorter than its bound: rounding, and chance."""
-    return min(0.5, ROUNDING + _chance(prediction))
+    return min(0.5, ROUNDING + chance(prediction))
 
 
-def _chance(prediction: Prediction) -> float:
+def chance(prediction: Prediction) -> float:
     """Share by which drawn work may fall short of its mean.
 
     The mean of n draws has 1/sqrt(n) of the deviation of one. Of the simulated steps at least a

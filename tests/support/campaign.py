@@ -12,7 +12,7 @@ import os
 import random
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,8 +21,9 @@ from typing import Any, Final
 from simulator.errors import BrokenLaw, PlanError
 from simulator.files.shipped import scenario_names, scenario_path
 from simulator.laws import INTERVAL_LAWS, LAWS
+from simulator.predict import predict
 from tests.support.generated import generated
-from tests.support.rules import RULES, Job, Rule
+from tests.support.rules import RULES, Job, Rule, read
 
 VARIABLE: Final = "PLAN_LAWS_STATE"
 """Environment variable that names the folder where campaigns note how far they are."""
@@ -68,7 +69,7 @@ def of_seed(seed: int, *, rules: bool) -> Record:
 
 
 def _looked_at(
-    name: str, text: str, rules: Iterable[Rule], draw: random.Random | None, refused: int = 0
+    name: str, text: str, rules: Sequence[Rule], draw: random.Random | None, refused: int = 0
 ) -> Record:
     compared: Counter[str] = Counter()
     broken: list[tuple[str, str]] = []
@@ -76,12 +77,10 @@ def _looked_at(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            job = Job.of(text)
-            for rule in rules:
-                for told in rule.compared(job, draw):
-                    compared[rule.name] += 1
-                    if told:
-                        broken.append((rule.name, told))
+            predict(read(text))
+            for rule, told in _compared(text, rules, draw):
+                compared[rule] += 1
+                broken += [(rule, told)] if told else []
         except PlanError:
             outcome = "not modelled"
         except BrokenLaw as error:
@@ -93,6 +92,17 @@ def _looked_at(
     return Record(
         name=name, outcome=outcome, refused=refused, compared=dict(compared), broken=broken
     )
+
+
+def _compared(
+    text: str, rules: Sequence[Rule], draw: random.Random | None
+) -> Iterator[tuple[str, str | None]]:
+    """Every comparison by the name of its rule, and what breaks it."""
+    if rules:
+        job = Job.of(text)
+        for rule in rules:
+            for told in rule.compared(job, draw):
+                yield rule.name, told
 
 
 def laws_in(message: str) -> list[str]:

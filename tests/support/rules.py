@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
 from simulator.footprint import Verdict
-from simulator.laws import NORMAL_95, SIGMAS
+from simulator.laws import chance
 from simulator.predict import predict
 from simulator.results import Prediction
 from simulator.scenario import Scenario
@@ -59,7 +59,7 @@ class Job:
             If it is refused, or not modelled.
         """
         scenario = read(text)
-        return cls(text=text, scenario=scenario, prediction=predict(scenario))
+        return cls(text=text, scenario=scenario, prediction=predicted(scenario))
 
     def read(self, *overrides: str) -> Scenario:
         """The scenario with keys set over it."""
@@ -106,8 +106,7 @@ def predicted(scenario: Scenario, seed: int = 0) -> Prediction:
 
 def slack(*predictions: Prediction) -> float:
     """Share by which predictions that mean the same may differ: beats, and chance."""
-    chance = sum((p.timing.half_width / p.timing.step_time.mean) ** 2 for p in predictions)
-    return BEAT + SIGMAS / NORMAL_95 * math.sqrt(chance)
+    return BEAT + math.hypot(*(chance(one) for one in predictions))
 
 
 def slower(after: Prediction, before: Prediction) -> str | None:
@@ -226,5 +225,13 @@ RULES: Final = (
     Rule("the order of keys does not count", _order),
 )
 
-EXCEPTIONS: Final[tuple[Excepted, ...]] = ()
+EXCEPTIONS: Final[tuple[Excepted, ...]] = (
+    Excepted(
+        rule=MORE,
+        case="more vCPUs with more workers on them",
+        reason="workers are no resource: each takes time to start, RAM from the page cache, and "
+        "in order of turn the slowest of them sets the pace",
+        applies=lambda _, knob: knob.name == "vCPUs+workers",
+    ),
+)
 """What is listed in docs/laws.md."""
