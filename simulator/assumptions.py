@@ -12,6 +12,7 @@ from simulator.hardware.storage import Scope
 from simulator.plant import drives_used
 from simulator.provenance import Assumption
 from simulator.results import Timing
+from simulator.run_length import lengths
 from simulator.scenario import Purchase, Scenario
 from simulator.stages.read import helpers_alone
 from simulator.units import (
@@ -226,6 +227,7 @@ def warnings(
             f"no steady step was seen in {timing.simulated_steps} simulated steps: the mean one is "
             "the least that its slowest resource or serial actor needs"
         )
+    found += _stragglers_of_an_epoch(scenario, timing)
     found += _drives(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)
@@ -237,6 +239,17 @@ def warnings(
     if price is not None and price.source.date == "undated" and scenario.cost.price is None:
         found.append("the price is undated")
     return tuple(found)
+
+
+def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
+    """Say so where an epoch takes far longer than its steps: its last batches come late."""
+    steps = lengths(scenario).steps * timing.step_time.mean
+    if timing.epoch_time - timing.first_step <= 2.0 * steps:
+        return []
+    return [
+        f"an epoch takes {show(timing.epoch_time, SECOND)}, its steps {show(steps, SECOND)}: "
+        "it ends with batches whose makers need far longer for one than the others"
+    ]
 
 
 def _drives(scenario: Scenario) -> list[str]:

@@ -13,6 +13,7 @@ from statistics import fmean
 
 import numpy as np
 
+from simulator.engine.folding import Fold
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
 from simulator.loads import resource_name
@@ -87,7 +88,7 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
         unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
     }
-    found = _pools(share, plant)
+    found = _pools(share, plant, epoch.fold)
     if plant.host.gpu is not None:
         gpus = [share[device(rank)] for rank in epoch.fold.ranks]
         # a replica of the model over several accelerators keeps all of them busy alike
@@ -118,10 +119,10 @@ def _thing(unit: str) -> str:
     return unit
 
 
-def _pools(share: Mapping[str, float], plant: Plant) -> dict[str, Usage]:
+def _pools(share: Mapping[str, float], plant: Plant, fold: Fold) -> dict[str, Usage]:
     threads: dict[str, list[tuple[float, float]]] = {}
-    for site in plant.sites:
-        unit = site.prefix + CPU
+    for number, site in enumerate(plant.sites):
+        unit = plant.sites[fold.site(number)].prefix + CPU
         entry = (share[unit], float(site.host.cpu.threads))
         threads.setdefault(resource_name(plant, unit), []).append(entry)
     return {

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import numpy as np
 from simpy import Environment
@@ -31,6 +32,9 @@ from simulator.stages.allreduce import bucket_shares
 from simulator.stages.base import Actor, Path, Slot, StageDemands
 from simulator.workload.loader import Assignment
 from simulator.workload.train import Mode
+
+MOST_AHEAD: Final = 20_000
+"""Batches of a queue for each rank that are asked for; no simulation makes more of them ahead."""
 
 
 def run_epoch(
@@ -102,7 +106,7 @@ class _Site:
         own = crew.makers if makes_own_batches(self.scenario) else 0
         places = [Place(rank=rank)] * own
         if job.remote is not None:
-            for site in plant.sites_of(job.remote.group):
+            for site in map(self.machine.fold.site, plant.sites_of(job.remote.group)):
                 places += [Place(rank=rank, site=site)] * job.remote.makers(plant.ranks)
         return places
 
@@ -121,7 +125,7 @@ class _Site:
         away = sum(place.site > 0 for place in self.makers(rank))
         return Team(
             makers=len(self.makers(rank)),
-            credits=own + job.remote.queue + away,
+            credits=own + min(job.remote.queue, MOST_AHEAD) + away,
             assignment=Assignment.SHARED_QUEUE,
             in_order=False,
         )

@@ -19,7 +19,7 @@ for the latest of all, as far as draws of a normal distribution would spread.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from simulator.engine.alike import Classes, Route, refine
@@ -27,6 +27,9 @@ from simulator.loads import OF_A_RANK
 from simulator.plant import Place, Plant, Way
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Path, StageDemands
+
+MACHINES: Final = 16
+"""Machines of a group that does not train that are simulated; more of them are taken together."""
 
 SAMPLED: Final = 8
 """Ranks that stand for all others where samples are random; so many are never folded."""
@@ -41,7 +44,8 @@ class Fold:
 
     At a barrier they are taken for `standing_for` ranks. `units` names for each unit the one that
     stands for it, `routes` the ways that differ from rank to rank, with the share of all that a
-    rank stands for. `members` are the ranks that do what a simulated one does.
+    rank stands for. `members` are the ranks that do what a simulated one does. `sites` says as
+    which one other machines are simulated, where several are one that is as many times as wide.
     """
 
     ranks: tuple[int, ...]
@@ -50,6 +54,15 @@ class Fold:
     standing_for: int = 0
     routes: Mapping[tuple[Path, int], Route] = field(default_factory=dict)
     members: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    sites: Mapping[int, int] = field(default_factory=dict)
+
+    def site(self, site: int) -> int:
+        """The site that one is simulated as."""
+        return self.sites.get(site, site)
+
+    def machines(self, site: int) -> int:
+        """How many machines a simulated site is."""
+        return sum(its == site for its in self.sites.values()) or 1
 
     def count(self, rank: int) -> float:
         """How many ranks a simulated one stands for."""
@@ -70,6 +83,42 @@ class Fold:
 
 
 def fold(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
+    """Which ranks and machines are simulated, and how many each of them stands for."""
+    return _wider(_of_ranks(scenario, plant, stages), plant)
+
+
+def _wider(folded: Fold, plant: Plant) -> Fold:
+    """With machines of a group taken together to at most `MACHINES`.
+
+    So many equal machines are one with so many times the cores and the capacity of each link, and
+    all their makers. What goes through it alone is no faster for that (`machine.Machine`).
+    """
+    groups: dict[str, list[int]] = {}
+    for number, site in enumerate(plant.sites[1:], start=1):
+        groups.setdefault(site.group.name, []).append(number)
+    sites = {
+        number: own[_first_of(place * MACHINES // len(own), len(own))]
+        for own in groups.values()
+        if len(own) > MACHINES
+        for place, number in enumerate(own)
+    }
+    if not sites:
+        return folded
+    prefixes = {plant.sites[one].prefix: plant.sites[other].prefix for one, other in sites.items()}
+    units = dict(folded.units)
+    for name in folded.units:
+        machine = name.split(" ", 1)[0] + " "
+        if machine in prefixes:
+            units[name] = prefixes[machine] + name.removeprefix(machine)
+    return replace(folded, units=units, sites=sites)
+
+
+def _first_of(part: int, machines: int) -> int:
+    """The first machine of one of `MACHINES` parts as equal as can be."""
+    return -(-part * machines // MACHINES)
+
+
+def _of_ranks(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
     """Which ranks of a machine are simulated, and how many each of them stands for."""
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):

@@ -15,7 +15,7 @@ from simulator.engine.flows import FlowNetwork, Flows
 from simulator.engine.folding import Fold
 from simulator.engine.notes import Meter
 from simulator.engine.stream import Stream
-from simulator.engine.unshared import NOTHING, Unshared
+from simulator.engine.unshared import NOTHING, Unshared, limiting, own_rate
 from simulator.plant import CPU, Place, Plant
 from simulator.stages.base import Demand, Path
 
@@ -44,26 +44,31 @@ class Machine:
         self._alone = alone
         on_change = None if meter is None else meter.shared
         self._courses = Courses(env, None if meter is None else meter.fixed)
+        wider = {
+            plant.sites[site].prefix: float(fold.machines(site))
+            for site in set(fold.sites.values())
+        }
         self._network = FlowNetwork(
             env,
             {
-                name: float(plant.units[name].capacity)
+                name: float(plant.units[name].capacity) * wider.get(_machine_of(name), 1.0)
                 for name in dict.fromkeys(fold.units.values())
             },
             on_change=on_change,
         )
-        self._pools = [
-            CpuPool(
+        self._pools = {
+            number: CpuPool(
                 env,
-                cores=float(site.host.cpu.cores),
-                threads=float(site.host.cpu.threads),
+                cores=float(site.host.cpu.cores) * wider.get(site.prefix, 1.0),
+                threads=float(site.host.cpu.threads) * wider.get(site.prefix, 1.0),
                 smt_worth=float(site.host.cpu.smt_worth),
                 contention=float(site.host.cpu.contention),
                 on_change=on_change,
                 unit=site.prefix + CPU,
             )
-            for site in plant.sites
-        ]
+            for number, site in enumerate(plant.sites)
+            if fold.site(number) == number
+        }
         self._compute = {
             rank: Stream(env, on_change=on_change, unit=device(rank)) for rank in fold.ranks
         }
@@ -83,6 +88,9 @@ class Machine:
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         route = self.fold.route(self.plant, demand, place)
+        if place.site in self.fold.sites:
+            # On machines taken together none is faster than on the one that it is on.
+            ceiling = own_rate(demand, limiting(route, self.plant), self.plant)
         flows = self._network.flows(route, ceiling)
         return partial(self._carry, flows, amount, ceiling, latency)
 
@@ -95,13 +103,17 @@ class Machine:
         """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
         flows = self._network.busy_times()
         pools = {
-            site.prefix + CPU: pool.busy()
-            for site, pool in zip(self.plant.sites, self._pools, strict=True)
+            self.plant.sites[site].prefix + CPU: pool.busy() for site, pool in self._pools.items()
         }
         streams = {device(rank): stream.busy() for rank, stream in self._compute.items()}
         shared = flows | pools
         fixed = self._courses.busy()
         return {unit: time + fixed.get(unit, 0.0) for unit, time in shared.items()} | streams
+
+
+def _machine_of(unit: str) -> str:
+    """What leads the names of the units of a unit's machine, if that does not train."""
+    return unit.split(" ", 1)[0] + " "
 
 
 def device(rank: int) -> str:

@@ -41,6 +41,9 @@ ROUNDS: Final = 8
 MOST_EVENTS: Final = 150_000
 """Events of an epoch after which it is ended, however well its mean step is known by then."""
 
+FEWEST_STEPS: Final = 64
+"""Steps that are looked at, however many events they take."""
+
 JUST_BELOW: Final = 1.0 - 1e-4
 """Share of the least step down to which steps that repeat are not taken to live on a reserve."""
 
@@ -213,7 +216,7 @@ class Observer:
         if self._plan.replay:
             return False
         many = steps >= self._most and (self._plan.most_steps is not None or not self._random)
-        return many or events >= self._plan.most_events
+        return many or (events >= self._plan.most_events and steps >= FEWEST_STEPS)
 
     def consider(self, issued: int, events: int = 0) -> None:
         """See whether the steps so far are steady, and end the epoch if they are."""

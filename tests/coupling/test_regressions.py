@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 from coupling.build import (
@@ -330,6 +330,18 @@ def test_decoding_on_the_device_takes_its_memory() -> None:
     assert more is not None
     assert less is not None
     assert more.total - less.total == pytest.approx(5e9)
+
+
+def test_an_epoch_that_waits_for_its_slowest_makers_says_so() -> None:
+    """A helper that packs a sample for an hour holds a batch of every epoch; no part is negative."""
+    quick = batches_from_helpers(output_bytes=1e5, compute=0.005, batch_cpu=0.01)
+    job = with_job(quick, loader=replace(quick.job.loader, workers=8))
+    assert not any("an epoch takes" in line for line in predict(job).warnings)
+    assert job.job.remote is not None
+    slow = with_job(job, remote=replace(job.job.remote, send_per_sample=3600.0))
+    found = predict(slow)
+    assert any("an epoch takes" in line for line in found.warnings)
+    assert min(astuple(found.timing.split)) >= 0.0
 
 
 def test_helpers_short_of_ram_say_so() -> None:

@@ -7,12 +7,14 @@ from time import process_time
 
 import numpy as np
 import pytest
+from coupling.build import helpers, with_helpers
+from coupling.on_network import CARD, batches_from_helpers
 from simpy import Environment
 from support.scenarios import host, link, question, scenario, simulate, store
 
 from simulator.engine import epoch
 from simulator.engine.barrier import Barrier, expected_maximum
-from simulator.engine.folding import SAMPLED, Fold, everyone, fold
+from simulator.engine.folding import MACHINES, SAMPLED, Fold, everyone, fold
 from simulator.engine.run import Options, solve
 from simulator.hardware.gpu import EMULATED
 from simulator.hardware.host import Host, PcieSwitch
@@ -188,3 +190,45 @@ def _opening(arrivals: np.ndarray[tuple[int], np.dtype[np.float64]], standing_fo
     env.run()
     assert len(set(opened)) == 1
     return opened[0]
+
+
+def helped(machines: int, output_bytes: float, compute: float) -> Scenario:
+    """So many equal machines with eight workers each make batches of 0.8 s for one device."""
+    job = batches_from_helpers(output_bytes=output_bytes, compute=compute, batch_cpu=0.8)
+    return with_helpers(
+        replace(job, cluster=replace(job.cluster, groups=job.cluster.groups[:1])),
+        helpers(count=machines, cores=8.0, network=CARD),
+    )
+
+
+@pytest.mark.parametrize(
+    ("output_bytes", "compute"),
+    [(1e3, 0.0001), (1e6, 0.0001), (1e3, 0.02)],
+    ids=["makers", "card", "device"],
+)
+def test_equal_machines_that_help_are_taken_together(
+    monkeypatch: pytest.MonkeyPatch, output_bytes: float, compute: float
+) -> None:
+    """Forty are simulated as sixteen, wider ones: steps and utilization within 1% of all forty."""
+    job = helped(40, output_bytes, compute)
+    folded = simulate(job)
+    monkeypatch.setattr("simulator.engine.folding.MACHINES", 40)
+    each = simulate(job)
+    assert folded.step_time.mean == pytest.approx(each.step_time.mean, rel=0.01)
+    for resource in ("data.cpu", "data.network", "network"):
+        found, expected = folded.usage[resource], each.usage[resource]
+        assert found.mean == pytest.approx(expected.mean, rel=0.02, abs=1e-3)
+        assert found.units == expected.units
+
+
+def test_machines_taken_together_lose_none() -> None:
+    """Every machine is in one part, parts differ by one machine at most; few stay as they are."""
+    for machines in (17, 40, 1000):
+        found = question(helped(machines, 1e3, 0.02))
+        folded = fold(found.scenario, found.plant, found.demands[Phase.WARM])
+        sizes = [folded.machines(site) for site in set(folded.sites.values())]
+        assert sum(sizes) == machines
+        assert len(sizes) == MACHINES
+        assert max(sizes) - min(sizes) <= 1
+    few = question(helped(MACHINES, 1e3, 0.02))
+    assert not fold(few.scenario, few.plant, few.demands[Phase.WARM]).sites
