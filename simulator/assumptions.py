@@ -246,9 +246,9 @@ def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
     steps = lengths(scenario).steps * timing.step_time.mean
     if timing.epoch_time - timing.first_step <= 2.0 * steps:
         return []
+    whole, own = show(timing.epoch_time, SECOND), show(steps, SECOND)
     return [
-        f"an epoch takes {show(timing.epoch_time, SECOND)}, its steps {show(steps, SECOND)}: "
-        "it ends with batches whose makers need far longer for one than the others"
+        f"an epoch takes {whole}, its steps {own}: makers far slower than others hold its end up"
     ]
 
 

@@ -25,6 +25,7 @@ from coupling.on_ranks import four_ranks, sharing_a_store
 from coupling.on_storage import placed, prepared_beforehand
 from support.scenarios import host, link, question, scenario, simulate, store
 
+from simulator.assumptions import warnings
 from simulator.bounds import bounds
 from simulator.footprint import Verdict, host_ram, memory_fit
 from simulator.hardware.host import PcieSwitch
@@ -332,16 +333,18 @@ def test_decoding_on_the_device_takes_its_memory() -> None:
     assert more.total - less.total == pytest.approx(5e9)
 
 
-def test_an_epoch_that_waits_for_its_slowest_makers_says_so() -> None:
-    """A helper that packs a sample for an hour holds a batch of every epoch; no part is negative."""
-    quick = batches_from_helpers(output_bytes=1e5, compute=0.005, batch_cpu=0.01)
-    job = with_job(quick, loader=replace(quick.job.loader, workers=8))
-    assert not any("an epoch takes" in line for line in predict(job).warnings)
-    assert job.job.remote is not None
-    slow = with_job(job, remote=replace(job.job.remote, send_per_sample=3600.0))
-    found = predict(slow)
-    assert any("an epoch takes" in line for line in found.warnings)
-    assert min(astuple(found.timing.split)) >= 0.0
+def test_an_epoch_that_waits_for_its_last_batches_says_so() -> None:
+    """Helpers that pack a sample for days hold batches at its end, long after its steady steps."""
+    job = batches_from_helpers(output_bytes=1e5, compute=0.005, batch_cpu=0.01)
+    found = predict(job)
+    long = replace(found.timing, epoch_time=3.0 * found.timing.epoch_time)
+    told = [warnings(job, one, found.host_ram, found.memory, ()) for one in (found.timing, long)]
+    assert [any("an epoch takes" in line for line in lines) for lines in told] == [False, True]
+    asked = job.job.remote
+    assert asked is not None
+    slow = predict(with_job(job, remote=replace(asked, send_per_sample=86_400.0)))
+    assert min(astuple(slow.timing.split)) >= 0.0
+    assert slow.timing.epoch_time >= 0.5 * slow.timing.step_time.mean * slow.steps_per_epoch
 
 
 def test_helpers_short_of_ram_say_so() -> None:
