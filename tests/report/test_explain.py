@@ -87,7 +87,7 @@ def test_a_copy_names_what_decides() -> None:
 
 
 def test_energy_is_explained_by_part() -> None:
-    """Accelerators, what surrounds them, processors and machines that help, each with its source."""
+    """Accelerators, what surrounds them, processors and helpers, each with its source."""
     said = predict(load_scenario("cpu-fed-heterogeneous"), doubts=False)
     text = as_explanation(said, "cost.energy_j_per_step")
     for part in ("accelerators", "rest of the machines", "processors", "data: processors"):
