@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.gemm import PARTIAL_BYTES, SPLIT_FROM, memory_time, occupied_flops
+from simulator.compute.tiles import product_time
 from simulator.equations.roofline import roofline_time
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.kernels import Launching
@@ -22,11 +22,6 @@ from simulator.workload.models import Operator, Product
 _Array: TypeAlias = NDArray[np.float64]
 _Sides: TypeAlias = tuple[_Array, _Array, _Array, _Array]
 """Rows, columns, inner dimensions and counts of products, one product a row."""
-_SPLITS: Final = (1.0, 4.0, 16.0, 64.0, 256.0)
-"""Into how many parts, computed side by side, the inner dimension is cut.
-
-Gradients of a convolution's weights sum over all positions of a batch, so libraries cut it finely.
-"""
 _MACS: Final = 2.0
 
 
@@ -115,14 +110,7 @@ def _sides(products: Sequence[Product]) -> _Sides:
 def _factor(sides: _Sides, rates: Rates, launching: Launching) -> _Array:
     """Time over that on units that are all busy, with the best tile and number of parts."""
     m, n, inner, count = sides
-    units, shape = float(rates.units or 1.0), (launching.tile_half, launching.wave)
-    best = np.full(m.shape, np.inf)
-    for parts in _SPLITS:
-        flops = occupied_flops(m, n, inner / parts, count * parts, units, *shape)
-        if parts > 1.0:
-            moved = PARTIAL_BYTES * parts * m * n * count
-            flops = flops + memory_time(moved, rates.memory) * rates.matrix
-            flops = np.where(inner >= SPLIT_FROM * parts, flops, np.inf)
-        best = np.minimum(best, flops)
+    units, shape = float(rates.units or 1.0), (launching.tile_half, launching.wave, 0.0)
+    best = rates.matrix * product_time(sides, rates.matrix, rates.memory, units, shape)
     factor: _Array = best / (_MACS * m * n * inner * count)
     return factor

@@ -10,21 +10,13 @@ from numpy.typing import NDArray
 
 from simulator.compute.description import Description, Device
 from simulator.compute.shapes import Product
-from simulator.equations.gemm import (
-    PARTIAL_BYTES,
-    SPLIT_FROM,
-    memory_time,
-    occupied_flops,
-    product_traffic,
-)
+from simulator.compute.tiles import product_time
+from simulator.equations.gemm import memory_time, product_traffic
 from simulator.kept import Kept
 from simulator.units import Bytes, Real
 from simulator.workload.kernels import Kernels
 
 Array = NDArray[np.float64]
-
-_SPLITS: Final = (1.0, 4.0)
-"""Into how many parts, computed side by side, the inner dimension is cut."""
 
 
 class _Sides(NamedTuple):
@@ -110,17 +102,10 @@ def _columns(products: Sequence[Product]) -> Array:
 def _times(sides: _Sides, device: Device, result: Bytes | Real, k: Kernels) -> Array:
     """The best tile and split, or the memory's time where that is longer; results are so wide."""
     m, n, inner, batch, reached, peak, width = sides
-    units = np.asarray(device.units, dtype=float)
-    shape = k.product.tile_half, k.product.wave
     bandwidth = np.asarray(device.bandwidth * k.kernel.memory, dtype=float)
-    best = np.full(m.shape, np.inf)
-    for parts in _SPLITS:
-        steps = inner / parts + k.product.fill
-        time = occupied_flops(m, n, steps, batch * parts, units, *shape) / peak
-        if parts > 1.0:
-            extra = memory_time(PARTIAL_BYTES * parts * m * n * batch, bandwidth)
-            time = np.where(inner >= SPLIT_FROM * parts, time + extra, np.inf)
-        best = np.minimum(best, time)
+    shape = k.product.tile_half, k.product.wave, k.product.fill
+    units = np.asarray(device.units, dtype=float)
+    best = product_time((m, n, inner, batch), peak * reached, bandwidth, units, shape)
     moved = batch * product_traffic(m, n, inner, width, result)
-    longest: Array = np.maximum(best / reached, memory_time(moved, bandwidth))
+    longest: Array = np.maximum(best, memory_time(moved, bandwidth))
     return longest
