@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from simulator.errors import NotModelled
 from simulator.workload.models import Model
 from simulator.workload.models.encoder_decoder import EncoderDecoder
 from simulator.workload.models.ends import Embedding, Head
@@ -240,11 +241,19 @@ def vit(  # noqa: PLR0913 - the numbers of a published table
 ) -> Transformer:
     """An encoder over square patches of an image, and a class token [1]_.
 
+    Raises
+    ------
+    NotModelled
+        If the image is smaller than a patch.
+
     References
     ----------
     .. [1] Dosovitskiy et al., "An Image is Worth 16x16 Words", table 1,
            https://arxiv.org/abs/2010.11929
     """
+    if image < patch:
+        msg = f"{name}: an image of {image} pixels holds no patch of {patch}"
+        raise NotModelled(msg)
     positions = (image // patch) ** 2 + 1
     return Transformer(
         name=name,

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.errors import NotModelled
+from simulator.files.models import load_model
 from simulator.precision import Precision
 from simulator.workload.models import Operator, forward_flops
 from simulator.workload.models.families import bert, gpt, llama, vit, with_attention
@@ -214,3 +216,12 @@ def test_samples_of_unequal_lengths() -> None:
     assert half.parameters == full.parameters
     kept = [m.activation_bytes(8.0, Precision.FP16, Recompute.NONE) for m in (full, half)]
     assert kept[0] == kept[1]
+
+
+def test_an_image_below_a_patch_is_refused() -> None:
+    """It would have no position to compute."""
+    smallest = load_model("vit-b16", image=16)
+    assert isinstance(smallest, Transformer)
+    assert smallest.sequence == 2
+    with pytest.raises(NotModelled, match="an image of 15 pixels holds no patch of 16"):
+        load_model("vit-b16", image=15)
