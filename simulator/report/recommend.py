@@ -230,8 +230,8 @@ def left_out_lines(answer: Recommendation) -> list[str]:
         lines.append(f"{some}: {reason}")
     if unmarked := sum(not choice.machine.marked for choice in answer.contenders):
         lines.append(
-            f"{unmarked} of the best have no CoreMark: their processors are taken to be as fast, "
-            "core for core, as where the CPU times were measured"
+            f"no CoreMark is known of {unmarked} of the best: their processors are taken to be as "
+            "fast, core for core, as where the CPU times were measured"
         )
     return lines
 

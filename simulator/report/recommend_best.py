@@ -32,6 +32,8 @@ NAMED: Final = 3
 """Others that are named where several may be best."""
 LIKELY: Final = 0.5
 """Share of the worlds drawn from which on a choice is best rather than one of several."""
+NEARLY: Final = 0.995
+"""Share that would read as 100%, which nobody knows of a forecast."""
 SEEN: Final = 0.005
 """Share of the worlds drawn that does not read as 0%."""
 BEYOND: Final = "*"
@@ -264,7 +266,8 @@ def _sure(answer: Recommendation) -> list[str]:
             f"machines apart. This one is best in {share:.0%} of all cases, others in {named}"
         )
     if sure.limits is not None:
-        said += f"; it keeps deadline and budget with {sure.limits:.0%}"
+        share = "over 99%" if sure.limits > NEARLY else f"{sure.limits:.0%}"
+        said += f"; it keeps deadline and budget with a probability of {share}"
     assumed = (
         ". Assumed: choices that the same part limits err alike, all others independently; prices "
         "are certain"

@@ -109,7 +109,10 @@ def _by_kind(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], list[Choic
 
 
 def trades(front: Iterable[Choice], winner: Choice) -> tuple[Trade, ...]:
-    """The best faster choice and the best cheaper one, by what they gain over what they lose.
+    """What others of the front trade: time for money, or money for time.
+
+    The faster one that a percent of the cost buys most of, the one that is fastest and cheapest
+    together, and the cheaper one that gains most over what it loses.
 
     Parameters
     ----------
@@ -119,24 +122,30 @@ def trades(front: Iterable[Choice], winner: Choice) -> tuple[Trade, ...]:
         The one taken.
     """
     found = [one for choice in front if (one := _trade(choice, winner)) is not None]
-    faster = [(one, 1.0 / one.time) for one in found if one.time <= 1.0 / WORTH_TELLING]
     base = number(winner.figures, MONEY) or 0.0
-    cheaper = [
-        (one, base / (base + one.money))
-        for one in found
-        if base > WORTH_TELLING * (base + one.money) > 0.0
-    ]
+    faster = [one for one in found if WORTH_TELLING * one.time <= 1.0]
+    cheaper = [one for one in found if WORTH_TELLING * (base + one.money) <= base]
     told: dict[int, Trade] = {}
-    for group in (faster, cheaper):
+    for group, measure in ((faster, _yield), (faster, _gain), (cheaper, _gain)):
         if group:
-            best = max(group, key=lambda pair: _gain(pair[0], base))[0]
+            best = max(group, key=lambda one: measure(one, base))
             told[best.choice.index] = best
     return tuple(told.values())
 
 
 def _gain(trade: Trade, base: float) -> float:
     """How much faster and cheaper together, in logarithms."""
-    return -math.log(trade.time) - math.log((base + trade.money) / base)
+    return -math.log(trade.time) - _dearer(trade, base)
+
+
+def _yield(trade: Trade, base: float) -> float:
+    """How much faster for how much dearer, in logarithms; without end where it is no dearer."""
+    dearer = _dearer(trade, base)
+    return -math.log(trade.time) / dearer if dearer > 0.0 else math.inf
+
+
+def _dearer(trade: Trade, base: float) -> float:
+    return math.log((base + trade.money) / base)
 
 
 def _trade(choice: Choice, winner: Choice) -> Trade | None:

@@ -68,12 +68,14 @@ def test_variants_of_a_machine_count_together() -> None:
 
 
 def test_the_price_of_half_the_time() -> None:
-    """Of two faster ones the better bargain, and one that is cheaper."""
+    """What little more buys, what is fastest for its cost, and what is cheaper."""
     best = choice(0, 100.0, 100.0)
-    front = [choice(1, 25.0, 400.0), choice(2, 50.0, 103.0), best, choice(3, 150.0, 80.0)]
-    faster, cheaper = trades(front, best)
-    assert (faster.choice.index, faster.time, faster.money) == (2, 0.5, pytest.approx(3.0))
+    front = [choice(1, 20.0, 150.0), choice(2, 50.0, 103.0), best, choice(3, 150.0, 80.0)]
+    little, fast, cheaper = trades(front, best)
+    assert (little.choice.index, little.time, little.money) == (2, 0.5, pytest.approx(3.0))
+    assert fast.choice.index == 1
     assert (cheaper.choice.index, cheaper.money) == (3, pytest.approx(-20.0))
+    assert [one.choice.index for one in trades([choice(1, 25.0, 400.0), *front[1:3]], best)] == [2]
 
 
 def test_nothing_is_traded_for_next_to_nothing() -> None:
