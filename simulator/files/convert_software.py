@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.convert_training import fused_attention, memory_format
 from simulator.files.draft import Draft
 from simulator.files.kernels import Use, kernels, memory_figures
@@ -30,15 +29,14 @@ _kept: Final[Kept[Software]] = Kept(1000)
 class _Words:
     """What software follows from beside its section, the accelerator and the network.
 
-    Whether attention is one kernel, the precision, what gradients are added up in, and whether the
-    model is spread.
+    Whether attention is one kernel, how images lie, the precision, and what gradients are added up
+    in.
     """
 
     fused: bool
     images: MemoryFormat
     precision: Precision
     summed_in: Precision
-    spread: bool
 
 
 def software_of(draft: Draft, model: Model | None) -> Software:
@@ -52,7 +50,6 @@ def software_of(draft: Draft, model: Model | None) -> Software:
         images=memory_format(draft),
         precision=train.precision or Precision.FP32,
         summed_in=train.accumulation_precision or train.gradient_precision or exchanged,
-        spread=parallelism_of(draft).splits_model,
     )
     return _kept.of((section, gpu, link), lambda: _built(section, gpu, link, words), words)
 
@@ -82,7 +79,6 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         software=software,
         precision=words.precision,
         summed_in=words.summed_in,
-        spread=words.spread,
         link=link,
     )
     return replace(

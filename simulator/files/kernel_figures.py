@@ -109,10 +109,10 @@ class KernelFile(FileModel):
     """Devices apart from the rest."""
     frameworks: list[TextField] = Field(default_factory=list)
     """Names of frameworks they hold for."""
-    split_only: list[TextField] = Field(default_factory=list)
-    """Frameworks for which they hold only where a model is spread over devices."""
+    stands_for: list[TextField] = Field(default_factory=list)
+    """Frameworks that nothing was fitted to and that they stand in for, with a wider doubt."""
     generic: bool = False
-    """Whether they stand in for a framework that nobody measured, where a model is spread."""
+    """Whether they stand in for any framework that nobody measured."""
     compiled: bool | None = None
     """Whether they hold for compiled models; both by default."""
     carried_over: bool = False

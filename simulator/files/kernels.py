@@ -44,14 +44,13 @@ _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 class Use:
     """What of a job decides which figures hold.
 
-    `spread`: a replica or its state is on several devices. `summed_in` is what gradients of
-    micro-batches are added up in, `link` that of the machines' network.
+    `summed_in` is what gradients of micro-batches are added up in, `link` that of the machines'
+    network.
     """
 
     software: Software
     precision: Precision
     summed_in: Precision
-    spread: bool
     link: Link | None = None
 
 
@@ -114,7 +113,7 @@ def _apart(device: KernelFile, gpu: Gpu) -> tuple[float, Source] | None:
 
 def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bool:
     """Whether figures are those of another device, framework or precision."""
-    stands_in = use.software.framework.lower() == ANY or use.precision in _FULL
+    stands_in = use.software.framework.lower() in _stands_for(era) or use.precision in _FULL
     return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
 
 
@@ -126,21 +125,21 @@ def _on(gpu: Gpu) -> Iterator[KernelFile]:
 def _with(use: Use) -> Iterator[KernelFile]:
     name, compiled = use.software.framework.lower(), use.software.compiled
     for file in kernel_files().values():
-        names = [*file.frameworks, *(_split_names(file) if use.spread else ())]
+        names = (*file.frameworks, *_stands_for(file))
         if file.kind == "software" and name in names and file.compiled in (None, compiled):
             yield file
 
 
-def _split_names(file: KernelFile) -> tuple[str, ...]:
-    """Names for which a file holds only where a model is spread over devices."""
-    return (*file.split_only, *((ANY,) if file.generic else ()))
+def _stands_for(file: KernelFile) -> tuple[str, ...]:
+    """Frameworks that nothing was fitted to, for which a file's figures are taken."""
+    return (*file.stands_for, *((ANY,) if file.generic else ()))
 
 
 def frameworks(*, compiled: bool) -> tuple[str, ...]:
-    """Frameworks that a model spread over devices can be timed with, sorted."""
+    """Frameworks whose kernels are known, or stood in for, sorted."""
     files = [file for file in kernel_files().values() if file.kind == "software"]
     fitting = [file for file in files if file.compiled in (None, compiled)]
-    return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.split_only)}))
+    return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.stands_for)}))
 
 
 def attentions() -> tuple[str, ...]:
@@ -239,7 +238,7 @@ def memory_figures(gpu: Gpu | None, use: Use) -> MemoryFigures:
     use : Use
         The framework and its switches.
     """
-    era = next(iter(_with(replace(use, spread=True))), None)
+    era = next(iter(_with(use)), None)
     files = () if era is None else (era,)
     found = Figures(kernel_files()["shared"], *files, *_remembers(use))
     scores = "memory_scores_compiled" if use.software.compiled_loss else "memory_scores"

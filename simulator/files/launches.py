@@ -68,6 +68,6 @@ def _era(software: Software) -> tuple[KernelFile, bool]:
     name = software.framework.lower()
     eras = [file for file in kernel_files().values() if file.kind == "software"]
     fitting = [file for file in eras if file.compiled in (None, software.compiled)]
-    own = [file for file in fitting if name in (*file.frameworks, *file.split_only)]
+    own = [file for file in fitting if name in (*file.frameworks, *file.stands_for)]
     others = [file for file in fitting if file.launches_of_others]
     return max(own or others, key=lambda file: file.compiled is not None), bool(own)
