@@ -72,7 +72,6 @@ def figures(gpu: str = "a100-sxm4-80gb", **software: Any) -> Kernels:
         software=Software(**{"framework": "megatron-lm", **software}),
         precision=Precision.BF16,
         summed_in=Precision.BF16,
-        spread=True,
     )
     found = kernels(Catalogue.default(()).gpu(gpu), use)
     assert found is not None
@@ -125,7 +124,6 @@ def test_other_frameworks_have_none_and_other_devices_those_of_a_relative() -> N
         software=Software(framework="jax"),
         precision=Precision.BF16,
         summed_in=Precision.BF16,
-        spread=True,
     )
     assert kernels(catalogue.gpu("a100-sxm4-80gb"), use) is None
     known = replace(use, software=Software(framework="megatron-lm"))
@@ -169,7 +167,7 @@ def test_no_sample_has_no_tokens() -> None:
 
 def test_any_framework_is_known_less_well() -> None:
     """Figures of one framework stand in for one that nobody measured, in a wider interval."""
-    known = load_scenario("llama3-8b-fsdp", overrides=("software.framework=pytorch",))
+    known = load_scenario("llama3-8b-fsdp", overrides=("software.framework=torchtitan",))
     other = load_scenario("llama3-8b-fsdp", overrides=("software.framework=any",))
     widths = [_width(predict(scenario)) for scenario in (known, other)]
     assert widths[1] > 1.2 * widths[0]
@@ -193,3 +191,13 @@ def test_what_is_not_modelled_is_refused_by_name(override: str, said: str) -> No
     scenario = load_scenario("gpt3-175b-megatron", overrides=(override, "train.recompute=none"))
     with pytest.raises(NotModelled, match=said):
         check_modelled(scenario)
+
+
+def test_plain_pytorch_is_timed_by_the_kernels_of_eager_training_on_one_device_too() -> None:
+    """As a stand-in: no run of plain PyTorch was fitted to, so the interval is a wide one."""
+    alone = load_scenario("gpt2-tokens-h100", overrides=("hardware.gpus=1",))
+    assert alone.job.software.framework == "pytorch"
+    kernels = alone.job.software.kernels
+    assert kernels is not None
+    assert kernels.carried_over
+    assert kernels.product == figures("h100-sxm5-80gb", framework="torchtitan").product
