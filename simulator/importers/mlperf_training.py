@@ -37,7 +37,7 @@ _MOST_EPOCHS: Final = 1000.0
 """Epoch numbers above it count samples: no benchmark trains so long."""
 _NUMBER: Final = (int, float)
 _SLOWEST: Final = 1e-9
-_FASTEST: Final = 1e15
+_FASTEST: Final = 5e14
 """Between them lies every rate of training [/s]."""
 _AGREE: Final = 0.25
 """How far a tracked throughput may be off samples over time, as a fraction: evaluation and

@@ -78,11 +78,10 @@ def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
 
 
 def _judged(rows: Sequence[Near]) -> Iterator[Judged]:
-    for near in rows:
-        if near.distance < SAME:
-            for judged in near.judged:
-                if not judged.absolute and judged.point.predicted > 0.0 < judged.point.measured:
-                    yield judged
+    same = [near for near in rows if near.distance < SAME]
+    for judged in (judged for near in same for judged in near.judged):
+        if not judged.absolute and judged.point.predicted > 0.0 < judged.point.measured:
+            yield judged
 
 
 def _is_outside(prediction: Prediction, judged: Judged) -> bool:
