@@ -17,7 +17,7 @@ from simulator.units import Real
 
 _HALVINGS: Final = 64
 _NEARLY_NOTHING: Final = 1e-12
-_SMALLEST: Final = float(np.finfo(np.float64).tiny)
+_EPSILON: Final = float(np.finfo(np.float64).eps)
 
 SCAN_CACHED: Final = (0.0, 0.25, 0.35, 0.50, 0.65, 1.0)
 SCAN_HIT: Final = (0.0, 0.03, 0.06, 0.09, 0.34, 1.0)
@@ -122,8 +122,9 @@ def hit_ratio_lru(cached: Real) -> Real:
     """
     fraction = np.clip(cached, 0.0, 1.0)
     rest = 1.0 - fraction
-    hit: Real = fraction + rest * np.log(np.maximum(rest, _SMALLEST))
-    return hit
+    hit: Real = fraction + rest * np.log1p(-np.minimum(fraction, 1.0 - _EPSILON))
+    # Next to no cache leaves a difference of equals, which rounding may turn negative.
+    return np.maximum(0.0, hit)
 
 
 def hit_ratio_random(cached: Real) -> Real:

@@ -217,3 +217,10 @@ def test_a_scan_under_lru_finds_nothing() -> None:
     """Read in the same order every epoch, LRU has always just dropped what comes next."""
     cache = LruCache(3999)
     assert [sum(cache.read(i) for i in range(4000)) for _ in range(3)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_next_to_no_cache_hits_nothing_and_not_less(policy: Callable[[float], float]) -> None:
+    """Differences of nearly equal numbers must not turn into reads of negative length."""
+    shares = [10.0**-power for power in range(3, 20)]
+    assert all(0.0 <= float(policy(share)) <= max(share, 1e-15) for share in shares)
