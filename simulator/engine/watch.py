@@ -51,8 +51,22 @@ PRECISION = 0.01
 SHRINKS = 1.0
 """Batches by which a reserve that is being used up falls from one window to the next."""
 
-STUDENT_T = 2.131
-"""97.5% quantile of Student's t with 15 degrees of freedom (16 batch means)."""
+FEWEST_BATCHES = 8
+"""Means of a burst each from which on they say how well their mean is known."""
+
+STUDENT_T = {
+    8: 2.365,
+    9: 2.306,
+    10: 2.262,
+    11: 2.228,
+    12: 2.201,
+    13: 2.179,
+    14: 2.160,
+    15: 2.145,
+    16: 2.131,
+}
+"""97.5% quantile of Student's t by the number of batch means, one less than which is its degrees of
+freedom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,17 +134,20 @@ def _repeats(
 
 
 def batch_means(durations: Sequence[float], burst: int = 1) -> float:
-    """95% half-width of the mean step time from 16 batch means [s].
+    """95% half-width of the mean step time from up to 16 batch means [s].
 
-    A batch holds whole bursts. With too few steps for 16 batches: half the range of what was
-    seen, which claims nothing.
+    A batch holds whole bursts: with too few of them for 16 batches each is one. With too few steps
+    for that: half the range of what was seen, which claims nothing.
     """
-    size = whole_bursts(len(durations) // BATCHES, burst) if len(durations) >= BATCHES else 0
+    number = BATCHES
+    if BATCHES * burst > len(durations) >= FEWEST_BATCHES * burst:
+        number = len(durations) // burst
+    size = whole_bursts(len(durations) // number, burst) if len(durations) >= number else 0
     if size == 0:
         return (max(durations) - min(durations)) / 2.0
-    used = durations[-size * BATCHES :]
-    means = [fmean(used[i * size : (i + 1) * size]) for i in range(BATCHES)]
-    return STUDENT_T * stdev(means) / math.sqrt(BATCHES)
+    used = durations[-size * number :]
+    means = [fmean(used[i * size : (i + 1) * size]) for i in range(number)]
+    return STUDENT_T[number] * stdev(means) / math.sqrt(number)
 
 
 def warm_up(steps: int, in_flight: int) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from simulator.engine.watch import LEAST_WINDOW, find_period, undisturbed
+import pytest
+
+from simulator.engine.watch import LEAST_WINDOW, batch_means, find_period, undisturbed
 
 EQUAL = [0.3] * 200
 
@@ -59,3 +61,10 @@ def test_the_window_holds_what_is_in_flight() -> None:
     """Steps that repeat are steady once as many of them have as batches are on their way."""
     assert find_period([0.1] * 100, [2] * 100, 99) is not None
     assert find_period([0.1] * 99, [2] * 99, 99) is None
+
+
+def test_steps_of_waves_are_known_by_their_waves() -> None:
+    """Twelve equal waves of 36 steps leave nothing open, though each is short steps and a pause."""
+    steps = [0.01] * 35 + [1.0]
+    assert batch_means(steps * 12, burst=36) == pytest.approx(0.0, abs=1e-12)
+    assert batch_means(steps * 12) > 0.005
