@@ -19,9 +19,10 @@ import numpy as np
 from simulator.compute import device_memory
 from simulator.compute.device_memory import offloaded, weight_width
 from simulator.compute.memory import DeviceMemory
-from simulator.equations import host_memory, memory
+from simulator.equations import batch, host_memory, memory
 from simulator.provenance import Assumption, Source
 from simulator.scenario import Job, Scenario
+from simulator.terms import Term, term
 from simulator.units import BYTE, Bytes, Real, parse, show
 from simulator.workload.dataset import CachePolicy, Placement
 from simulator.workload.loader import LoaderKind
@@ -133,7 +134,16 @@ def sample_bytes(scenario: Scenario) -> Real:
 
 def batch_bytes(scenario: Scenario) -> Real:
     """Bytes of one batch of one rank as handed over and copied [B]."""
-    return memory.tensor_bytes(scenario.job.train.batch_size, sample_bytes(scenario))
+    return batch_in_bytes(scenario).value
+
+
+def batch_in_bytes(scenario: Scenario) -> Term:
+    """The same with the equation that gives it."""
+    return term(
+        batch.batch_bytes,
+        batch_size=scenario.job.train.batch_size,
+        bytes_per_sample=sample_bytes(scenario),
+    )
 
 
 def checkpoint_bytes(scenario: Scenario) -> Real:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, repeat
 
-from simulator.units import Seconds
+from simulator.units import Real, Seconds
 from simulator.workload.parallelism import Schedule
 
 
@@ -148,6 +148,61 @@ def simulate(schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> Run:
     return Run(
         length=max(engine.free), busy=tuple(engine.busy), in_flight=tuple(engine.most_in_flight)
     )
+
+
+def chunked(
+    lengths: tuple[Real, Real, Real], forward: Real, backward: Real, stages: int, chunks: int
+) -> Pipeline:
+    """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
+
+    `lengths` are those on the first, a middle and the last stage, `forward` and `backward` the
+    passes on the slowest one [s]. The weights' gradients, which a zero-bubble schedule may put off,
+    take half of what a backward pass takes beyond what it repeats of the forward pass, at most as
+    long as that pass.
+    """
+    ends = [lengths[0], *([lengths[1]] * (stages - 2)), lengths[2]]
+    chunk = [float(length) / chunks for length in ends[:stages]] * chunks
+    whole = float(forward + backward)
+    there, back = float(forward) / whole, float(backward) / whole
+    return Pipeline(
+        devices=stages,
+        forward=[there * length for length in chunk],
+        backward=[back * length for length in chunk],
+        weights=[min(there, back / 2.0) * length for length in chunk],
+    )
+
+
+def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-batches
+    *,
+    schedule: Schedule,
+    first: Real,
+    middle: Real,
+    last: Real,
+    forward: Real,
+    backward: Real,
+    stages: int,
+    chunks: int,
+    micro_batches: Real,
+) -> float:
+    """Waiting of the slowest stage in a schedule that has no closed form, by playing it [s].
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The order of passes on each device.
+    first, middle, last : float
+        A micro-batch on the first, a middle and the last stage [s].
+    forward, backward : float
+        Its passes on the slowest stage [s].
+    stages, chunks : int
+        Devices in a row, and chunks of layers on each of them [1].
+    micro_batches : float
+        How many of them a step has [1].
+    """
+    pipeline = chunked((first, middle, last), forward, backward, stages, chunks)
+    run = simulate(schedule, pipeline, int(micro_batches))
+    slowest = max(map(sum, zip(pipeline.forward, pipeline.backward, strict=True)))
+    return run.length - float(micro_batches) * slowest * pipeline.chunks
 
 
 def timelines(

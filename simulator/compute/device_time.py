@@ -8,7 +8,7 @@ beside the host that launches their kernels.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from simulator.calibration import IDENTITY
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.step import TrainingStep, training_step
+from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
 from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
@@ -23,7 +24,8 @@ from simulator.hardware.gpu import Gpu
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.scenario import Job, Scenario
-from simulator.schedule import Pipeline, simulate
+from simulator.schedule import Pipeline, chunked, simulated_bubble
+from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
 from simulator.workload.kernels import Launching
 from simulator.workload.models import Model, Operator, StepTimes
@@ -41,22 +43,36 @@ BACKWARD_SHARE = 2.0 / 3.0
 class DeviceTime:
     """Busy time of the compute stream for one batch, and what it rests on.
 
-    `equation` and `inputs` name the function and its arguments for `plan explain`; `measured`
-    says that the time was measured, not computed, `carried_from` on which card of the same chip a
-    step was that it is a ratio of. `step` is the whole step where the model
+    `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
+    time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
+    computed, `carried_from` on which card of the same chip a step was that it is a ratio of. `step`
+    is the whole step where the model
     is spread over devices and the exchange between them is known with it; `forward` and `backward`
     are then those of a micro-batch on the slowest stage.
     """
 
-    forward: Seconds | Real
-    backward: Seconds | Real
-    optimizer: Seconds | Real
+    terms: Mapping[str, Term]
     equation: str
     inputs: dict[str, Real]
     source: Source
     measured: bool = False
     carried_from: str = ""
     step: TrainingStep | None = None
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """The forward pass [s]."""
+        return self.terms["forward"].value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """The backward pass [s]."""
+        return self.terms["backward"].value
+
+    @property
+    def optimizer(self) -> Seconds | Real:
+        """The optimizer, once a step [s]."""
+        return self.terms["optimizer"].value
 
     @property
     def total(self) -> Real:
@@ -113,13 +129,11 @@ def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> Devic
         return computed
     there = _from_roofline(scenario, job.train, job.model, sister).total
     measured = _at_batch(scenario, times, sister)
-    whole = carried_over_time(measured, there, computed.total)
+    whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
-        forward=whole * (1.0 - BACKWARD_SHARE),
-        backward=whole * BACKWARD_SHARE,
-        optimizer=0.0,
+        terms=_split(whole, BACKWARD_SHARE),
         equation="roofline.carried_over_time",
-        inputs={"seconds [s]": measured, "reference [s]": there, "own [s]": computed.total},
+        inputs={"seconds [s]": measured.value, "reference [s]": there, "own [s]": computed.total},
         source=replace(
             times.source, reference=f"{times.source.reference}; measured on {sister.name}"
         ),
@@ -166,11 +180,13 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
     step = training_step(describe(scenario), kernels_of(scenario))
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
-        step = replace(step, bubble=_simulated_bubble(step, degrees))
+        step = replace(step, terms={**step.terms, "bubble": _simulated(step, degrees)})
     return DeviceTime(
-        forward=step.forward,
-        backward=step.backward,
-        optimizer=step.update + step.launches,
+        terms={
+            "forward": step.terms["forward"],
+            "backward": step.terms["backward"],
+            "optimizer": term(added, one=step.terms["update"], other=step.terms["launches"]),
+        },
         equation="step.training_step",
         inputs={
             "micro-batch": scenario.job.train.batch_size,
@@ -184,31 +200,26 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
     )
 
 
-def _simulated_bubble(step: TrainingStep, degrees: Parallelism) -> Seconds:
-    """Waiting of the slowest stage in a schedule that has no closed form [s]."""
-    pipeline = pipeline_of(step, degrees)
-    run = simulate(degrees.schedule, pipeline, int(step.micro_batches))
-    slowest = max(map(sum, zip(pipeline.forward, pipeline.backward, strict=True)))
-    return run.length - float(step.micro_batches) * slowest * pipeline.chunks
+def _simulated(step: TrainingStep, degrees: Parallelism) -> Term:
+    """Waiting of the slowest stage in a schedule that has no closed form."""
+    first, middle, last = step.stages
+    return term(
+        simulated_bubble,
+        schedule=degrees.schedule,
+        first=first,
+        middle=middle,
+        last=last,
+        forward=step.forward,
+        backward=step.backward,
+        stages=degrees.pipeline,
+        chunks=degrees.interleave,
+        micro_batches=step.micro_batches,
+    )
 
 
 def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
-    """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
-
-    The weights' gradients, which a zero-bubble schedule may put off, take half of what a backward
-    pass takes beyond what it repeats of the forward pass, at most as long as that pass.
-    """
-    chunks, stages = degrees.interleave, degrees.pipeline
-    ends = [step.stages[0], *([step.stages[1]] * (stages - 2)), step.stages[2]]
-    chunk = [float(length) / chunks for length in ends[:stages]] * chunks
-    whole = float(step.forward + step.backward)
-    there, back = float(step.forward) / whole, float(step.backward) / whole
-    return Pipeline(
-        devices=stages,
-        forward=[there * length for length in chunk],
-        backward=[back * length for length in chunk],
-        weights=[min(there, back / 2.0) * length for length in chunk],
-    )
+    """What a micro-batch costs on each chunk of a pipeline's devices, sends included."""
+    return chunked(step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave)
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:
@@ -239,9 +250,7 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     whole = _at_batch(scenario, measured, scenario.cluster.trainers.host.gpu)
     backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
     return DeviceTime(
-        forward=whole * (1.0 - backward),
-        backward=whole * backward,
-        optimizer=0.0,
+        terms=_split(whole, backward),
         equation="roofline.interpolated_step_time",
         inputs={"batch_size": job.train.batch_size, "measured points": len(measured.seconds)},
         source=measured.source,
@@ -249,7 +258,16 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     )
 
 
-def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Seconds | Real:
+def _split(whole: Term, backward: float) -> dict[str, Term]:
+    """The passes of a measured step, of which the backward pass has a share; the update is in it."""
+    return {
+        "forward": term(scaled, amount=whole, factor=1.0 - backward),
+        "backward": term(scaled, amount=whole, factor=backward),
+        "optimizer": term(stated, value=0.0),
+    }
+
+
+def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
     """A step measured on a device at the job's batch size [s].
 
     One point alone is carried over as the computed time changes between the two batches, so that
@@ -262,19 +280,33 @@ def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Secon
     batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
     model = scenario.job.model
     if gpu is None or gpu.emulated or model is None or not _is_counted(model):
-        return interpolated_step_time(batch, sizes, measured.seconds)
+        return _interpolated(batch, measured)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
     own = _from_roofline(plain, train, model, gpu).total
     several, then = len(sizes) > 1, _as_measured(model, measured)
     if several and then is model:
-        time = interpolated_step_time(batch, sizes, measured.seconds)
+        time = _interpolated(batch, measured)
     else:
-        known = interpolated_step_time(batch if several else sizes[0], sizes, measured.seconds)
         at = train if several else replace(train, batch_size=sizes[0])
-        time = carried_over_time(known, _from_roofline(plain, at, then, gpu).total, own)
+        time = term(
+            carried_over_time,
+            seconds=_interpolated(batch if several else sizes[0], measured),
+            reference=_from_roofline(plain, at, then, gpu).total,
+            own=own,
+        )
     if scenario.job.step_times is not None or scenario.calibration == IDENTITY:
         return time
-    return carried_over_time(time, own, _from_roofline(scenario, train, model, gpu).total)
+    calibrated = _from_roofline(scenario, train, model, gpu).total
+    return term(carried_over_time, seconds=time, reference=own, own=calibrated)
+
+
+def _interpolated(batch: Real, measured: StepTimes) -> Term:
+    return term(
+        interpolated_step_time,
+        batch=batch,
+        batch_sizes=measured.batch_sizes,
+        seconds=measured.seconds,
+    )
 
 
 def _as_measured(model: Model, measured: StepTimes) -> Model:
@@ -305,10 +337,19 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
     forward = _beside(redone.forward, redone.kernels, launching)
     backward = _beside(redone.backward, redone.backward_kernels, launching)
     once = 0.0 if launching is None else launching.step
+    update = term(
+        optimizer_time,
+        traffic=optimizer_traffic(job, model),
+        bandwidth=rates.memory,
+        launches=once,
+    )
+    nothing = term(stated, value=0.0)
     return DeviceTime(
-        forward=forward,
-        backward=backward if training else 0.0 * backward,
-        optimizer=optimizer_traffic(job, model) / rates.memory + once if training else 0.0,
+        terms={
+            "forward": forward,
+            "backward": backward if training else term(scaled, amount=backward, factor=0.0),
+            "optimizer": update if training else nothing,
+        },
         equation="roofline.roofline_time",
         inputs={
             "operators": len(operators),
@@ -327,11 +368,12 @@ def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     return tuple(replace(op, traffic=op.traffic - op.training_traffic) for op in operators)
 
 
-def _beside(device: Seconds | Real, kernels: float, launching: Launching | None) -> Seconds | Real:
-    """A pass on the device's timeline and on that of the host, which launches its kernels [s]."""
+def _beside(device: Seconds | Real, kernels: float, launching: Launching | None) -> Term:
+    """A pass on the device's timeline and on that of the host, which launches its kernels."""
     if launching is None:
-        return device
-    return overlapped(device, kernels * launching.kernel, launching.blend)
+        return term(stated, value=device)
+    host = term(scaled, amount=launching.kernel, factor=kernels)
+    return term(overlapped, one=device, other=host, sharpness=launching.blend)
 
 
 def _rates(scenario: Scenario, gpu: Gpu) -> Rates:

@@ -20,10 +20,13 @@ import numpy as np
 
 from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters, updated_parameters
+from simulator.equations.batch import scaled, stated
 from simulator.equations.offload import host_update_bytes, late_copies
+from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, where
 from simulator.workload.kernels import Kernels
 
+_NOTHING: Final = term(stated, value=0.0)
 _HALF: Final = 2.0
 """Bytes of a parameter that comes back [B]."""
 
@@ -32,16 +35,30 @@ _HALF: Final = 2.0
 class HostUpdate:
     """What a step waits for where the optimizer runs on the host [s]; nothing where it does not.
 
-    `sent`: gradients on their way down that no backward pass hides; `update`: the processors';
-    `fetched`: parameters on their way up that the update does not hide. `moved` is what the update
-    moves through the memory of a machine [B], `rate` how fast [B/s].
+    `update` is the processors', `rate` how fast it moves through the memory of a machine what it
+    moves [B/s]; `sending`, `fetching` and `moving` are the equations of the rest.
     """
 
-    sent: Seconds | Real = 0.0
+    sending: Term = _NOTHING
     update: Seconds | Real = 0.0
-    fetched: Seconds | Real = 0.0
-    moved: Bytes | Real = 0.0
+    fetching: Term = _NOTHING
+    moving: Term = _NOTHING
     rate: BytesPerSecond | Real = np.inf
+
+    @property
+    def sent(self) -> Seconds | Real:
+        """Gradients on their way down that no backward pass hides [s]."""
+        return self.sending.value
+
+    @property
+    def fetched(self) -> Seconds | Real:
+        """Parameters on their way up that the update does not hide [s]."""
+        return self.fetching.value
+
+    @property
+    def moved(self) -> Bytes | Real:
+        """What the update moves through the memory of a machine [B]."""
+        return self.moving.value
 
     @property
     def total(self) -> Seconds | Real:
@@ -75,13 +92,14 @@ def host_update(d: Description, k: Kernels, layers: Real, behind: Seconds | Real
     own = on * updated_parameters(d, whole, (held - shared) * layers)
     down = own * d.work.gradient_bytes / d.device.host_link
     up = own * _HALF / d.device.host_link
-    moved = host_update_bytes(own * d.layout.domain, d.work.optimizer_bytes)
+    moving = term(host_update_bytes, parameters=own * d.layout.domain, state=d.work.optimizer_bytes)
     rate = d.device.host_memory * k.update.host
-    update = moved / rate
+    update = moving.value / rate
+    late = term(late_copies, copies=down, behind=behind, parts=layers)
     return HostUpdate(
-        sent=d.layout.micro_batches * late_copies(down, behind, layers),
+        sending=term(scaled, amount=late, factor=d.layout.micro_batches),
         update=update,
-        fetched=late_copies(up, update, layers),
-        moved=moved,
+        fetching=term(late_copies, copies=up, behind=update, parts=layers),
+        moving=moving,
         rate=rate,
     )

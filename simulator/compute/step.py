@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,9 @@ from simulator.compute.shapes import (
     table_parameters,
     tokens,
 )
+from simulator.equations.batch import scaled, waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
+from simulator.terms import Term, term
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 from simulator.workload.kernels import Kernels
 
@@ -41,16 +44,45 @@ class TrainingStep:
     """
 
     micro_batches: Real
-    forward: Seconds | Real
-    backward: Seconds | Real
-    exchange: Seconds | Real
-    bubble: Seconds | Real
-    gradients: Seconds | Real
-    update: Seconds | Real
-    launches: Seconds | Real
+    terms: Mapping[str, Term]
     hidden: Seconds | Real
     stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
     host: HostUpdate = ON_DEVICE
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """Forward pass of one micro-batch on the slowest stage [s]."""
+        return self.terms["forward"].value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """Backward pass of one micro-batch there [s]."""
+        return self.terms["backward"].value
+
+    @property
+    def exchange(self) -> Seconds | Real:
+        """Waiting for the exchange of one micro-batch there [s]."""
+        return self.terms["exchange"].value
+
+    @property
+    def bubble(self) -> Seconds | Real:
+        """Waiting for the other stages, once a step [s]."""
+        return self.terms["bubble"].value
+
+    @property
+    def gradients(self) -> Seconds | Real:
+        """Waiting for the exchange of gradients, once a step [s]."""
+        return self.terms["gradients"].value
+
+    @property
+    def update(self) -> Seconds | Real:
+        """The update on the device, once a step [s]."""
+        return self.terms["update"].value
+
+    @property
+    def launches(self) -> Seconds | Real:
+        """The host's launches once a step [s]."""
+        return self.terms["launches"].value
 
     @property
     def total(self) -> Seconds | Real:
@@ -95,15 +127,26 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
     held, _ = layer_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
+    idle = term(
+        pipeline_bubble,
+        first=lengths[0],
+        middle=lengths[1],
+        last=lengths[2],
+        stages=layout.pipeline,
+        chunks=layout.chunks,
+    )
+    terms = {
+        "forward": term(scaled, amount=own.forward, factor=late),
+        "backward": term(scaled, amount=own.backward, factor=late),
+        "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
+        "bubble": term(scaled, amount=idle, factor=late),
+        "gradients": term(scaled, amount=wait, factor=late),
+        "update": term(scaled, amount=kernels.update(d, k, most, held), factor=late),
+        "launches": term(scaled, amount=k.launch.step * k.launch.factor, factor=late),
+    }
     return TrainingStep(
         micro_batches=layout.micro_batches,
-        forward=own.forward * late,
-        backward=own.backward * late,
-        exchange=(at_least(0.0, own.exposed) + sent) * late,
-        bubble=pipeline_bubble(*lengths, layout.pipeline, layout.chunks) * late,
-        gradients=wait * late,
-        update=kernels.update(d, k, most, held) * late,
-        launches=k.launch.step * k.launch.factor * late,
+        terms=terms,
         hidden=layout.micro_batches * own.hidden + hidden,
         stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
         host=host_update(d, k, most, own.backward),

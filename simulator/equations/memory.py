@@ -100,40 +100,6 @@ def state_bytes(optimizer: str, element_bytes: Real) -> Real:
     return STATE_ELEMENTS[optimizer] * width
 
 
-def bucket_copy_bytes(gradients: Real, ranks: Real) -> Real:
-    """Second copy of the gradients that data-parallel buckets hold.
-
-    Parameters
-    ----------
-    gradients : float or array
-        Size of all gradients [B].
-    ranks : float or array
-        Data-parallel ranks [1].
-
-    Returns
-    -------
-    float or array
-        Size of the buckets [B].
-
-    Notes
-    -----
-    ``gradients`` where ``ranks > 1``, else 0: the buckets together hold every gradient once more,
-    unless the gradients are views of them.
-
-    References
-    ----------
-    .. [1] pytorch/pytorch pull request 41954 (RoBERTa: 8,250 MB with copies, 7,183 MB with
-       views), 2020, https://github.com/pytorch/pytorch/pull/41954
-
-    Examples
-    --------
-    >>> float(bucket_copy_bytes(1e9, 8)), float(bucket_copy_bytes(1e9, 1))
-    (1000000000.0, 0.0)
-    """
-    copy: Real = np.where(np.asarray(ranks) > 1.0, gradients, 0.0)[()]
-    return copy
-
-
 def fragmentation_bytes(activations: Real, share: Real) -> Real:
     """Memory the allocator holds but cannot use.
 
@@ -165,3 +131,56 @@ def fragmentation_bytes(activations: Real, share: Real) -> Real:
     2000000000.0
     """
     return activations * share
+
+
+def checkpoint_share(  # noqa: PLR0913 - two kinds of state, each with its holders
+    *,
+    weights: Real,
+    weight_holders: Real,
+    moments: Real,
+    moment_holders: Real,
+    devices: Real,
+    copies: Real,
+) -> Real:
+    """What some devices write of a checkpoint that is written once.
+
+    Parameters
+    ----------
+    weights : float or array
+        Weights of the whole model [B].
+    weight_holders : float or array
+        Devices that hold different parts of them [1].
+    moments : float or array
+        Optimizer state of the whole model [B].
+    moment_holders : float or array
+        Devices that hold different parts of it [1].
+    devices : float or array
+        Devices whose share is asked for [1].
+    copies : float or array
+        Jobs that write one each [1].
+
+    Returns
+    -------
+    float or array
+        Bytes written [B].
+
+    Notes
+    -----
+    ``copies * (weights * min(weight_holders, devices) / weight_holders + moments *
+    min(moment_holders, devices) / moment_holders)``.
+
+    References
+    ----------
+    .. [1] Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter
+       Models", 2020, section 5, https://arxiv.org/abs/1910.02054.
+
+    Examples
+    --------
+    >>> float(checkpoint_share(
+    ...     weights=4e9, weight_holders=1.0, moments=8e9, moment_holders=8.0, devices=1.0,
+    ...     copies=1.0))
+    5000000000.0
+    """
+    of_weights = weights * np.minimum(weight_holders, devices) / weight_holders
+    of_moments = moments * np.minimum(moment_holders, devices) / moment_holders
+    return copies * (of_weights + of_moments)

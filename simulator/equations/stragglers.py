@@ -112,3 +112,69 @@ def left_to_wait(wait: Real, lag: Real) -> Real:
     """
     left: Real = np.hypot(wait, lag) - lag
     return left
+
+
+def mean_delay(share: Real, batch: Real, batches: Real) -> Real:
+    """Mean of a rank's random delay in a step.
+
+    Parameters
+    ----------
+    share : float or array
+        Mean delay over compute [1].
+    batch : float or array
+        Compute of a batch [s].
+    batches : float or array
+        Batches of a step [1].
+
+    Returns
+    -------
+    float or array
+        Delay [s].
+
+    Notes
+    -----
+    ``share * batch * batches``.
+
+    References
+    ----------
+    .. [1] Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
+
+    Examples
+    --------
+    >>> mean_delay(0.25, 0.5, 4.0)
+    0.5
+    """
+    return share * batch * batches
+
+
+def wait_for_slow_device(compute: Real, slowest: Real, straggling: Real) -> Real:
+    """How long devices wait in a step for the slowest of them.
+
+    Parameters
+    ----------
+    compute : float or array
+        Compute of a step on the mean device [s].
+    slowest : float or array
+        Time of the slowest device over that of the mean one [1].
+    straggling : float or array
+        How many times as little as figured was measured [1].
+
+    Returns
+    -------
+    float or array
+        Waiting [s].
+
+    Notes
+    -----
+    ``compute * (slowest - 1) / straggling``.
+
+    References
+    ----------
+    .. [1] Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
+
+    Examples
+    --------
+    >>> wait_for_slow_device(2.0, 1.25, 1.0)
+    0.5
+    """
+    return compute * (slowest - 1.0) / straggling

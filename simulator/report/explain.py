@@ -6,7 +6,9 @@ step as the sum of its exposed parts, and what bounds the whole.
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -25,6 +27,7 @@ from simulator.report.verdict import verdict
 from simulator.results import Prediction
 from simulator.run_length import checkpoint_time, checkpoints
 from simulator.stages.base import Demand, Phase, Resource, ask
+from simulator.terms import Term, plain
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -304,11 +307,38 @@ def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
     if demand.resource is not Resource.GPU:
         parts.append(f"{show(float(alone(plant, demand, place)), SECOND)} on an idle machine")
-    equation = wrapped(f"  = {demand.equation or 'as stated'}", "    ", _INNER)
-    lines = [*wrapped(", ".join(parts), width=_INNER), *equation]
-    rows = [*_way(demand, plant, place, known)]
-    rows += [_input(name, float(value), known) for name, value in demand.inputs.items()]
-    return [*lines, *(part for row in rows for part in wrapped(f"    {row}", " " * 8, _INNER))]
+    lines = wrapped(", ".join(parts), width=_INNER)
+    way = [
+        part
+        for row in _way(demand, plant, place, known)
+        for part in wrapped(f"    {row}", " " * 8, _INNER)
+    ]
+    return [*lines, *([] if demand.term is None else term_lines(demand.term, known, 2)), *way]
+
+
+def term_lines(term: Term, known: tuple[Origin, ...], indent: int = 0) -> list[str]:
+    """An equation and what it was given; what other equations gave stands with theirs below it."""
+    lines = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
+    for name, given in term.inputs.items():
+        label, lead = f"{name} [{symbol_of(term, name)}]", " " * (indent + 2)
+        value = plain(given)
+        if isinstance(value, str | tuple):
+            said = value if isinstance(value, str) else ", ".join(f"{one:.6g}" for one in value)
+            lines += wrapped(f"{lead}{name} = {said}", lead + " " * 4, _INNER)
+            continue
+        lines += wrapped(f"{lead}{_input(label, float(value), known)}", lead + " " * 4, _INNER)
+        if isinstance(given, Term):
+            lines += term_lines(given, known, indent + 4)
+    return lines
+
+
+def symbol_of(term: Term, parameter: str) -> str:
+    """The unit that the formula sheet states for a parameter of a term's equation; empty: none."""
+    text = inspect.getdoc(term.equation) or ""
+    head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
+    block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
+    found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
+    return found[1] if found else ""
 
 
 def unit_of(demand: Demand) -> Unit:
@@ -325,6 +355,8 @@ def _limits(demand: Demand) -> list[str]:
         parts.append(f"{show(float(demand.latency), SECOND)} of latency")
     if demand.ceiling is not None and math.isfinite(demand.ceiling):
         parts.append(f"at most {show(float(demand.ceiling), BYTE_PER_SECOND)}")
+    if demand.sharers is not None and float(demand.sharers) > 1.0:
+        parts.append(f"{count(float(demand.sharers))} machines at once")
     if demand.threads > 1.0:
         parts.append(f"{demand.threads:.3g} threads")
     return parts

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from simulator import terms as recorded
 from simulator.metrics import Metric, select
-from simulator.report.explain import asks, input_of, origin_texts, unit_of
+from simulator.report.explain import asks, input_of, origin_texts, symbol_of, unit_of
 from simulator.report.figures import figure
 from simulator.report.json import assumption_object
 from simulator.report.origins import Origin, origins
@@ -132,17 +133,32 @@ def _demands(prediction: Prediction, only: frozenset[Resource]) -> Iterator[Term
 
 
 def _demand(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Iterator[Term]:
-    resource = str(demand.resource)
+    resource, passes = str(demand.resource), float(demand.amount) == 0.0
     yield Term(
         kind="demand",
         of=owner,
         name=resource,
-        value=float(demand.amount),
-        unit=unit_of(demand),
-        source=demand.equation or "as stated",
+        value=float(demand.latency if passes else demand.amount),
+        unit=SECOND if passes else unit_of(demand),
+        source="as stated" if demand.term is None else demand.term.name,
     )
-    for label, given in demand.inputs.items():
-        name, unit, origin = input_of(label, float(given), known)
+    if demand.term is not None:
+        yield from _inputs(demand.term, f"{owner}: {resource}", known)
+
+
+def _inputs(term: recorded.Term, of: str, known: tuple[Origin, ...]) -> Iterator[Term]:
+    """What an equation was given; after a value that another equation gave, what that was given."""
+    for parameter, given in term.inputs.items():
+        value = recorded.plain(given)
+        if isinstance(value, str | tuple):
+            text = str(value) if isinstance(value, str) else " ".join(map(repr, value))
+            yield Term(kind="input", of=of, name=parameter, value=text)
+            continue
+        label = f"{parameter} [{symbol_of(term, parameter)}]"
+        name, unit, origin = input_of(label, float(value), known)
         said = "; ".join(origin_texts(origin))
-        of = f"{owner}: {resource}"
-        yield Term(kind="input", of=of, name=name, value=float(given), unit=unit, source=said)
+        if isinstance(given, recorded.Term):
+            said = given.name
+        yield Term(kind="input", of=of, name=name, value=float(value), unit=unit, source=said)
+        if isinstance(given, recorded.Term):
+            yield from _inputs(given, f"{of}: {parameter}", known)

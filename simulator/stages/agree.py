@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.compute.device_time import device_time, is_spread
+from simulator.equations import batch
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
-from simulator.stages.base import Demand, Path, Phase, Resource, passing
+from simulator.stages.base import Demand, Path, Phase, Resource, asking, passing
+from simulator.terms import term
 from simulator.units import in_common
 from simulator.workload.train import Mode
 
@@ -28,14 +30,7 @@ class Agree:
         delay = scenario.job.train.exchange_delay
         if delay == 0.0 or not _exchanges(scenario):
             return ()
-        return (
-            passing(
-                delay,
-                Resource.CPU,
-                equation="train.exchange_delay as stated",
-                inputs={"exchange_delay [s]": delay},
-            ),
-        )
+        return (passing(term(batch.stated, value=delay), Resource.CPU),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +48,14 @@ class Share:
         time = device_time(scenario)
         if share == 0.0 or time is None or not _exchanges(scenario):
             return ()
-        before_last = 1.0 - bucket_shares(scenario)[-1]
-        hidden = np.minimum(before_last * all_reduce_time(scenario), time.backward)
-        return (
-            Demand(
-                resource=Resource.GPU,
-                path=Path.COMPUTE,
-                amount=share * hidden,
-                equation="train.exchange_contention x communication hidden under the backward pass",
-                inputs={"exchange_contention": share, "hidden communication [s]": hidden},
-            ),
+        lost = term(
+            batch.contended,
+            share=share,
+            communication=all_reduce_time(scenario),
+            before_last=1.0 - bucket_shares(scenario)[-1],
+            backward=time.backward,
         )
+        return (asking(lost, Resource.GPU, Path.COMPUTE),)
 
 
 def _exchanges(scenario: Scenario) -> bool:

@@ -8,12 +8,14 @@ import numpy as np
 
 from simulator.collectives import Team, pace_between, pace_inside
 from simulator.compute.device_time import is_spread
+from simulator.equations.batch import scaled, shared
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.hardware.host import Host
 from simulator.hardware.link import Collective, LinkKind
 from simulator.precision import Precision
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 from simulator.units import Real
 from simulator.workload.train import Mode
 
@@ -42,21 +44,14 @@ class AllReduce:
         gradients, ranks = gradient_bytes(scenario), scenario.ranks_per_job
         number, size = buckets(scenario)
         latency, rate = pace_between(Collective.ALL_REDUCE, size, members, host)
+        sent = term(ring_wire_bytes, size=gradients, ranks=members.machines)
         return (
-            Demand(
-                resource=Resource.NETWORK,
-                path=Path.MACHINE_TO_MACHINE,
-                amount=ring_wire_bytes(gradients, members.machines) / ranks,
+            asking(
+                term(shared, whole=sent, sharers=ranks),
+                Resource.NETWORK,
+                Path.MACHINE_TO_MACHINE,
                 ceiling=rate / ranks,
                 latency=number * latency,
-                equation="collectives.ring_wire_bytes, shared by the machine's ranks",
-                inputs={
-                    "gradients [B]": gradients,
-                    "machines": members.machines,
-                    "ranks": ranks,
-                    "buckets": number,
-                    "rate of a machine [B/s]": rate,
-                },
             ),
         )
 
@@ -71,19 +66,14 @@ class AllReduce:
         # Switches that add up save bytes on the links: bus bandwidth lies above their rate.
         sent = np.minimum(1.0, link.rate / bandwidth)
         return (
-            Demand(
-                resource=Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
-                path=Path.DEVICE_TO_DEVICE,
-                amount=ring_wire_bytes(gradients, ranks) * sent,
+            asking(
+                term(
+                    scaled, amount=term(ring_wire_bytes, size=gradients, ranks=ranks), factor=sent
+                ),
+                Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
+                Path.DEVICE_TO_DEVICE,
                 ceiling=bandwidth * sent,
                 latency=number * latency,
-                equation="collectives.ring_wire_bytes",
-                inputs={
-                    "gradients [B]": gradients,
-                    "ranks": ranks,
-                    "buckets": number,
-                    "bus bandwidth [B/s]": bandwidth,
-                },
             ),
         )
 

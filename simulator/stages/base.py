@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
 from simulator.calibration import Calibration
+from simulator.equations.batch import corrected
 from simulator.scenario import Scenario
+from simulator.terms import Term, term
 from simulator.units import BytesPerSecond, Real, Seconds
 
 
@@ -73,8 +74,10 @@ class Demand:
     `operations` counts requests where the resource also limits those. `ceiling` is the fastest
     this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
     `threads` is how many threads share a CPU demand, `sharers` how many machines share their store
-    for it (None: all that reach it). `equation` and `inputs` say where the
-    amount came from: the name of the function and what it was given.
+    for it (None: all that reach it). `term` is the equation that gave the amount (or the latency,
+    where nothing but time is asked for), with what it was given.
+
+    Stages make demands with `asking` and `passing` only, which take amounts from their terms.
     """
 
     resource: Resource
@@ -85,21 +88,42 @@ class Demand:
     latency: Seconds | Real = 0.0
     threads: float = 1.0
     sharers: Real | None = None
-    equation: str = ""
-    inputs: Mapping[str, Real] = field(default_factory=dict)
+    term: Term | None = None
 
 
-def passing(
-    seconds: Seconds | Real, resource: Resource, *, equation: str, inputs: Mapping[str, Real]
+def asking(  # noqa: PLR0913 - the parts of a demand
+    amount: Term,
+    resource: Resource,
+    path: Path,
+    *,
+    operations: Real = 0.0,
+    ceiling: BytesPerSecond | Real | None = None,
+    latency: Seconds | Real = 0.0,
+    threads: float = 1.0,
+    sharers: Real | None = None,
 ) -> Demand:
+    """A demand for what an equation gave."""
+    return Demand(
+        resource=resource,
+        path=path,
+        amount=amount.value,
+        operations=operations,
+        ceiling=ceiling,
+        latency=latency,
+        threads=threads,
+        sharers=sharers,
+        term=amount,
+    )
+
+
+def passing(seconds: Term, resource: Resource) -> Demand:
     """Time that passes and keeps nothing busy [s]; `resource` is what it is counted under."""
     return Demand(
         resource=resource,
         path=Path.MEMORY,
-        amount=0.0 * seconds,
-        latency=seconds,
-        equation=equation,
-        inputs=inputs,
+        amount=0.0 * seconds.value,
+        latency=seconds.value,
+        term=seconds,
     )
 
 
@@ -239,6 +263,7 @@ def calibrated(demand: Demand, calibration: Calibration) -> Demand:
         amount=demand.amount / factor,
         operations=demand.operations / factor,
         latency=demand.latency / factor,
-        equation=f"{demand.equation}, / calibration.{name}",
-        inputs={**demand.inputs, f"calibration.{name}": factor},
+        term=None
+        if demand.term is None
+        else term(corrected, amount=demand.term, calibration=factor),
     )

@@ -21,17 +21,4 @@ class Bubble:
         step, degrees = step_of(scenario), scenario.job.parallelism
         if step is None or in_common(degrees.pipeline) == 1:
             return ()
-        return (
-            passing(
-                step.bubble,
-                Resource.GPU,
-                equation="pipeline.pipeline_bubble",
-                inputs={
-                    "first stage [s]": step.stages[0],
-                    "middle stage [s]": step.stages[1],
-                    "last stage [s]": step.stages[2],
-                    "stages": degrees.pipeline,
-                    "chunks": degrees.interleave,
-                },
-            ),
-        )
+        return (passing(step.terms["bubble"], Resource.GPU),)

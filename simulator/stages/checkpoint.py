@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.compute.device_memory import weight_width
-from simulator.equations.memory import state_bytes, tensor_bytes
+from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.footprint import checkpoint_bytes
-from simulator.hardware.storage import Scope
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import Term, term
 from simulator.units import Bytes, Real
 from simulator.workload.parallelism import Sharding
 
@@ -21,13 +21,13 @@ class Shares:
     """Bytes of a checkpoint: all jobs' together, and of the machine and device that write most."""
 
     whole: Bytes | Real
-    machine: Bytes | Real
-    device: Bytes | Real
+    machine: Term
+    device: Term
 
     @property
     def writers(self) -> Real:
         """Machines it would take if all wrote as much as the one that writes most."""
-        return self.whole / self.machine
+        return self.whole / self.machine.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +44,18 @@ class Checkpoint:
         if scenario.job.train.checkpointing is None or scenario.job.model is None:
             return ()
         shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
-        inputs = {"checkpoint [B]": shares.whole, "share of a machine [B]": shares.machine}
-        alone = group.storage.scope is Scope.LOCAL
-        write = Demand(
-            resource=Resource.STORAGE,
-            path=Path.HOST_TO_STORE,
-            amount=shares.machine,
+        write = asking(
+            shares.machine,
+            Resource.STORAGE,
+            Path.HOST_TO_STORE,
             latency=group.storage.write_latency,
             sharers=shares.writers,
-            equation="parameters x (weight + optimizer state), a machine's share of it",
-            inputs=inputs if alone else {**inputs, "machines that write": shares.writers},
         )
         host = group.host
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return (write,)
-        down = Demand(
-            resource=Resource.PCIE,
-            path=Path.DEVICE_TO_HOST,
-            amount=shares.device,
-            latency=host.host_link.latency,
-            equation="parameters x (weight + optimizer state), a device's share of it",
-            inputs={"checkpoint [B]": shares.whole, "share of a device [B]": shares.device},
-        )
+        latency = host.host_link.latency
+        down = asking(shares.device, Resource.PCIE, Path.DEVICE_TO_HOST, latency=latency)
         return (down, write)
 
 
@@ -79,13 +69,21 @@ def checkpoint_shares(scenario: Scenario) -> Shares:
     """
     job, group = scenario.job, scenario.cluster.trainers
     whole = checkpoint_bytes(scenario)
-    device: Real = 0.0
-    machine: Real = 0.0
-    for size, holders in _parts(scenario):
-        there = np.minimum(holders, max(1, scenario.devices // group.count))
-        device = device + size / holders
-        machine = machine + size * there / holders
-    return Shares(whole=job.copies * whole, machine=job.copies * machine, device=device)
+    (weights, of_weights), (moments, of_moments) = _parts(scenario)
+
+    def share(devices: float, copies: float) -> Term:
+        return term(
+            checkpoint_share,
+            weights=weights,
+            weight_holders=of_weights,
+            moments=moments,
+            moment_holders=of_moments,
+            devices=devices,
+            copies=copies,
+        )
+
+    machine = share(max(1, scenario.devices // group.count), job.copies)
+    return Shares(whole=job.copies * whole, machine=machine, device=share(1.0, 1.0))
 
 
 def _parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:

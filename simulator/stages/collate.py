@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.footprint import batch_bytes, sample_bytes
+from simulator.equations.batch import batch_work
+from simulator.footprint import batch_in_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.stages.decode import core_scale
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,27 +21,14 @@ class Collate:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Core-seconds of this machine, and the batch written to host memory."""
         work = scenario.job.preprocessing
-        batch = scenario.job.train.batch_size
-        scale = core_scale(scenario)
+        asked = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=work.collate,
+            per_batch=work.per_batch,
+            scale=core_scale(scenario),
+        )
         return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.CORES,
-                amount=(batch * work.collate + work.per_batch) * scale,
-                threads=scenario.maker_threads,
-                equation="(batch_size x collate + per_batch) x core-seconds per stated second",
-                inputs={
-                    "batch_size": batch,
-                    "collate [s]": work.collate,
-                    "per_batch [s]": work.per_batch,
-                    "core-seconds per stated second": scale,
-                },
-            ),
-            Demand(
-                resource=Resource.HOST_MEMORY,
-                path=Path.MEMORY,
-                amount=batch_bytes(scenario),
-                equation="batch_size x output_bytes",
-                inputs={"batch_size": batch, "output_bytes [B]": sample_bytes(scenario)},
-            ),
+            asking(asked, Resource.CPU, Path.CORES, threads=scenario.maker_threads),
+            asking(batch_in_bytes(scenario), Resource.HOST_MEMORY, Path.MEMORY),
         )

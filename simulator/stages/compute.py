@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from simulator.compute.device_time import DeviceTime, device_time
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
-from simulator.units import Real
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Forward:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
         time = _on_device(scenario)
-        return () if time is None else (_busy(time, time.forward),)
+        return () if time is None else (_busy(time.terms["forward"]),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Backward:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
         time = _on_device(scenario)
-        return () if time is None else (_busy(time, time.backward),)
+        return () if time is None else (_busy(time.terms["backward"]),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Update:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream."""
         time = _on_device(scenario)
-        return () if time is None else (_busy(time, time.optimizer),)
+        return () if time is None else (_busy(time.terms["optimizer"]),)
 
 
 def _on_device(scenario: Scenario) -> DeviceTime | None:
@@ -51,11 +51,5 @@ def _on_device(scenario: Scenario) -> DeviceTime | None:
     return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
 
 
-def _busy(time: DeviceTime, seconds: Real) -> Demand:
-    return Demand(
-        resource=Resource.GPU,
-        path=Path.COMPUTE,
-        amount=seconds,
-        equation=time.equation,
-        inputs=time.inputs,
-    )
+def _busy(seconds: Term) -> Demand:
+    return asking(seconds, Resource.GPU, Path.COMPUTE)

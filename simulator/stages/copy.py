@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.footprint import batch_bytes, sample_bytes
+from simulator.footprint import batch_in_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,15 @@ class Copy:
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return ()
         pinned = scenario.job.loader.pin_memory
-        link, size = host.host_link, batch_bytes(scenario)
+        link, size = host.host_link, batch_in_bytes(scenario)
         # Nothing to copy is no copy: not even the link's latency passes.
-        latency = np.where(np.asarray(size) > 0.0, link.latency, 0.0)[()]
+        latency = np.where(np.asarray(size.value) > 0.0, link.latency, 0.0)[()]
         return (
-            Demand(
-                resource=Resource.PCIE,
-                path=Path.HOST_TO_DEVICE,
-                amount=size,
+            asking(
+                size,
+                Resource.PCIE,
+                Path.HOST_TO_DEVICE,
                 ceiling=None if pinned else link.pageable,
                 latency=latency,
-                equation="batch_size x bytes per sample on the device",
-                inputs={
-                    "batch_size": scenario.job.train.batch_size,
-                    "bytes per sample [B]": sample_bytes(scenario),
-                },
             ),
         )

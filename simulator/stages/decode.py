@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.batch import decode_work
 from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 from simulator.units import Real
 from simulator.workload.loader import CostBasis, Preparation
 from simulator.workload.train import Mode
@@ -23,23 +25,14 @@ class Decode:
         work = scenario.job.preprocessing
         if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
             return ()
-        batch = scenario.job.train.batch_size
-        scale = core_scale(scenario)
-        return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.CORES,
-                amount=batch * (work.decode + work.augment) * scale,
-                threads=scenario.maker_threads,
-                equation="batch_size x (decode + augment) x core-seconds per stated second",
-                inputs={
-                    "batch_size": batch,
-                    "decode [s]": work.decode,
-                    "augment [s]": work.augment,
-                    "core-seconds per stated second": scale,
-                },
-            ),
+        asked = term(
+            decode_work,
+            batch_size=scenario.job.train.batch_size,
+            decode=work.decode,
+            augment=work.augment,
+            scale=core_scale(scenario),
         )
+        return (asking(asked, Resource.CPU, Path.CORES, threads=scenario.maker_threads),)
 
 
 def core_scale(scenario: Scenario) -> Real:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.batch import batch_work
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 from simulator.workload.loader import Preparation
 
 
@@ -21,12 +23,5 @@ class DecodeOnDevice:
         if work.where is not Preparation.DEVICE:
             return ()
         batch = scenario.job.train.batch_size
-        return (
-            Demand(
-                resource=Resource.GPU,
-                path=Path.COMPUTE,
-                amount=batch * work.device_time,
-                equation="batch_size x device time per sample",
-                inputs={"batch_size": batch, "device time per sample [s]": work.device_time},
-            ),
-        )
+        busy = term(batch_work, batch_size=batch, per_sample=work.device_time)
+        return (asking(busy, Resource.GPU, Path.COMPUTE),)

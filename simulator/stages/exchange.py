@@ -10,7 +10,8 @@ from simulator.compute.device_time import device_time
 from simulator.compute.step import TrainingStep
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Phase, Resource, passing
-from simulator.units import Real, Seconds
+from simulator.terms import Term
+from simulator.units import Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Exchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a micro-batch that passes without compute."""
         step = step_of(scenario)
-        return () if step is None else (_waiting(step.exchange, scenario, "TrainingStep.exchange"),)
+        return () if step is None else (_waiting(step.terms["exchange"], scenario),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,7 @@ class GradientExchange:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time of a step that passes without compute."""
         step = step_of(scenario)
-        return (
-            () if step is None else (_waiting(step.gradients, scenario, "TrainingStep.gradients"),)
-        )
+        return () if step is None else (_waiting(step.terms["gradients"], scenario),)
 
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
@@ -63,11 +62,6 @@ def uncounted_links(scenario: Scenario) -> frozenset[Resource]:
     return frozenset({Resource.NVLINK, *between})
 
 
-def _waiting(seconds: Seconds | Real, scenario: Scenario, name: str) -> Demand:
+def _waiting(seconds: Term, scenario: Scenario) -> Demand:
     several = scenario.cluster.trainers.count > 1
-    return passing(
-        seconds,
-        Resource.NETWORK if several else Resource.NVLINK,
-        equation=f"step.training_step, {name}",
-        inputs={"replicas": scenario.ranks, "devices": scenario.devices},
-    )
+    return passing(seconds, Resource.NETWORK if several else Resource.NVLINK)

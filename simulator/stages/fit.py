@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.compute.device_time import device_time
+from simulator.equations import batch
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,15 @@ class Fit:
         if job.model is None or job.model.cpu_seconds == 0.0:
             return ()
         return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.CORES,
-                amount=job.train.batch_size * job.model.cpu_seconds,
+            asking(
+                term(
+                    batch.batch_work,
+                    batch_size=job.train.batch_size,
+                    per_sample=job.model.cpu_seconds,
+                ),
+                Resource.CPU,
+                Path.CORES,
                 threads=host.cpu.threads,
-                equation="batch_size x core-seconds per sample",
-                inputs={
-                    "batch_size": job.train.batch_size,
-                    "core-seconds per sample [s]": job.model.cpu_seconds,
-                },
             ),
         )
 
@@ -42,13 +43,5 @@ class Fit:
         time, pool = device_time(scenario), scenario.cluster.trainers.host.cpu
         if time is None:
             return ()
-        return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.CORES,
-                amount=time.total * pool.capacity,
-                threads=pool.threads,
-                equation="measured step time x core-seconds per second of the full machine",
-                inputs={"step time [s]": time.total, "capacity": pool.capacity},
-            ),
-        )
+        work = term(batch.cores_work, step_time=time.total, capacity=pool.capacity)
+        return (asking(work, Resource.CPU, Path.CORES, threads=pool.threads),)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.batch import shared
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource, passing
+from simulator.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.stages.exchange import step_of
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +25,14 @@ class HostOptimizer:
         step = step_of(scenario)
         if step is None or not scenario.job.parallelism.offload_optimizer:
             return ()
-        host, inputs = step.host, {"bytes of a machine's update": step.host.moved}
+        host, ranks = step.host, scenario.ranks_per_host
         return (
-            passing(host.sent, Resource.PCIE, equation="offload.late_copies", inputs=inputs),
-            Demand(
-                resource=Resource.HOST_MEMORY,
-                path=Path.MEMORY,
-                amount=host.moved / scenario.ranks_per_host,
-                ceiling=host.rate / scenario.ranks_per_host,
-                equation="offload.host_update_bytes, shared by the machine's ranks",
-                inputs={**inputs, "ranks of a machine": scenario.ranks_per_host},
+            passing(host.sending, Resource.PCIE),
+            asking(
+                term(shared, whole=host.moving, sharers=ranks),
+                Resource.HOST_MEMORY,
+                Path.MEMORY,
+                ceiling=host.rate / ranks,
             ),
-            passing(host.fetched, Resource.PCIE, equation="offload.late_copies", inputs=inputs),
+            passing(host.fetching, Resource.PCIE),
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.batch import stated
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Phase, Resource, passing
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +24,4 @@ class Program:
         overhead = scenario.job.train.step_overhead
         if overhead == 0.0:
             return ()
-        return (
-            passing(
-                overhead,
-                Resource.CPU,
-                equation="train.step_overhead as stated",
-                inputs={"step_overhead [s]": overhead},
-            ),
-        )
+        return (passing(term(stated, value=overhead), Resource.CPU),)

@@ -8,11 +8,13 @@ import numpy as np
 
 from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
+from simulator.equations.batch import batch_bytes
 from simulator.footprint import page_cache_bytes
 from simulator.hardware.cluster import Group, Role
 from simulator.hardware.storage import Scope, Storage
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 from simulator.units import Real
 from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
 from simulator.workload.loader import Remote
@@ -41,12 +43,12 @@ class Read:
         hit = hit_ratio(scenario, phase)
         missed = job.train.batch_size * (1.0 - hit)
         if job.dataset.read_time is not None:
-            cached = _from_memory(scenario, job.train.batch_size * hit, hit)
+            cached = _from_memory(scenario, job.train.batch_size * hit)
             return (_measured(scenario, missed), cached)
         kept = drive_hit_ratio(scenario, phase)
         found = [
             _from_drives(scenario, site.storage, Path.STORE_TO_HOST, missed * (1.0 - kept)),
-            _from_memory(scenario, job.train.batch_size * hit, hit),
+            _from_memory(scenario, job.train.batch_size * hit),
         ]
         if site.cache is not None:
             found.insert(1, _from_drives(scenario, site.cache, Path.CACHE_TO_HOST, missed * kept))
@@ -124,19 +126,12 @@ def _measured(scenario: Scenario, samples: Real) -> Demand:
     dataset, threads = scenario.job.dataset, scenario.maker_threads
     size = read_bytes(dataset, scenario.job.stored_bytes)
     per_sample = dataset.read_time or 0.0
-    return Demand(
-        resource=Resource.STORAGE,
-        path=Path.STORE_TO_HOST,
-        amount=samples * size,
+    return asking(
+        term(batch_bytes, batch_size=samples, bytes_per_sample=size),
+        Resource.STORAGE,
+        Path.STORE_TO_HOST,
         operations=samples * _operations(scenario, scenario.site.storage),
         ceiling=threads * size / np.maximum(per_sample, INSTANT),
-        equation="samples that miss the cache x bytes, a reader at bytes / measured read time",
-        inputs={
-            "samples read": samples,
-            "bytes read per sample [B]": size,
-            "read_time [s]": per_sample,
-            "readers": threads,
-        },
     )
 
 
@@ -169,23 +164,15 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     own = requests.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
     single = store.request_rate or UNLIMITED
     # One reader waits, then transfers; of several, some transfer while others wait.
-    return Demand(
-        resource=Resource.STORAGE,
-        path=path,
-        amount=samples * size,
+    return asking(
+        term(batch_bytes, batch_size=samples, bytes_per_sample=size),
+        Resource.STORAGE,
+        path,
         operations=samples * operations,
         ceiling=np.where(readers > 1.0, requests.reader_ceiling(readers, own), single)[()],
         latency=np.where(
             readers > 1.0, 0.0, equations.latency_per_batch(samples, latency, readers)
         )[()],
-        equation="storage.operations_per_sample, storage.latency_per_sample",
-        inputs={
-            "samples read": samples,
-            "bytes read per sample [B]": size,
-            "requests per sample": operations,
-            "latency per sample [s]": latency,
-            "requests kept open": readers,
-        },
     )
 
 
@@ -212,12 +199,7 @@ def _bytes_per_file(dataset: Dataset, stored: Real) -> Real:
     return dataset.shard_size or dataset.samples * stored
 
 
-def _from_memory(scenario: Scenario, samples: Real, hit: Real) -> Demand:
+def _from_memory(scenario: Scenario, samples: Real) -> Demand:
     size = read_bytes(scenario.job.dataset, scenario.job.stored_bytes)
-    return Demand(
-        resource=Resource.HOST_MEMORY,
-        path=Path.MEMORY,
-        amount=samples * size,
-        equation="samples that hit the page cache x bytes per sample",
-        inputs={"cache hit ratio": hit, "bytes read per sample [B]": size},
-    )
+    read = term(batch_bytes, batch_size=samples, bytes_per_sample=size)
+    return asking(read, Resource.HOST_MEMORY, Path.MEMORY)

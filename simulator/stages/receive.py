@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.footprint import batch_bytes
+from simulator.equations.batch import batch_work, copied_bytes
+from simulator.footprint import batch_in_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +21,14 @@ class Receive:
         """Core-seconds of one thread; a pinned copy also moves the batch through host memory."""
         job = scenario.job
         loader, batch = job.loader, job.train.batch_size
-        cpu = Demand(
-            resource=Resource.CPU,
-            path=Path.CORES,
-            amount=loader.receive_per_batch + batch * loader.receive_per_sample,
-            equation="receive_per_batch + batch_size x receive_per_sample",
-            inputs={
-                "receive_per_batch [s]": loader.receive_per_batch,
-                "receive_per_sample [s]": loader.receive_per_sample,
-                "batch_size": batch,
-            },
+        work = term(
+            batch_work,
+            batch_size=batch,
+            per_sample=loader.receive_per_sample,
+            per_batch=loader.receive_per_batch,
         )
+        cpu = asking(work, Resource.CPU, Path.CORES)
         if not loader.pin_memory:
             return (cpu,)
-        copied = batch_bytes(scenario)
-        pinned = Demand(
-            resource=Resource.HOST_MEMORY,
-            path=Path.MEMORY,
-            amount=2.0 * copied,
-            equation="read and write of batch_size x output_bytes",
-            inputs={"batch [B]": copied},
-        )
-        return (cpu, pinned)
+        copied = term(copied_bytes, size=batch_in_bytes(scenario))
+        return (cpu, asking(copied, Resource.HOST_MEMORY, Path.MEMORY))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.batch import batch_bytes
+from simulator.equations.memory import tensor_bytes
 from simulator.precision import Precision
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 from simulator.workload.train import Mode
 
 LOSS = Precision.FP32.bytes_per_element
@@ -26,16 +29,9 @@ class Result:
             return ()
         batch = scenario.job.train.batch_size
         if scenario.job.mode is Mode.TRAIN:
-            amount, equation = 0.0 * batch + LOSS, "the loss, one fp32 number a batch"
+            # The loss is one number, however large the batch is.
+            amount = term(tensor_bytes, elements=0.0 * batch + 1.0, element_bytes=LOSS)
         else:
-            amount, equation = batch * model.output_bytes, "batch_size x output_bytes"
-        return (
-            Demand(
-                resource=Resource.PCIE,
-                path=Path.DEVICE_TO_HOST,
-                amount=amount,
-                latency=host.host_link.latency,
-                equation=equation,
-                inputs={"batch_size": batch, "output_bytes [B]": model.output_bytes},
-            ),
-        )
+            amount = term(batch_bytes, batch_size=batch, bytes_per_sample=model.output_bytes)
+        latency = host.host_link.latency
+        return (asking(amount, Resource.PCIE, Path.DEVICE_TO_HOST, latency=latency),)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.footprint import batch_bytes
+from simulator.equations.batch import batch_work
+from simulator.footprint import batch_in_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +22,19 @@ class Send:
         remote = scenario.job.remote
         if remote is None:
             return ()
-        batch, size = scenario.job.train.batch_size, batch_bytes(scenario)
         network = scenario.site.host.network
+        work = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=remote.send_per_sample,
+            per_batch=remote.send_per_batch,
+        )
         return (
-            Demand(
-                resource=Resource.CPU,
-                path=Path.CORES,
-                amount=remote.send_per_batch + batch * remote.send_per_sample,
-                equation="send_per_batch + batch_size x send_per_sample",
-                inputs={
-                    "send_per_batch [s]": remote.send_per_batch,
-                    "send_per_sample [s]": remote.send_per_sample,
-                    "batch_size": batch,
-                },
-            ),
-            Demand(
-                resource=Resource.NETWORK,
-                path=Path.HOST_TO_TRAINER,
-                amount=size,
+            asking(work, Resource.CPU, Path.CORES),
+            asking(
+                batch_in_bytes(scenario),
+                Resource.NETWORK,
+                Path.HOST_TO_TRAINER,
                 ceiling=None if network is None else network.per_flow,
-                equation="batch_size x bytes per sample handed over",
-                inputs={"batch [B]": size},
             ),
         )

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.compute.device_time import DeviceTime, device_time
-from simulator.equations.stragglers import left_to_wait, wait_for_slowest
+from simulator.equations.stragglers import (
+    left_to_wait,
+    mean_delay,
+    wait_for_slow_device,
+    wait_for_slowest,
+)
 from simulator.lateness import slowest_factor
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Phase, Resource, passing
+from simulator.terms import Term, term
 from simulator.units import Real
 from simulator.workload.train import Mode
 
@@ -28,18 +34,7 @@ class Slowest:
         time = device_time(scenario)
         if scenario.job.train.straggling == 0.0 or time is None or not _meets(scenario):
             return ()
-        return (
-            passing(
-                _wait_for_rank(scenario, time),
-                Resource.NETWORK,
-                equation="stragglers.wait_for_slowest",
-                inputs={
-                    "straggling": _share(scenario),
-                    "compute of a step [s]": time.total * scenario.job.train.accumulation,
-                    "ranks": scenario.ranks,
-                },
-            ),
-        )
+        return (passing(_wait_for_rank(scenario, time), Resource.NETWORK),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +56,14 @@ class SlowestDevice:
         varies = train.device_spread.varies or train.step_jitter.varies
         if not varies or time is None or scenario.devices == 1 or not _meets(scenario):
             return ()
-        factor = slowest_factor(train.device_spread, train.step_jitter, scenario.devices)
-        compute = (time.forward + time.backward) * train.accumulation + time.optimizer
-        longer = compute * (factor - 1.0) / scenario.calibration.value("straggling")
-        late = _wait_for_rank(scenario, time) if train.straggling else 0.0
-        return (
-            passing(
-                left_to_wait(longer, late),
-                Resource.GPU,
-                equation="lateness.slowest_factor, stragglers.left_to_wait",
-                inputs={
-                    "device_spread": train.device_spread.relative_deviation,
-                    "step_jitter": train.step_jitter.relative_deviation,
-                    "devices": scenario.devices,
-                    "slowest over mean": factor,
-                    "compute of a step [s]": compute,
-                    "wait for late ranks [s]": late,
-                },
-            ),
+        longer = term(
+            wait_for_slow_device,
+            compute=(time.forward + time.backward) * train.accumulation + time.optimizer,
+            slowest=slowest_factor(train.device_spread, train.step_jitter, scenario.devices),
+            straggling=scenario.calibration.value("straggling"),
         )
+        late = _wait_for_rank(scenario, time) if train.straggling else 0.0
+        return (passing(term(left_to_wait, wait=longer, lag=late), Resource.GPU),)
 
 
 def _meets(scenario: Scenario) -> bool:
@@ -92,7 +76,12 @@ def _share(scenario: Scenario) -> Real:
     return scenario.job.train.straggling / scenario.calibration.value("straggling")
 
 
-def _wait_for_rank(scenario: Scenario, time: DeviceTime) -> Real:
+def _wait_for_rank(scenario: Scenario, time: DeviceTime) -> Term:
     """Wait for the rank that is latest by chance [s]."""
-    delay = _share(scenario) * time.total * scenario.job.train.accumulation
-    return wait_for_slowest(delay, scenario.ranks)
+    delay = term(
+        mean_delay,
+        share=_share(scenario),
+        batch=time.total,
+        batches=scenario.job.train.accumulation,
+    )
+    return term(wait_for_slowest, delay=delay, ranks=scenario.ranks)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.footprint import batch_bytes
+from simulator.footprint import batch_in_bytes
 from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, Phase, Resource
+from simulator.stages.base import Demand, Path, Phase, Resource, asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,13 @@ class Write:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """The batch's bytes to the store."""
         store = scenario.site.storage
-        batch, size = scenario.job.train.batch_size, batch_bytes(scenario)
+        batch = scenario.job.train.batch_size
         return (
-            Demand(
-                resource=Resource.STORAGE,
-                path=Path.HOST_TO_STORE,
-                amount=size,
+            asking(
+                batch_in_bytes(scenario),
+                Resource.STORAGE,
+                Path.HOST_TO_STORE,
                 operations=batch,
                 latency=batch * store.write_latency,
-                equation="batch_size x output_bytes",
-                inputs={"batch [B]": size, "write latency [s]": store.write_latency},
             ),
         )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from simulator.equations import memory
-from simulator.units import BYTE, parse
 from simulator.workload.train import Optimizer
 
 
@@ -42,13 +40,24 @@ def test_published_parameters_of_bert_large() -> None:
     assert memory.tensor_bytes(330e6, memory.state_bytes("adam", 4.0)) == pytest.approx(2.64e9)
 
 
-def test_buckets_of_roberta() -> None:
-    """Views save one copy of the gradients: 1,067 MB were measured on 355 M parameters or less."""
-    saved = parse("8250 MB", BYTE) - parse("7183 MB", BYTE)
-    assert memory.bucket_copy_bytes(saved, 8) == saved
-    assert memory.bucket_copy_bytes(saved, np.array([1, 2])) == pytest.approx([0.0, saved])
-
-
 def test_fragmentation_is_a_share() -> None:
     """Twice the activations waste twice as much."""
     assert memory.fragmentation_bytes(20.0, 0.15) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("holders", "devices", "written"), [(1.0, 1.0, 12.0), (8.0, 1.0, 1.5), (8.0, 16.0, 12.0)]
+)
+def test_a_checkpoint_is_shared_by_those_who_hold_it(
+    holders: float, devices: float, written: float
+) -> None:
+    """One device of one writes all, one of eight an eighth; all together write it once."""
+    share = memory.checkpoint_share(
+        weights=4.0,
+        weight_holders=holders,
+        moments=8.0,
+        moment_holders=holders,
+        devices=devices,
+        copies=1.0,
+    )
+    assert share == pytest.approx(written)

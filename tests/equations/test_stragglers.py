@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.equations.stragglers import harmonic, left_to_wait, wait_for_slowest
+from simulator.equations.stragglers import (
+    harmonic,
+    left_to_wait,
+    mean_delay,
+    wait_for_slow_device,
+    wait_for_slowest,
+)
 from simulator.order_statistics import expected_largest
 
 
@@ -49,3 +55,14 @@ def test_normal_causes_add_up_in_quadrature() -> None:
     lag = 0.3 * expected_largest(lambda scores: scores, 8)
     assert late.mean() == pytest.approx(lag, rel=0.02)
     assert abs(both.mean() - lag - left_to_wait(slow, lag)) < 4.0 * error
+
+
+def test_delays_grow_with_the_compute_they_are_a_share_of() -> None:
+    """A tenth of four batches of half a second is 0.2 s."""
+    assert mean_delay(0.1, 0.5, 4.0) == pytest.approx(0.2)
+
+
+def test_devices_all_alike_wait_for_nobody() -> None:
+    """Only what the slowest takes beyond the mean one is waited for."""
+    assert wait_for_slow_device(2.0, 1.0, 1.0) == 0.0
+    assert wait_for_slow_device(2.0, 1.25, 2.0) == pytest.approx(0.25)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.equations.batch import batch_bytes, decode_work
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.cluster import Cluster, Group, Role
 from simulator.hardware.gpu import Gpu, Stack
@@ -31,7 +32,8 @@ from simulator.results import (
     Usage,
 )
 from simulator.scenario import Job, Scenario
-from simulator.stages.base import Demand, Path, Resource, StageDemands
+from simulator.stages.base import Path, Resource, StageDemands, asking
+from simulator.terms import term
 from simulator.workload.dataset import CachePolicy, Dataset
 from simulator.workload.loader import Loader, Preprocessing
 from simulator.workload.models import StepTimes
@@ -149,20 +151,16 @@ def timing(trace: Trace) -> Timing:
 @pytest.fixture
 def prediction(scenario: Scenario, timing: Timing) -> Prediction:
     """The whole answer for the four-GPU machine."""
-    decode = Demand(
-        resource=Resource.CPU,
-        path=Path.CORES,
-        amount=0.4096,
-        equation="equations.cpu.decode_time",
-        inputs={"decode": 0.0016, "batch_size": 256.0},
+    decode = asking(
+        term(decode_work, batch_size=256.0, decode=0.0016, augment=0.0),
+        Resource.CPU,
+        Path.CORES,
     )
-    read = Demand(
-        resource=Resource.STORAGE,
-        path=Path.STORE_TO_HOST,
-        amount=29.184e6,
+    read = asking(
+        term(batch_bytes, batch_size=256.0, bytes_per_sample=114e3),
+        Resource.STORAGE,
+        Path.STORE_TO_HOST,
         operations=256.0,
-        equation="equations.storage.read_bytes",
-        inputs={"samples": 256.0, "bytes_per_sample": 114e3, "read_bandwidth": 3e9},
     )
     return Prediction(
         scenario=scenario,

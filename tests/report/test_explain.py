@@ -38,8 +38,8 @@ def test_every_metric_is_explained(prediction: Prediction, metric: object) -> No
 def test_a_demand_shows_equation_inputs_and_sources(prediction: Prediction) -> None:
     """Each input of an equation stands with its value and where it was read."""
     text = as_explanation(prediction)
-    assert "= equations.storage.read_bytes" in text
-    assert "read_bandwidth = 3 GB/s" in text
+    assert "= batch.batch_bytes" in text
+    assert "bytes_per_sample = 114 kB   from jobs.dataset.bytes_per_sample" in text
     assert "[maker's datasheet, 2020-05]" in text
     assert "decode = 1.6 ms   from jobs.preprocessing.decode of the scenario" in text
 
@@ -110,9 +110,9 @@ def test_a_checkpoint_is_explained() -> None:
     said = predict(load_scenario("llama3-70b-megatron", overrides=options), doubts=False)
     text = as_explanation(said, "step_split_s.checkpoint")
     for part in (
-        "checkpoint = 846.6 GB",
-        "share of a machine = 105.8 GB",
-        "machines that write = 8",
+        "weights = 282.2 GB",
+        "moments = 564.4 GB",
+        "storage: 105.8 GB, 8 machines at once",
     ):
         assert part in text
     assert "88.43 s each, 97 in 19,532 steps: 439.2 ms of a step" in text

@@ -1,0 +1,110 @@
+"""Recorded calls: what is shown of a number is what made it, in every shipped scenario."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from simulator.files.scenario import load_scenario
+from simulator.pipeline.program import CHECKPOINTING, demand_table
+from simulator.predict import predict
+from simulator.report.explain_table import as_json
+from simulator.scenario import Scenario
+from simulator.stages.base import Demand, Phase, ask
+from simulator.terms import term
+from simulator.workload.parallelism import Schedule
+
+SCENARIOS = sorted(p.stem for p in (Path(__file__).parents[1] / "scenarios").glob("*.toml"))
+HOMES = ("simulator.equations.{}", "simulator.{}")
+
+
+def demands(scenario: Scenario) -> Iterator[Demand]:
+    """All demands of a scenario: of its batches with cold and warm caches, and of checkpoints."""
+    for phase in Phase:
+        for table in (demand_table(scenario, phase), ask(CHECKPOINTING, scenario, phase)):
+            yield from (demand for stage in table for demand in stage.demands)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_demand_is_the_value_of_its_term(name: str) -> None:
+    """Amount or latency is what the recorded equation gave, and gives again."""
+    for demand in demands(load_scenario(name)):
+        assert demand.term is not None
+        assert demand.term.value in {demand.amount, demand.latency}
+        for one in demand.term.within():
+            np.testing.assert_allclose(one.again(), one.value, rtol=1e-12)
+
+
+def function(name: str) -> Any:
+    """The function that a shown name means."""
+    module, _, own = name.partition(".")
+    for home in HOMES:
+        try:
+            return getattr(importlib.import_module(home.format(module)), own)
+        except ModuleNotFoundError:
+            continue
+    raise AssertionError(name)
+
+
+def given(value: Any) -> Any:
+    """An input as it is shown, as what its equation takes."""
+    if not isinstance(value, str):
+        return value
+    if value in set(Schedule):
+        return Schedule(value)
+    return tuple(float(one) for one in value.split())
+
+
+def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
+    """What the equation of that name gives of the inputs shown as its own; theirs first."""
+    equation = function(name)
+    whole = {"stages", "chunks"} if name.startswith("schedule.") else set()
+    inputs = {}
+    for row in (row for row in rows if row["of"] == of):
+        value = given(row["value"])
+        below = f"{of}: {row['name']}"
+        if any(other["of"] == below for other in rows):
+            assert recomputed(row["source"], below, rows) == pytest.approx(value, rel=1e-9)
+        inputs[row["name"]] = int(value) if row["name"] in whole else value
+    return float(equation(**inputs))
+
+
+@pytest.mark.parametrize("name", ["gpt2-tokens-h100", "resnet50-imagenet-p4d", "turing-nlg-530b"])
+def test_what_is_shown_gives_what_is_shown(name: str) -> None:
+    """Every demand of `plan explain --json` comes out of the equation and the inputs under it."""
+    shown = json.loads(as_json(predict(load_scenario(name), doubts=False)))["terms"]
+    rows = [row for row in shown if row["kind"] in {"demand", "input"}]
+    starts = [number for number, row in enumerate(rows) if row["kind"] == "demand"]
+    assert starts
+    for start, end in pairwise([*starts, len(rows)]):
+        row, below = rows[start], rows[start + 1 : end]
+        found = recomputed(row["source"], f"{row['of']}: {row['name']}", below)
+        assert found == pytest.approx(row["value"], rel=1e-9)
+
+
+def test_a_term_keeps_what_it_was_given() -> None:
+    """Terms given to an equation count as their values and stay to be shown."""
+
+    def twice(amount: float) -> float:
+        return 2.0 * amount
+
+    inner = term(twice, amount=3.0)
+    outer = term(twice, amount=inner)
+    assert (outer.value, outer.again(), dict(outer.inputs)) == (12.0, 12.0, {"amount": inner})
+    assert list(outer.within()) == [outer, inner]
+    assert outer.name == "test_terms.twice"
+
+
+def test_a_schedule_that_is_played_names_no_closed_form() -> None:
+    """Zero-bubble schedules have none; what is shown gives what is shown."""
+    scenario = load_scenario("turing-nlg-530b", overrides=["parallelism.schedule=zero-bubble"])
+    found = [d.term for d in demands(scenario) if d.term and "bubble" in d.term.name]
+    assert {one.name for one in found} == {"schedule.simulated_bubble"}
+    assert all(one.again() == one.value > 0.0 for one in found)
