@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from simulator.compute.device_time import device_time
 from simulator.equations import cost as equations
+from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.hardware.cluster import Group
 from simulator.pipeline.program import makes_own_batches
@@ -14,7 +16,8 @@ from simulator.power import joules_per_step
 from simulator.results import Cost, CpuNeed, Timing
 from simulator.scenario import Purchase, Scenario
 from simulator.stages.base import Path, StageDemands
-from simulator.units import PerSecond, Usd, UsdPerSecond
+from simulator.terms import Term, term
+from simulator.units import UsdPerSecond
 from simulator.workload.loader import Preparation
 
 
@@ -28,34 +31,41 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
     timing : Timing
         How long a step and the run take.
     """
-    price = machines_price(scenario)
-    step = timing.step_time.mean
-    energy = joules_per_step(scenario, timing)
-    if price is None:
-        return Cost(
-            per_second=None,
-            per_step=None,
-            samples_per_usd=None,
-            to_train=None,
-            time_to_train=timing.total_time,
-            energy_per_step=energy,
-        )
+    price, energy = rent(scenario), joules_per_step(scenario, timing)
+    terms = {} if price is None else _dollars(scenario, timing, price)
+    if energy is not None:
+        terms["energy_per_step"] = energy
+    known = {name: float(one.value) for name, one in terms.items()}
     return Cost(
-        per_second=price,
-        per_step=float(equations.cost_per_step(price, step)),
-        samples_per_usd=_per_usd(timing.throughput, price),
-        to_train=float(
-            equations.cost_to_train(price, timing.total_time, scenario.cost.provisioning)
-        )
-        + prepared_storage(scenario, timing),
+        terms=terms,
+        per_second=known.get("per_second"),
+        per_step=known.get("per_step"),
+        samples_per_usd=known.get("samples_per_usd"),
+        to_train=known.get("to_train"),
         time_to_train=timing.total_time,
-        energy_per_step=energy,
+        energy_per_step=known.get("energy_per_step"),
     )
 
 
-def _per_usd(throughput: PerSecond, price: UsdPerSecond) -> float | None:
-    """Samples per dollar; None where machines cost nothing."""
-    return float(equations.samples_per_usd(throughput, price)) if price > 0.0 else None
+def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]:
+    """What steps, samples and the whole run cost, with their equations."""
+    rented = term(
+        equations.cost_to_train,
+        price=price,
+        time=timing.total_time,
+        provisioning=scenario.cost.provisioning,
+    )
+    found = {
+        "per_second": price,
+        "per_step": term(equations.cost_per_step, price=price, step_time=timing.step_time.mean),
+        "to_train": term(added, one=rented, other=prepared_storage(scenario, timing)),
+    }
+    if float(price.value) > 0.0:
+        throughput = timing.throughput
+        found["samples_per_usd"] = term(
+            equations.samples_per_usd, throughput=throughput, price=price
+        )
+    return found
 
 
 def machines_price(scenario: Scenario) -> UsdPerSecond | None:
@@ -63,21 +73,28 @@ def machines_price(scenario: Scenario) -> UsdPerSecond | None:
 
     None if any machine's price is unknown.
     """
-    total = 0.0
+    price = rent(scenario)
+    return None if price is None else cast("UsdPerSecond", price.value)
+
+
+def rent(scenario: Scenario) -> Term | None:
+    """The same with the equation that gives it."""
+    total: Term | None = None
     for group in scenario.cluster.groups:
         price = machine_price(scenario, group)
         if price is None:
             return None
-        total += group.count * price
+        own = term(scaled, amount=price, factor=group.count)
+        total = own if total is None else term(added, one=total, other=own)
     return total
 
 
-def prepared_storage(scenario: Scenario, timing: Timing) -> Usd:
-    """What it costs to keep data that was prepared beforehand while the job runs [$]."""
+def prepared_storage(scenario: Scenario, timing: Timing) -> Term:
+    """What it costs to keep data that was prepared beforehand while the job runs."""
     job, store = scenario.job, scenario.cluster.trainers.storage
-    if job.preprocessing.where is not Preparation.BEFOREHAND or store.price is None:
-        return 0.0
-    return job.stored_total * store.price * timing.total_time
+    kept = job.preprocessing.where is Preparation.BEFOREHAND and store.price is not None
+    size, price = (job.stored_total, store.price or 0.0) if kept else (0.0, 0.0)
+    return term(equations.storage_cost, size=size, price=price, time=timing.total_time)
 
 
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:

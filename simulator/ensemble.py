@@ -172,7 +172,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     cost, figured = prediction.cost, prediction.timing
     to_train, energy = cost.to_train, cost.energy_per_step
     if to_train is not None and cost.per_second is not None:
-        kept = prepared_storage(prediction.scenario, figured) / figured.total_time
+        kept = prepared_storage(prediction.scenario, figured).value / figured.total_time
         to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
     if energy is not None:
         # Work on the cores stays as figured, so cores are less busy in a longer step.
@@ -181,7 +181,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
             for name, used in figured.usage.items()
         }
         drawn = joules_per_step(prediction.scenario, replace(timing, usage=usage))
-        energy = energy if drawn is None else _number(drawn + 0.0 * longer)
+        energy = energy if drawn is None else _number(drawn.value + 0.0 * longer)
     return replace(
         cost,
         per_step=None if cost.per_step is None else _number(cost.per_step * longer),

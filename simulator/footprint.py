@@ -41,12 +41,16 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRam:
-    """RAM needed on one machine, by item [B]; the page cache is what is left."""
+    """RAM needed on one machine, by item [B]; the page cache is what is left.
+
+    `terms` are the equations that gave the items.
+    """
 
     items: Mapping[str, Bytes]
     capacity: Bytes
     rule_of_thumb: Bytes
     verdict: Verdict
+    terms: Mapping[str, Term] = field(default_factory=dict)
 
     @property
     def total(self) -> Bytes:
@@ -65,6 +69,7 @@ class MemoryFit:
     items: Mapping[str, Bytes]
     capacity: Bytes
     verdict: Verdict
+    terms: Mapping[str, Term] = field(default_factory=dict)
     stages: Mapping[str, Bytes] = field(default_factory=dict)
 
     @property
@@ -166,26 +171,28 @@ def host_ram(scenario: Scenario) -> HostRam:
         the host's own.
     """
     group = scenario.cluster.trainers
-    system, application = _system_bytes(scenario), _application_bytes(scenario)
-    items: dict[str, Real] = {
-        "operating_system": system,
-        "application": application,
-        "workers": _worker_bytes(scenario),
-        **_batch_items(scenario),
+    terms = {
+        "operating_system": term(batch.stated, value=_system_bytes(scenario)),
+        "application": _application(scenario),
+        "workers": _workers(scenario),
+        **_batch_terms(scenario),
     }
     if _in_memory(scenario.job):
-        items["dataset"] = scenario.job.stored_total
-    items |= offloaded(scenario)
+        terms["dataset"] = term(batch.stated, value=scenario.job.stored_total)
+    terms |= offloaded(scenario)
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
         held = _on_device(scenario)
         of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
-        items["model"] = scenario.processes_per_host * of_one
+        terms["model"] = term(batch.scaled, amount=of_one, factor=scenario.processes_per_host)
     else:
         of_gpus = group.gpus_per_host * gpu.memory
+    items = {name: one.value for name, one in terms.items()}
+    system, application = items["operating_system"], items["application"]
     return HostRam(
         items=_for_result(items),
+        terms=terms,
         capacity=group.host.ram,
         rule_of_thumb=cast("Bytes", host_memory.rule_of_thumb(of_gpus, system, application)),
         verdict=verdict(sum(items.values(), 0.0), group.host.ram),
@@ -263,33 +270,41 @@ def _process(scenario: Scenario) -> Default:
     return CPU_PROCESS if gpu is None or gpu.emulated else GPU_PROCESS
 
 
-def _application_bytes(scenario: Scenario) -> Bytes:
+def _application(scenario: Scenario) -> Term:
     stated = scenario.job.memory.application
     each = _process(scenario).amount if stated is None else stated
-    return scenario.processes_per_host * each
+    return term(batch.scaled, amount=each, factor=scenario.processes_per_host)
 
 
 def _has_processes(scenario: Scenario) -> bool:
     return scenario.job.loader.kind is LoaderKind.PYTORCH
 
 
-def _worker_bytes(scenario: Scenario) -> Real:
-    if not _has_processes(scenario):
-        return 0.0
+def _workers(scenario: Scenario) -> Term:
     loader = scenario.job.loader
-    return host_memory.workers_bytes(scenario.ranks_per_host, loader.workers, loader.worker_memory)
+    if not _has_processes(scenario):
+        return term(batch.stated, value=0.0)
+    return term(
+        host_memory.workers_bytes,
+        ranks=scenario.ranks_per_host,
+        workers=loader.workers,
+        worker_memory=loader.worker_memory,
+    )
 
 
-def _batch_items(scenario: Scenario) -> dict[str, Real]:
+def _batch_terms(scenario: Scenario) -> dict[str, Term]:
     loader = scenario.job.loader
     sharers = loader.workers if _has_processes(scenario) else 1
-    batches = host_memory.batches_in_flight(loader.prefetch, sharers)
-    batch, ranks = batch_bytes(scenario), scenario.ranks_per_host
-    items = {"batches_in_flight": host_memory.in_flight_bytes(batches, batch, ranks)}
+    there = {
+        "batches": term(host_memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
+        "ranks": scenario.ranks_per_host,
+    }
+    size = batch_in_bytes(scenario)
+    found = {"batches_in_flight": term(host_memory.in_flight_bytes, batch_bytes=size, **there)}
     if loader.pin_memory:
-        block = host_memory.pinned_block_bytes(batch)
-        items["pinned_batches"] = host_memory.in_flight_bytes(batches, block, ranks)
-    return items
+        block = term(host_memory.pinned_block_bytes, size=size)
+        found["pinned_batches"] = term(host_memory.in_flight_bytes, batch_bytes=block, **there)
+    return found
 
 
 def _on_device(scenario: Scenario) -> DeviceMemory | None:

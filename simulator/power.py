@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, cast
 
-from simulator.equations.cost import energy_per_step
+from simulator.equations.cost import drawn_energy, energy_per_step
 from simulator.hardware.cluster import Group
 from simulator.hardware.host import Host
 from simulator.provenance import Source
 from simulator.results import Timing
 from simulator.scenario import Scenario
 from simulator.stages.base import Resource
+from simulator.terms import Term, term
 from simulator.units import WATT, Watts, parse
 
 _TEADS: Final = (
@@ -79,10 +80,13 @@ def draws(scenario: Scenario, timing: Timing) -> tuple[Draw, ...] | None:
     return tuple(draw for group in groups for draw in _of_group(scenario, group, timing))
 
 
-def joules_per_step(scenario: Scenario, timing: Timing) -> float | None:
-    """Energy of all machines in a mean step [J]; None where a power is not known."""
+def joules_per_step(scenario: Scenario, timing: Timing) -> Term | None:
+    """Energy of all machines in a mean step; None where a power is not known."""
     found = draws(scenario, timing)
-    return None if found is None else sum(d.mean for d in found) * timing.step_time.mean
+    if found is None:
+        return None
+    power = sum(d.mean for d in found)
+    return term(drawn_energy, power=power, time=timing.step_time.mean)
 
 
 def _has_gpus(host: Host) -> bool:

@@ -12,6 +12,7 @@ from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.provenance import Assumption
 from simulator.scenario import Scenario
 from simulator.stages.base import StageDemands
+from simulator.terms import Term
 from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 
 STARVED = 0.05
@@ -198,7 +199,7 @@ class CpuNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The bill; None where no price is known."""
+    """The bill; None where no price is known. `terms` are the equations behind it."""
 
     per_second: UsdPerSecond | None
     per_step: Usd | None
@@ -206,6 +207,7 @@ class Cost:
     to_train: Usd | None
     time_to_train: Seconds
     energy_per_step: float | None
+    terms: Mapping[str, Term] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,8 @@ def test_a_machine_without_load_draws_what_it_does_at_rest() -> None:
     """Three machines of 64 vCPUs that nobody uses add their idle power over the step."""
     job = scenario(compute=0.1)
     timing = predict(job).timing
-    alone, more = (joules_per_step(each, timing) or 0.0 for each in (job, helped(job)))
+    drawn = [joules_per_step(each, timing) for each in (job, helped(job))]
+    alone, more = (0.0 if one is None else one.value for one in drawn)
     assert more - alone == pytest.approx(3 * 64 * VCPU_IDLE * timing.step_time.mean)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from simulator.files.scenario import load_scenario
+from simulator.footprint import host_ram
 from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.predict import predict
 from simulator.report.explain_table import as_json
@@ -40,6 +41,27 @@ def test_every_demand_is_the_value_of_its_term(name: str) -> None:
         assert demand.term.value in {demand.amount, demand.latency}
         for one in demand.term.within():
             np.testing.assert_allclose(one.again(), one.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_item_of_ram_is_the_value_of_its_term(name: str) -> None:
+    """Each item, and nothing else, has an equation that gives it again."""
+    ram = host_ram(load_scenario(name))
+    assert ram.terms.keys() == ram.items.keys()
+    for item, one in ram.terms.items():
+        assert ram.items[item] == one.value
+        for part in one.within():
+            np.testing.assert_allclose(part.again(), part.value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["resnet50-imagenet-p4d", "preprocess-beforehand"])
+def test_every_figure_of_the_bill_is_the_value_of_its_term(name: str) -> None:
+    """Rent, a step, the run and its energy; stored data is part of what the run costs."""
+    cost = predict(load_scenario(name), doubts=False).cost
+    assert {"per_second", "per_step", "to_train"} <= cost.terms.keys()
+    for figure, one in cost.terms.items():
+        assert getattr(cost, figure) == one.value
+        assert one.again() == one.value
 
 
 def function(name: str) -> Any:

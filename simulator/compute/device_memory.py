@@ -15,6 +15,7 @@ from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes, stat
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.provenance import Assumption
 from simulator.scenario import Job, Scenario
+from simulator.terms import Term, term
 from simulator.units import BYTE, Bytes, Real, show
 from simulator.workload.kernels import MemoryFigures
 from simulator.workload.models import Model
@@ -101,7 +102,7 @@ def assumptions(scenario: Scenario) -> Iterator[Assumption]:
         yield Assumption(what=_WASTE, value=value, source=figures.sources["waste"])
 
 
-def offloaded(scenario: Scenario) -> dict[str, Real]:
+def offloaded(scenario: Scenario) -> dict[str, Term]:
     """RAM of one machine for an optimizer that runs there, as an item [B]; none without."""
     job = scenario.job
     if job.model is None or not job.parallelism.offload_optimizer:
@@ -110,5 +111,11 @@ def offloaded(scenario: Scenario) -> dict[str, Real]:
     sharers = min(scenario.ranks, degrees.shard_group or scenario.ranks)
     devices = sharers * degrees.devices * job.copies
     partitioned = float(job.parallelism.sharding is Sharding.PARAMETERS)
-    size = offloaded_bytes(job.model.parameters, float(machine), float(devices), partitioned)
+    size = term(
+        offloaded_bytes,
+        parameters=job.model.parameters,
+        machine=float(machine),
+        devices=float(devices),
+        partitioned=partitioned,
+    )
     return {"optimizer": size}

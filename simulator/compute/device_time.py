@@ -259,7 +259,7 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
 
 
 def _split(whole: Term, backward: float) -> dict[str, Term]:
-    """The passes of a measured step, of which the backward pass has a share; the update is in it."""
+    """The passes of a measured step, its update included: the backward one has a share of it."""
     return {
         "forward": term(scaled, amount=whole, factor=1.0 - backward),
         "backward": term(scaled, amount=whole, factor=backward),

@@ -147,12 +147,12 @@ def stated(value: Real) -> Real:
     Parameters
     ----------
     value : float or array
-        The figure, in its own unit [s].
+        The figure [own unit].
 
     Returns
     -------
     float or array
-        The same [s].
+        The same [own unit].
 
     Notes
     -----
@@ -177,14 +177,14 @@ def shared(whole: Real, sharers: Real) -> Real:
     Parameters
     ----------
     whole : float or array
-        What all take together, in its own unit [B].
+        What all take together [own unit].
     sharers : float or array
         How many share it alike [1].
 
     Returns
     -------
     float or array
-        One's part, in the same unit [B].
+        One's part [own unit].
 
     Notes
     -----
@@ -209,14 +209,14 @@ def scaled(amount: Real, factor: Real) -> Real:
     Parameters
     ----------
     amount : float or array
-        What is scaled, in its own unit [s].
+        What is scaled [own unit].
     factor : float or array
         How many times as much [1].
 
     Returns
     -------
     float or array
-        The product, in the same unit [s].
+        The product [own unit].
 
     Notes
     -----
@@ -241,14 +241,14 @@ def corrected(amount: Real, calibration: Real) -> Real:
     Parameters
     ----------
     amount : float or array
-        Work or time as figured, in its own unit [s].
+        Work or time as figured [own unit].
     calibration : float or array
         How many times as fast runs were measured to be [1].
 
     Returns
     -------
     float or array
-        The quotient, in the same unit [s].
+        The quotient [own unit].
 
     Notes
     -----
@@ -404,19 +404,19 @@ def waited_exchange(exposed: Real, sent: Real, slowness: Real) -> Real:
 
 
 def added(one: Real, other: Real) -> Real:
-    """Two times, one after the other.
+    """Two of a kind together.
 
     Parameters
     ----------
     one : float or array
-        A time [s].
+        What is added up [own unit].
     other : float or array
-        Another, after it [s].
+        What comes on top [own unit].
 
     Returns
     -------
     float or array
-        Both [s].
+        The sum [own unit].
 
     Notes
     -----

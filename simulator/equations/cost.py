@@ -303,3 +303,68 @@ def best_checkpoint_interval(rate: Real, write: Real) -> Real:
     young = np.sqrt(2.0 * write / rate)
     daly = young * (1.0 + np.sqrt(x) / 3.0 + x / 9.0) - write
     return np.where(x < 1.0, daly, 1.0 / rate)[()]
+
+
+def storage_cost(size: Real, price: Real, time: Real) -> Real:
+    """Cost of keeping data in a store.
+
+    Parameters
+    ----------
+    size : float or array
+        What is kept [B].
+    price : float or array
+        Price of keeping a byte for a second [$/B/s].
+    time : float or array
+        How long it is kept [s].
+
+    Returns
+    -------
+    float or array
+        Cost [$].
+
+    Notes
+    -----
+    ``size * price * time``.
+
+    References
+    ----------
+    .. [1] Amazon S3 pricing, https://aws.amazon.com/s3/pricing/ (per GB and month).
+
+    Examples
+    --------
+    >>> storage_cost(1e9, 1e-14, 1e5)
+    1.0
+    """
+    return size * price * time
+
+
+def drawn_energy(power: Real, time: Real) -> Real:
+    """Energy of what draws power for a while.
+
+    Parameters
+    ----------
+    power : float or array
+        Mean power drawn [W].
+    time : float or array
+        How long [s].
+
+    Returns
+    -------
+    float or array
+        Energy [J].
+
+    Notes
+    -----
+    ``power * time``.
+
+    References
+    ----------
+    .. [1] BIPM, "The International System of Units", 9th edition, 2019, table 4 (1 J = 1 W s),
+       https://www.bipm.org/en/publications/si-brochure.
+
+    Examples
+    --------
+    >>> drawn_energy(400.0, 0.25)
+    100.0
+    """
+    return power * time

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from simulator.loads import alone, pressures, slowest_unit
@@ -34,19 +34,42 @@ from simulator.units import (
     FLOP,
     FLOP_PER_SECOND,
     SECOND,
+    USD,
     USD_PER_SECOND,
     WATT,
     Unit,
     show,
 )
 
+OWN_UNIT: Final = "own unit"
+"""What the formula sheet says of quantities that may have any unit."""
 TINY_SHARE: Final = 1e-6
 """Share of a step below which a line of its ledger is not shown."""
+_MONEY: Final = {
+    "per_second": "$/s",
+    "per_step": "$",
+    "to_train": "$",
+    "samples_per_usd": "1/$",
+    "energy_per_step": "J",
+}
+"""Units of what a run costs."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
 _INNER: Final = WIDTH - 4
 """Columns left inside a stage of a section."""
-_SYMBOLS: Final = {u.symbol: u for u in (BYTE, BYTE_PER_SECOND, SECOND, FLOP, FLOP_PER_SECOND)}
+_SYMBOLS: Final = {
+    u.symbol: u
+    for u in (
+        BYTE,
+        BYTE_PER_SECOND,
+        SECOND,
+        FLOP,
+        FLOP_PER_SECOND,
+        USD,
+        USD_PER_SECOND,
+        CORE_SECOND,
+    )
+}
 """Units that the name of an input may end with, in brackets."""
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
@@ -169,6 +192,7 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
             continue
         sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
         lines += section(title, item_lines(fit, *sums))
+        lines += section(f"{title}: equations", _equations(fit.terms, BYTE.symbol, known))
         origin = origin_texts(find(known, "ram memory", fit.capacity))
         lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
     return lines
@@ -219,7 +243,26 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
         ("x billed time", show(cost.time_to_train, SECOND)),
         ("machines", count(group.count)),
     ]
-    return [*section("Price", columns(rows, "<>")), *section("Price from", wrapped(stated))]
+    known = origins(prediction.scenario)
+    made = [
+        line
+        for name, one in cost.terms.items()
+        for line in _equations({name: one}, _MONEY[name], known)
+    ]
+    return [
+        *section("Price", columns(rows, "<>")),
+        *section("Price from", wrapped(stated)),
+        *section("Equations", made),
+    ]
+
+
+def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
+    """Terms by name, each with its value and what made it; those that are nothing are left out."""
+    lines: list[str] = []
+    for name, one in terms.items():
+        if (value := float(one.value)) != 0.0:
+            lines += [_input(f"{name} [{unit}]", value, known), *term_lines(one, known, unit, 2)]
+    return lines
 
 
 def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
@@ -313,14 +356,20 @@ def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...
         for row in _way(demand, plant, place, known)
         for part in wrapped(f"    {row}", " " * 8, _INNER)
     ]
-    return [*lines, *([] if demand.term is None else term_lines(demand.term, known, 2)), *way]
+    unit = SECOND if float(demand.amount) == 0.0 else unit_of(demand)
+    made = [] if demand.term is None else term_lines(demand.term, known, unit.symbol, 2)
+    return [*lines, *made, *way]
 
 
-def term_lines(term: Term, known: tuple[Origin, ...], indent: int = 0) -> list[str]:
-    """An equation and what it was given; what other equations gave stands with theirs below it."""
+def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0) -> list[str]:
+    """An equation and what it was given; what other equations gave stands with theirs below it.
+
+    `unit` is that of the term's value.
+    """
     lines = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
     for name, given in term.inputs.items():
-        label, lead = f"{name} [{symbol_of(term, name)}]", " " * (indent + 2)
+        symbol, lead = symbol_of(term, name, unit), " " * (indent + 2)
+        label = f"{name} [{symbol}]"
         value = plain(given)
         if isinstance(value, str | tuple):
             said = value if isinstance(value, str) else ", ".join(f"{one:.6g}" for one in value)
@@ -328,17 +377,21 @@ def term_lines(term: Term, known: tuple[Origin, ...], indent: int = 0) -> list[s
             continue
         lines += wrapped(f"{lead}{_input(label, float(value), known)}", lead + " " * 4, _INNER)
         if isinstance(given, Term):
-            lines += term_lines(given, known, indent + 4)
+            lines += term_lines(given, known, symbol, indent + 4)
     return lines
 
 
-def symbol_of(term: Term, parameter: str) -> str:
-    """The unit that the formula sheet states for a parameter of a term's equation; empty: none."""
+def symbol_of(term: Term, parameter: str, unit: str) -> str:
+    """The unit that the formula sheet states for a parameter of a term's equation; empty: none.
+
+    Where that is the parameter's own, the term's value has the same: `unit`.
+    """
     text = inspect.getdoc(term.equation) or ""
     head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
     block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
     found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
-    return found[1] if found else ""
+    symbol = found[1] if found else ""
+    return unit if symbol == OWN_UNIT else symbol
 
 
 def unit_of(demand: Demand) -> Unit:

@@ -143,22 +143,27 @@ def _demand(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Iterator[T
         source="as stated" if demand.term is None else demand.term.name,
     )
     if demand.term is not None:
-        yield from _inputs(demand.term, f"{owner}: {resource}", known)
+        unit = SECOND if passes else unit_of(demand)
+        yield from _inputs(demand.term, f"{owner}: {resource}", known, unit.symbol)
 
 
-def _inputs(term: recorded.Term, of: str, known: tuple[Origin, ...]) -> Iterator[Term]:
-    """What an equation was given; after a value that another equation gave, what that was given."""
+def _inputs(term: recorded.Term, of: str, known: tuple[Origin, ...], own: str) -> Iterator[Term]:
+    """What an equation was given; after a value that another equation gave, what that was given.
+
+    `own` is the unit of the term's value.
+    """
     for parameter, given in term.inputs.items():
         value = recorded.plain(given)
         if isinstance(value, str | tuple):
             text = str(value) if isinstance(value, str) else " ".join(map(repr, value))
             yield Term(kind="input", of=of, name=parameter, value=text)
             continue
-        label = f"{parameter} [{symbol_of(term, parameter)}]"
+        symbol = symbol_of(term, parameter, own)
+        label = f"{parameter} [{symbol}]"
         name, unit, origin = input_of(label, float(value), known)
         said = "; ".join(origin_texts(origin))
         if isinstance(given, recorded.Term):
             said = given.name
         yield Term(kind="input", of=of, name=name, value=float(value), unit=unit, source=said)
         if isinstance(given, recorded.Term):
-            yield from _inputs(given, f"{of}: {parameter}", known)
+            yield from _inputs(given, f"{of}: {parameter}", known, symbol)

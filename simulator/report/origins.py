@@ -86,7 +86,7 @@ def _figures(
     sources: Mapping[str, Source] = {**outer, **getattr(thing, "sources", {})}
     units = _units(type(thing))
     for part in fields(thing):
-        if part.name == "sources":
+        if part.name in {"sources", "curves"}:  # points of a curve are no inputs by themselves
             continue
         inner = f"{path}.{part.name}" if path else part.name
         lead = f"{part.name}."
