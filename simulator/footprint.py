@@ -240,6 +240,7 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
         return None
     return MemoryFit(
         items=_for_result(held.items),
+        terms=held.terms,
         capacity=gpu.memory,
         verdict=verdict(
             sum(held.items.values(), 0.0), gpu.memory, held.items.get("fragmentation", 0.0)
@@ -313,10 +314,11 @@ def _on_device(scenario: Scenario) -> DeviceMemory | None:
     if found is None:
         return None
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
-    items = {**found.items, "input_batches": copies * batch_bytes(scenario)}
+    own = {"input_batches": term(batch.scaled, amount=batch_in_bytes(scenario), factor=copies)}
     if np.any(job.preprocessing.device_memory):
-        items["preparing"] = job.preprocessing.device_memory
-    return replace(found, items=items)
+        own["preparing"] = term(batch.stated, value=job.preprocessing.device_memory)
+    items = {**found.items, **{name: one.value for name, one in own.items()}}
+    return replace(found, items=items, terms={**found.terms, **own} if found.terms else {})
 
 
 def _defaults(scenario: Scenario) -> list[Default]:

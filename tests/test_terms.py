@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from simulator.files.scenario import load_scenario
-from simulator.footprint import host_ram
+from simulator.footprint import host_ram, memory_fit
 from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.predict import predict
 from simulator.report.explain_table import as_json
@@ -44,14 +44,15 @@ def test_every_demand_is_the_value_of_its_term(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_item_of_ram_is_the_value_of_its_term(name: str) -> None:
-    """Each item, and nothing else, has an equation that gives it again."""
-    ram = host_ram(load_scenario(name))
-    assert ram.terms.keys() == ram.items.keys()
-    for item, one in ram.terms.items():
-        assert ram.items[item] == one.value
-        for part in one.within():
-            np.testing.assert_allclose(part.again(), part.value, rtol=1e-12)
+def test_every_item_of_memory_is_the_value_of_its_term(name: str) -> None:
+    """Each item of host RAM and of a device, and nothing else, has an equation that gives it."""
+    scenario = load_scenario(name)
+    for fit in filter(None, (host_ram(scenario), memory_fit(scenario))):
+        assert fit.terms.keys() == fit.items.keys()
+        for item, one in fit.terms.items():
+            assert fit.items[item] == one.value
+            for part in one.within():
+                np.testing.assert_allclose(part.again(), part.value, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["resnet50-imagenet-p4d", "preprocess-beforehand"])

@@ -11,12 +11,18 @@ from simulator.compute.describe import FULL, describe_memory
 from simulator.compute.description import Description
 from simulator.compute.holding import Holding, of_layers, of_whole
 from simulator.compute.memory import DeviceMemory, State, training_memory
-from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes, state_bytes
+from simulator.equations.batch import batch_bytes, stated
+from simulator.equations.memory import (
+    FULL_PRECISION,
+    fragmentation_bytes,
+    state_bytes,
+    tensor_bytes,
+)
 from simulator.equations.spread_memory import offloaded_bytes
 from simulator.provenance import Assumption
 from simulator.scenario import Job, Scenario
 from simulator.terms import Term, term
-from simulator.units import BYTE, Bytes, Real, show
+from simulator.units import BYTE, Bytes, show
 from simulator.workload.kernels import MemoryFigures
 from simulator.workload.models import Model
 from simulator.workload.models.transformer import Transformer
@@ -48,7 +54,8 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
     if model is None or job.mode is Mode.PREPARE:
         return None
     if job.mode is not Mode.TRAIN:
-        return DeviceMemory(items=_forward_only(job, model))
+        terms = _forward_only(job, model)
+        return DeviceMemory(items={name: one.value for name, one in terms.items()}, terms=terms)
     d = describe_memory(scenario)
     return training_memory(d, f, state_of(job.train), _holding(d, f, model, job.train))
 
@@ -71,19 +78,26 @@ def state_of(train: Train) -> State:
     return State(master=width if copied else 0.0, moments=state_bytes(train.optimizer, width))
 
 
-def _forward_only(job: Job, model: Model) -> dict[str, Real]:
+def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     """Weights, the largest activations that exist at a time, keys and values, and results."""
     train, f = job.train, job.software.memory
     held = model.forward_memory(train.batch_size, train.precision)
-    items: dict[str, Real] = {
-        "parameters": model.parameters * train.precision.bytes_per_element,
-        "activations": held.live,
-        "results": model.output_bytes * train.batch_size,
+    width = train.precision.bytes_per_element
+    terms = {
+        "parameters": term(tensor_bytes, elements=model.parameters, element_bytes=width),
+        "activations": term(stated, value=held.live),
+        "results": term(
+            batch_bytes, batch_size=train.batch_size, bytes_per_sample=model.output_bytes
+        ),
     }
     if np.any(held.cache):
-        items["keys_and_values"] = held.cache
-    waste = fragmentation_bytes(sum(items.values(), 0.0), f.waste - 1.0)
-    return {**items, "fragmentation": waste, "context": f.context}
+        terms["keys_and_values"] = term(stated, value=held.cache)
+    whole = sum((one.value for one in terms.values()), 0.0)
+    return {
+        **terms,
+        "fragmentation": term(fragmentation_bytes, activations=whole, share=f.waste - 1.0),
+        "context": term(stated, value=f.context),
+    }
 
 
 def assumptions(scenario: Scenario) -> Iterator[Assumption]:

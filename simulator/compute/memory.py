@@ -23,15 +23,25 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Final
 
+import numpy as np
+
 from simulator.compute.description import Description
 from simulator.compute.holding import Holding
 from simulator.compute.shapes import shared_part, sharers, stage_layers, updated_parameters
-from simulator.equations.memory import FULL_PRECISION, fragmentation_bytes
+from simulator.equations.batch import added, scaled, stated
+from simulator.equations.memory import (
+    FULL_PRECISION,
+    beyond,
+    fragmentation_bytes,
+    kept_activations,
+    tensor_bytes,
+)
 from simulator.equations.spread_memory import (
     HALF_PRECISION,
     micro_batches_held,
     never_together,
 )
+from simulator.terms import Term, term
 from simulator.units import Bytes, Real, anywhere, at_least, at_most, where
 from simulator.workload.kernels import MemoryFigures
 
@@ -41,6 +51,7 @@ _UNITS: Final = 2.0
 """Layers whose sharded parameters are together at a time: the running one and the next."""
 
 Items = Mapping[str, Real]
+Terms = Mapping[str, Term]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +70,15 @@ class State:
 class DeviceMemory:
     """Items on the stage that needs most [B], and what each stage needs in all [B].
 
+    `terms` are the equations of the items; none for arrays of candidates, whose fullest stages may
+    differ.
+
     Stages that the job has not are left out, all where there is but one.
     """
 
     items: Items
     stages: Items = field(default_factory=dict)
+    terms: Terms = field(default_factory=dict)
 
 
 def training_memory(d: Description, f: MemoryFigures, state: State, model: Holding) -> DeviceMemory:
@@ -88,13 +103,22 @@ def training_memory(d: Description, f: MemoryFigures, state: State, model: Holdi
     common = _Common(d=d, f=f, state=state, model=model)
     stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
     full = {name: _in_all(common, stage) for name, stage in stages.items()}
-    totals = {name: sum(items.values(), 0.0) for name, items in full.items()}
+    totals = {name: _sum(terms) for name, terms in full.items()}
     most = reduce(at_least, totals.values())
     items: dict[str, Real] = {}
+    terms: Terms = {}
     for name, needed in full.items():
         fullest = totals[name] == most
-        items = {key: where(fullest, size, items.get(key, 0.0)) for key, size in needed.items()}
-    return DeviceMemory(items=items, stages=totals if len(totals) > 1 else {})
+        items = {key: where(fullest, one.value, items.get(key, 0.0)) for key, one in needed.items()}
+        terms = needed if np.ndim(fullest) == 0 and fullest else terms
+    alike = all(np.ndim(size) == 0 for size in items.values())
+    return DeviceMemory(
+        items=items, stages=totals if len(totals) > 1 else {}, terms=terms if alike else {}
+    )
+
+
+def _sum(terms: Terms) -> Real:
+    return sum((one.value for one in terms.values()), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,15 +159,17 @@ def _stages(common: _Common) -> dict[str, _Stage]:
     }
 
 
-def _in_all(common: _Common, stage: _Stage) -> Items:
+def _in_all(common: _Common, stage: _Stage) -> Terms:
     """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
     held = _held(common, stage)
-    waste = fragmentation_bytes(sum(held.values(), 0.0), common.f.waste - 1.0)
+    waste = term(fragmentation_bytes, activations=_sum(held), share=common.f.waste - 1.0)
     every = {**held, "fragmentation": waste, **_outside(common, stage)}
-    return {name: size * stage.there for name, size in every.items()}
+    if np.ndim(stage.there) == 0 and stage.there == 1.0:
+        return every
+    return {name: term(scaled, amount=one, factor=stage.there) for name, one in every.items()}
 
 
-def _held(common: _Common, stage: _Stage) -> dict[str, Real]:
+def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
     """What a stage holds at its fullest."""
     d, model = common.d, common.model
     layout, own = d.layout, _Own.of(model, stage)
@@ -156,15 +182,24 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Real]:
     waiting = _waiting_gradients(d, own)
     one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
     apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
-    update = _update(common, own) - activations - at_least(working, logits)
     scores = logits * _kept_scores(common.f)
+    meanwhile = activations + at_least(working, logits)
+    kept = term(
+        kept_activations,
+        batches=batches,
+        layers=stage.layers,
+        per_layer=model.kept,
+        ends=ends,
+        never_together=apart,
+        of_loss=scores,
+    )
     return {
         **_states(common, own),
-        "gathered_parameters": _gathered(d, own) + waiting,
-        "activations": activations - apart + scores,
-        "working_set": at_least(working - logits, 0.0),
-        "logits": logits - scores,
-        "update": at_least(update, 0.0),
+        "gathered_parameters": term(added, one=_gathered(d, own), other=waiting),
+        "activations": kept,
+        "working_set": term(beyond, needed=working, counted=logits),
+        "logits": term(beyond, needed=logits, counted=scores),
+        "update": term(beyond, needed=_update(common, own), counted=meanwhile),
     }
 
 
@@ -213,7 +248,7 @@ class _Own:
         )
 
 
-def _states(common: _Common, own: _Own) -> dict[str, Real]:
+def _states(common: _Common, own: _Own) -> dict[str, Term]:
     """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by.
 
     Where parameters are sharded their fp32 parts are the weights. Rows that are looked up have no
@@ -227,15 +262,22 @@ def _states(common: _Common, own: _Own) -> dict[str, Real]:
     stored = where(mixed, state.master * here, d.work.element)
     copied = where(mixed, HALF_PRECISION * common.f.copies, 0.0)
     narrow = own.dense + where(mixed, 0.0, own.looked_up)
+    narrowed, whole = here * at_most(stored, _summed(common)), _summed(common) + _unsummed(common)
     return {
-        "parameters": where(split, (stored + copied) * part, d.work.element * narrow),
-        "master_weights": where(split, 0.0, here * state.master * of_state),
-        "gradients": where(
-            split,
-            here * at_most(stored, _summed(common)) * part,
-            (_summed(common) + _unsummed(common)) * own.dense,
+        "parameters": term(
+            tensor_bytes,
+            elements=where(split, part, narrow),
+            element_bytes=where(split, stored + copied, d.work.element),
         ),
-        "optimizer": here * state.moments * of_state,
+        "master_weights": term(
+            tensor_bytes, elements=of_state, element_bytes=where(split, 0.0, here * state.master)
+        ),
+        "gradients": term(
+            tensor_bytes,
+            elements=where(split, part, own.dense),
+            element_bytes=where(split, narrowed, whole),
+        ),
+        "optimizer": term(tensor_bytes, elements=of_state, element_bytes=here * state.moments),
     }
 
 
@@ -285,7 +327,7 @@ def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
     return _spread(d) * where(several, d.work.gradient_bytes * own.total, 0.0)
 
 
-def _outside(common: _Common, stage: _Stage) -> dict[str, Real]:
+def _outside(common: _Common, stage: _Stage) -> dict[str, Term]:
     """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
     layout, f = common.d.layout, common.f
     copies = layout.replicas * layout.context
@@ -293,12 +335,12 @@ def _outside(common: _Common, stage: _Stage) -> dict[str, Real]:
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     return {
         "gradient_buckets": _buckets(common, _Own.of(common.model, stage)),
-        "collective_buffers": groups * f.group,
-        "context": f.context + 0.0 * layout.micro_batch,
+        "collective_buffers": term(scaled, amount=f.group, factor=groups),
+        "context": term(stated, value=f.context + 0.0 * layout.micro_batch),
     }
 
 
-def _buckets(common: _Common, own: _Own) -> Bytes | Real:
+def _buckets(common: _Common, own: _Own) -> Term:
     """Gradients on their way to the other replicas [B].
 
     Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
@@ -310,4 +352,4 @@ def _buckets(common: _Common, own: _Own) -> Bytes | Real:
     filled = several * at_most(f.buckets, f.bucket_bytes * own.dense)
     plain = (d.layout.sharded == 0) & (d.layout.sharded_optimizer == 0)
     copy = several * f.bucket_copy * _summed(common) * own.dense
-    return filled + where(plain, copy, 0.0)
+    return term(added, one=filled, other=where(plain, copy, 0.0))

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import Real, at_least
 
 FULL_PRECISION: Final = 4.0
 """Bytes of an fp32 element [B]."""
@@ -184,3 +184,83 @@ def checkpoint_share(  # noqa: PLR0913 - two kinds of state, each with its holde
     of_weights = weights * np.minimum(weight_holders, devices) / weight_holders
     of_moments = moments * np.minimum(moment_holders, devices) / moment_holders
     return copies * (of_weights + of_moments)
+
+
+def kept_activations(  # noqa: PLR0913 - the parts of what is kept
+    *,
+    batches: Real,
+    layers: Real,
+    per_layer: Real,
+    ends: Real,
+    never_together: Real = 0.0,
+    of_loss: Real = 0.0,
+) -> Real:
+    """Activations that a stage keeps for its backward passes.
+
+    Parameters
+    ----------
+    batches : float or array
+        Micro-batches whose activations are kept at a time [1].
+    layers : float or array
+        Layers of the stage [1].
+    per_layer : float or array
+        What a layer keeps of a micro-batch [B].
+    ends : float or array
+        What embedding and head keep of one [B].
+    never_together : float or array
+        Part of it that is gone when the rest of the memory is at its fullest [B].
+    of_loss : float or array
+        Scores that the loss keeps [B].
+
+    Returns
+    -------
+    float or array
+        Size [B].
+
+    Notes
+    -----
+    ``batches * (layers * per_layer + ends) - never_together + of_loss``.
+
+    References
+    ----------
+    .. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+       2022, sections 4 and 5, https://arxiv.org/abs/2205.05198.
+
+    Examples
+    --------
+    >>> kept_activations(batches=2.0, layers=12.0, per_layer=1e9, ends=5e8)
+    25000000000.0
+    """
+    return batches * (layers * per_layer + ends) - never_together + of_loss
+
+
+def beyond(needed: Real, counted: Real) -> Real:
+    """What is needed beyond what is counted already.
+
+    Parameters
+    ----------
+    needed : float or array
+        What is needed at some moment [B].
+    counted : float or array
+        What of it is counted elsewhere [B].
+
+    Returns
+    -------
+    float or array
+        The rest [B].
+
+    Notes
+    -----
+    ``max(needed - counted, 0)``.
+
+    References
+    ----------
+    .. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+       2022, sections 4 and 5, https://arxiv.org/abs/2205.05198.
+
+    Examples
+    --------
+    >>> beyond(5e9, 3e9), beyond(1e9, 3e9)
+    (2000000000.0, 0.0)
+    """
+    return at_least(needed - counted, 0.0)

@@ -261,7 +261,7 @@ def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) 
     lines: list[str] = []
     for name, one in terms.items():
         if (value := float(one.value)) != 0.0:
-            lines += [_input(f"{name} [{unit}]", value, known), *term_lines(one, known, unit, 2)]
+            lines += [f"{name} = {_shown(unit, value)}", *term_lines(one, known, unit, 2)]
     return lines
 
 
@@ -413,6 +413,11 @@ def _limits(demand: Demand) -> list[str]:
     if demand.threads > 1.0:
         parts.append(f"{demand.threads:.3g} threads")
     return parts
+
+
+def _shown(symbol: str, value: float) -> str:
+    unit = _SYMBOLS.get(symbol)
+    return f"{value:.6g}" if unit is None else show(value, unit)
 
 
 def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:

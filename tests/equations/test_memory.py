@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from simulator.equations import memory
@@ -61,3 +62,15 @@ def test_a_checkpoint_is_shared_by_those_who_hold_it(
         copies=1.0,
     )
     assert share == pytest.approx(written)
+
+
+def test_activations_of_a_stage() -> None:
+    """Two micro-batches of three layers and an embedding; what is never together counts once."""
+    kept = {"batches": 2.0, "layers": 3.0, "per_layer": 4.0, "ends": 1.0}
+    assert memory.kept_activations(**kept) == 26.0
+    assert memory.kept_activations(**kept, never_together=6.0, of_loss=5.0) == 25.0
+
+
+def test_what_is_counted_already_is_needed_no_more() -> None:
+    """The rest is never negative."""
+    assert memory.beyond(np.array([5.0, 2.0]), 3.0) == pytest.approx([2.0, 0.0])
