@@ -172,7 +172,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     cost, figured = prediction.cost, prediction.timing
     to_train, energy = cost.to_train, cost.energy_per_step
     if to_train is not None and cost.per_second is not None:
-        kept = prepared_storage(prediction.scenario, figured).value / figured.total_time
+        kept = _number(prepared_storage(prediction.scenario, figured).value / figured.total_time)
         to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
     if energy is not None:
         # Work on the cores stays as figured, so cores are less busy in a longer step.

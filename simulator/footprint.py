@@ -296,7 +296,7 @@ def _workers(scenario: Scenario) -> Term:
 def _batch_terms(scenario: Scenario) -> dict[str, Term]:
     loader = scenario.job.loader
     sharers = loader.workers if _has_processes(scenario) else 1
-    there = {
+    there: dict[str, Term | Real] = {
         "batches": term(host_memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
         "ranks": scenario.ranks_per_host,
     }
