@@ -10,10 +10,18 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
-from simulator.goal import Goal
+from simulator.goal import Axes, Goal
+from simulator.studies.candidates import expand
+from simulator.studies.explore import Request, explore
+from simulator.studies.outcome import Candidate
+from simulator.studies.recommend.asking import asking
+from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.studies.recommend.ground import ground_of
 from simulator.studies.recommend.inquiry import inquire
+from simulator.studies.recommend.ranking import front
+from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import HELPERS
+from simulator.studies.workers import local_workers
 from tests.cli.conftest import Plan
 
 pytestmark = pytest.mark.no_cover
@@ -35,6 +43,20 @@ interruptions = "{rate} /h"
 restart = "5 min"
 source = "made up for a test"
 date = "2026-11"
+"""
+SMALL = """\
+schema = 1
+extends = "choose-light-vision"
+name = "small"
+[goal]
+clouds = ["aws"]
+nodes = 2
+[goal.search]
+"hardware.machine" = ["instance/aws/g4dn.2xlarge", "instance/aws/g4dn.12xlarge"]
+"hardware.count" = [1, 2]
+"hardware.storage" = "storage/s3"
+"input.workers" = [1, 2, 4, 6, 8]
+"train.batch_size" = [64, 128]
 """
 
 
@@ -87,3 +109,34 @@ def test_helpers_without_drives_are_given_a_store() -> None:
     assert all("remote.storage" in settings for settings in without)
     for settings in without[:1]:
         assert reader.read(settings).scenario.job.remote is not None
+
+
+@pytest.mark.untraced
+def test_the_answer_is_that_of_an_exhaustive_search(tmp_path: Path) -> None:
+    """All candidates predicted: the same winner to the last bit, and no better front by over 1%."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    reader = CandidateReader(str(path))
+    goal = reader.goal
+    assert goal is not None
+    seeds = [c.settings for c in expand(Axes(axes=goal.search), reader)]
+    inquiry = inquire(ground_of(reader, Catalogue.default()), goal, seeds)
+    with local_workers(1) as workers:
+        found = recommend(inquiry, asking(workers, None), seeds=seeds)
+        candidates = tuple(
+            Candidate(index=i, settings=one) for i, one in enumerate(inquiry.settings)
+        )
+        asked = Request(reader=reader, candidates=candidates, exhaustive=True, doubts=True)
+        whole = [inquiry.judged(one) for one in explore(asked, workers=workers)]
+    sound = [one for one in whole if one.is_sound and inquiry.is_searched(one.settings)]
+    values = [one.value for one in sound if one.value is not None]
+    assert len(sound) > found.predicted
+    assert found.winner is not None
+    assert found.winner.value == max(values)
+    for point in front(sound):
+        time, money = (number(point.figures, name) or 0.0 for name in (TIME, MONEY))
+        assert any(
+            (number(one.figures, TIME) or 0.0) <= 1.0101 * time
+            and (number(one.figures, MONEY) or 0.0) <= 1.0101 * money
+            for one in found.front
+        )
