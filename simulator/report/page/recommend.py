@@ -105,11 +105,10 @@ def _verdict(answer: Recommendation) -> str:
         return printable(" ".join(text.nothing_lines(answer)))
     settings = words.settings(winner)
     with_ = f" with {settings}" if settings else ""
-    value, time, cost = words.measures(answer.goal.objective, winner)
-    return printable(
-        f"Take {words.hardware(winner)}{with_}: {answer.goal.objective.metric} {value}, "
-        f"in {time} for {cost}."
-    )
+    objective = answer.goal.objective
+    value, time, cost = words.measures(objective, winner)
+    goal = "" if objective.metric in (TIME, MONEY) else f", {objective.metric} {value}"
+    return printable(f"Take {words.hardware(winner)}{with_}: {time} for {cost}{goal}.")
 
 
 def _scatter(answer: Recommendation) -> Scatter | None:
