@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simulator import footprint
 from simulator.bill import machine_price
+from simulator.compute.cost_model import cost_model
 from simulator.compute.describe import kernels_of
-from simulator.compute.device_time import device_time
 from simulator.footprint import HostRam, MemoryFit, Verdict
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Scope
@@ -135,7 +135,7 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
-    time = device_time(scenario)
+    time = cost_model(scenario).time
     if time is None:
         return ()
     return (
@@ -149,7 +149,7 @@ def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
     """At what rate an optimizer on the host runs, and on what that rests."""
-    time = device_time(scenario) if scenario.job.parallelism.offload_optimizer else None
+    time = cost_model(scenario).time if scenario.job.parallelism.offload_optimizer else None
     if time is None or time.step is None:
         return ()
     return (
@@ -163,7 +163,7 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
     """What a compiler saves, where the device's time is computed operator by operator."""
-    time, launching = device_time(scenario), scenario.job.software.launching
+    time, launching = cost_model(scenario).time, scenario.job.software.launching
     if time is None or time.measured or time.step is not None or launching is None:
         return ()
     if launching.passes == 1.0:
@@ -174,7 +174,7 @@ def _software(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
     """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
-    time, launching = device_time(scenario), scenario.job.software.launching
+    time, launching = cost_model(scenario).time, scenario.job.software.launching
     if time is None or time.measured or time.step is not None or launching is None:
         return ()
     return (
@@ -188,7 +188,7 @@ def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     """Whose kernels stand in for a device's own, or what rows measured on it say of them."""
-    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
+    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None:
         return ()
     kernels = scenario.job.software.kernels

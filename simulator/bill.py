@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from simulator.compute.device_time import device_time
+from simulator.compute.cost_model import cost_model
 from simulator.equations import cost as equations
 from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
@@ -121,7 +121,7 @@ def cpu_need(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
 
     A vCPU here is a hardware thread of a machine whose threads are all busy.
     """
-    compute = device_time(scenario)
+    compute = cost_model(scenario).time
     gpus = scenario.cluster.trainers.gpus_per_host
     if compute is None or gpus == 0 or float(compute.total) == 0.0:
         return None

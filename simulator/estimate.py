@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from simulator.bill import machines_price
-from simulator.compute.device_time import device_time
+from simulator.compute.cost_model import cost_model
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
 from simulator.footprint import MemoryFit, memory_fit
@@ -64,7 +64,7 @@ def estimate(scenario: Scenario) -> Estimate:
         If no device computes in it, or the model does not cover it.
     """
     check_modelled(scenario)
-    time = device_time(scenario)
+    time = cost_model(scenario).time
     if time is None or scenario.cluster.trainers.host.gpu is None:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)

@@ -17,6 +17,7 @@ from typing import Final, cast
 import numpy as np
 
 from simulator.compute import device_memory
+from simulator.compute.cost_model import cost_model
 from simulator.compute.device_memory import offloaded, weight_width
 from simulator.compute.memory import DeviceMemory
 from simulator.equations import batch, host_memory, memory
@@ -253,7 +254,8 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """The defaults of this module that the scenario's footprint rests on."""
     own = (default.assumption for default in _defaults(scenario))
     gpu = scenario.cluster.trainers.host.gpu
-    return (*own, *(device_memory.assumptions(scenario) if gpu is not None else ()))
+    held = None if gpu is None else cost_model(scenario).memory
+    return (*own, *device_memory.assumptions(scenario, held))
 
 
 def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
@@ -310,7 +312,7 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
 
 def _on_device(scenario: Scenario) -> DeviceMemory | None:
     """What a device holds, with the batches handed over and what prepares them there."""
-    found, job = device_memory.device_memory(scenario), scenario.job
+    found, job = cost_model(scenario).memory, scenario.job
     if found is None:
         return None
     copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0

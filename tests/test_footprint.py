@@ -57,7 +57,6 @@ SOFTWARE = Software(
             software=Software(),
             precision=Precision.FP16,
             summed_in=Precision.FP32,
-            spread=False,
         ),
     )
 )

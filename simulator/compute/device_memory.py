@@ -100,9 +100,9 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     }
 
 
-def assumptions(scenario: Scenario) -> Iterator[Assumption]:
-    """The figures beside what is counted that a scenario's device memory rests on."""
-    found, figures = device_memory(scenario), scenario.job.software.memory
+def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
+    """The figures beside what is counted that what was found a device to hold rests on."""
+    figures = scenario.job.software.memory
     if found is None:
         return
     sizes = {"context": figures.context, "group": figures.group}

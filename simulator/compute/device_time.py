@@ -7,9 +7,9 @@ beside the host that launches their kernels.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from simulator.calibration import IDENTITY
@@ -93,32 +93,53 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     DeviceTime or None
         Times in seconds for the job's batch size.
     """
-    known = next((found for asked, found in tuple(_RECENT) if asked is scenario), None)
-    if known is not None:
-        return known
-    found = _computed(scenario)
-    if found is not None:
-        _RECENT.append((scenario, found))
-    return found
-
-
-_RECENT: Final[deque[tuple[Scenario, DeviceTime]]] = deque(maxlen=8)
-"""The last scenarios asked for: many stages ask for the same one, and counting a model's operators
-takes a while. Scenarios never change, so the same object has the same time."""
-
-
-def _computed(scenario: Scenario) -> DeviceTime | None:
-    job = scenario.job
-    gpu = scenario.cluster.trainers.host.gpu
-    if is_spread(scenario):
+    job, evidence = scenario.job, evidence_of(scenario)
+    if evidence is Evidence.KERNELS:
         return _from_kernels(scenario)
     measured = measured_times(scenario)
     if measured is not None:
         return _from_measurement(scenario, measured)
+    gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or job.model is None:
         return None
     computed = _from_roofline(scenario, job.train, job.model, gpu)
-    return computed if job.sister is None else _from_sister(scenario, computed, job.sister)
+    if evidence is Evidence.SISTER and job.sister is not None:
+        return _from_sister(scenario, computed, job.sister)
+    return computed
+
+
+class Evidence(StrEnum):
+    """What the time of a scenario's device rests on, best evidence first."""
+
+    KERNELS = "kernels"
+    """Kernels and exchanges fitted to measured steps, which count all communication."""
+    MEASURED = "measured"
+    """A step measured on the device."""
+    SISTER = "sister"
+    """A step measured on another card of the same chip."""
+    OPERATORS = "operators"
+    """The model's operators at the rates of the device."""
+    NONE = "none"
+    """No device computes."""
+
+
+def evidence_of(scenario: Scenario) -> Evidence:
+    """Which evidence decides; the one place that chooses.
+
+    A measured step wins where each device holds the whole model: it does not tell compute from
+    exchange.
+    """
+    job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
+    measured = measured_times(scenario)
+    alone = not job.parallelism.splits_model
+    if job.mode is Mode.TRAIN and covers(scenario) and not (alone and measured is not None):
+        return Evidence.KERNELS
+    if measured is not None:
+        return Evidence.MEASURED
+    if gpu is None or job.model is None:
+        return Evidence.NONE
+    carried = job.sister is not None and _library_times(job, job.sister) is not None
+    return Evidence.SISTER if carried else Evidence.OPERATORS
 
 
 def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
@@ -143,37 +164,28 @@ def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> Devic
 
 def is_carried(scenario: Scenario) -> bool:
     """Whether `device_time` carries a step over that was measured on a card of the same chip."""
-    return carried_times(scenario) is not None
+    return evidence_of(scenario) is Evidence.SISTER
 
 
 def carried_times(scenario: Scenario) -> StepTimes | None:
     """The times it carries over, if it does."""
-    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.sister
-    if gpu is None or sister is None or is_spread(scenario) or is_measured(scenario):
-        return None
-    return _library_times(scenario.job, sister)
+    sister = scenario.job.sister
+    return None if sister is None else _library_times(scenario.job, sister)
 
 
 def is_timed(scenario: Scenario) -> bool:
     """Whether a device computes, so that `device_time` has an answer."""
-    known = scenario.cluster.trainers.host.gpu is not None and scenario.job.model is not None
-    return known or is_spread(scenario) or measured_times(scenario) is not None
+    return evidence_of(scenario) is not Evidence.NONE
 
 
 def is_measured(scenario: Scenario) -> bool:
     """Whether the answer of `device_time` is a measurement."""
-    return not is_spread(scenario) and measured_times(scenario) is not None
+    return evidence_of(scenario) is Evidence.MEASURED
 
 
 def is_spread(scenario: Scenario) -> bool:
-    """Whether the step comes from fitted kernels and exchanges, which count all communication.
-
-    A measured step wins where each device holds the whole model.
-    """
-    job = scenario.job
-    if job.mode is not Mode.TRAIN or not covers(scenario):
-        return False
-    return job.parallelism.splits_model or measured_times(scenario) is None
+    """Whether the step comes from fitted kernels and exchanges, which count all communication."""
+    return evidence_of(scenario) is Evidence.KERNELS
 
 
 def _from_kernels(scenario: Scenario) -> DeviceTime:

@@ -46,7 +46,8 @@ def product_time(
     """
     m, n, inner, count = sides
     half, wave, fill = shape
-    best = occupied_flops(m, n, inner + fill, count, units, half, wave) / rate
+    uncut = occupied_flops(m, n, inner + fill, count, units, half, wave) / rate
+    best: Array = np.asarray(uncut, dtype=float)
     for parts in _SPLITS[1:]:
         enough = inner >= SPLIT_FROM * parts
         if not enough.any():

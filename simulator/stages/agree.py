@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.device_time import device_time, is_spread
+from simulator.compute.cost_model import cost_model
+from simulator.compute.device_time import is_spread
 from simulator.equations import batch
 from simulator.scenario import Scenario
 from simulator.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
@@ -45,7 +46,7 @@ class Share:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream beyond those of the model alone."""
         share = scenario.job.train.exchange_contention
-        time = device_time(scenario)
+        time = cost_model(scenario).time
         if share == 0.0 or time is None or not _exchanges(scenario):
             return ()
         lost = term(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.device_time import DeviceTime, device_time
+from simulator.compute.cost_model import cost_model
+from simulator.compute.device_time import DeviceTime
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.terms import Term
@@ -48,7 +49,7 @@ class Update:
 
 def _on_device(scenario: Scenario) -> DeviceTime | None:
     """Compute time of a batch; None where the host computes."""
-    return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
+    return None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
 
 
 def _busy(seconds: Term) -> Demand:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.device_time import device_time
+from simulator.compute.cost_model import cost_model
 from simulator.compute.step import TrainingStep
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Phase, Resource, passing
@@ -43,7 +43,7 @@ class GradientExchange:
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
     """The step of a spread model; None where the model isn't, or its steps were measured."""
-    time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
+    time = None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
     return None if time is None else time.step
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.device_time import device_time
+from simulator.compute.cost_model import cost_model
 from simulator.equations import batch
 from simulator.scenario import Scenario
 from simulator.stages.base import Demand, Path, Phase, Resource, asking
@@ -40,7 +40,7 @@ class Fit:
         )
 
     def _measured(self, scenario: Scenario) -> tuple[Demand, ...]:
-        time, pool = device_time(scenario), scenario.cluster.trainers.host.cpu
+        time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
         if time is None:
             return ()
         work = term(batch.cores_work, step_time=time.total, capacity=pool.capacity)

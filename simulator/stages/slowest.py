@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.device_time import DeviceTime, device_time
+from simulator.compute.cost_model import cost_model
+from simulator.compute.device_time import DeviceTime
 from simulator.equations.stragglers import (
     left_to_wait,
     mean_delay,
@@ -31,7 +32,7 @@ class Slowest:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
-        time = device_time(scenario)
+        time = cost_model(scenario).time
         if scenario.job.train.straggling == 0.0 or time is None or not _meets(scenario):
             return ()
         return (passing(_wait_for_rank(scenario, time), Resource.NETWORK),)
@@ -52,7 +53,7 @@ class SlowestDevice:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
-        train, time = scenario.job.train, device_time(scenario)
+        train, time = scenario.job.train, cost_model(scenario).time
         varies = train.device_spread.varies or train.step_jitter.varies
         if not varies or time is None or scenario.devices == 1 or not _meets(scenario):
             return ()

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simulator.compute.device_time import device_time
+from simulator.compute.cost_model import cost_model
 from simulator.loads import pressures
 from simulator.plant import build
 from simulator.results import Prediction
@@ -77,7 +77,7 @@ def _operations(job: Job, model: Model) -> Flops:
 def _numbers(scenario: Scenario) -> dict[str, float]:
     job, group = scenario.job, scenario.cluster.trainers
     gpu = group.host.gpu if group.gpus_per_host else None
-    device = device_time(scenario)
+    device = cost_model(scenario).time
     work = job.preprocessing
     return {
         "accelerators a machine": float(group.gpus_per_host),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.compute.device_time import device_time, is_spread
+from simulator.compute.cost_model import cost_model
+from simulator.compute.device_time import is_spread
 from simulator.errors import BrokenLaw, NotModelled, PlanError
 from simulator.footprint import Verdict
 from simulator.metrics import unstarved_rate
@@ -147,6 +148,6 @@ def _computed(scenario: Scenario) -> float | None:
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
-    found = device_time(replace(scenario, jobs=(job,)))
+    found = cost_model(replace(scenario, jobs=(job,))).time
     total = None if found is None else float(found.total)
     return total or None
