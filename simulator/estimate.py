@@ -8,6 +8,7 @@ be on the device already, links to be idle; `predict` looks at the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -82,7 +83,7 @@ def estimate(scenario: Scenario) -> Estimate:
 def _step(scenario: Scenario) -> Seconds:
     """What a device does in a step, on links that nobody else uses [s]."""
     stages = ask(_ON_DEVICE, scenario, Phase.WARM)
-    step = device_step(stages, _on_idle_links, bucket_shares(scenario))
+    step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
     return float(step.of(scenario.job.train.accumulation))
 
 

@@ -71,5 +71,8 @@ def term(equation: Callable[..., Real], **inputs: Given) -> Term:
     >>> sent.name, float(sent.value), float(sent.again())
     ('collectives.ring_wire_bytes', 150000000.0, 150000000.0)
     """
-    value = equation(**{name: plain(given) for name, given in inputs.items()})
-    return Term(value, equation, inputs)
+    for given in inputs.values():
+        if isinstance(given, Term):
+            plainly = {name: plain(one) for name, one in inputs.items()}
+            return Term(equation(**plainly), equation, inputs)
+    return Term(equation(**inputs), equation, inputs)

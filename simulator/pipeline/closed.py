@@ -41,7 +41,10 @@ class DeviceStep:
 
 
 def device_step(
-    stages: Sequence[StageDemands], time_of: TimeOf, shares: Sequence[float], last: Real = 1.0
+    stages: Sequence[StageDemands],
+    time_of: TimeOf,
+    shares: Callable[[], Sequence[float]],
+    last: Real = 1.0,
 ) -> DeviceStep:
     """Add up the slots of a device's serial streams, and what buckets expose.
 
@@ -51,8 +54,8 @@ def device_step(
         The demand table.
     time_of : callable
         How long a demand takes by itself [s].
-    shares : sequence of float
-        The buckets' parts of the gradients.
+    shares : callable
+        Gives the buckets' parts of the gradients; asked only where buckets are exchanged.
     last : float or array
         Size of a step's last batch over a full one, beside whose work buckets are exchanged [1].
     """
@@ -70,7 +73,10 @@ def _total(stages: Iterable[StageDemands], per: Per, time_of: TimeOf) -> Real:
 
 
 def _exposed(
-    stages: Sequence[StageDemands], time_of: TimeOf, shares: Sequence[float], last: Real
+    stages: Sequence[StageDemands],
+    time_of: TimeOf,
+    shares: Callable[[], Sequence[float]],
+    last: Real,
 ) -> Real:
     """Exchange of buckets that the work which fills them cannot hide [s]."""
     whole: Real = 0.0
@@ -82,5 +88,6 @@ def _exposed(
         return 0.0
     filling = [stage for stage in stages if stage.slot is FILLS_BUCKETS]
     hiding = _total(filling, Per.BATCH, time_of)
-    window = (1.0 - shares[0]) * hiding * np.minimum(1.0, last)
-    return exposed_communication(whole, window, shares[-1] * whole)
+    parts = shares()
+    window = (1.0 - parts[0]) * hiding * np.minimum(1.0, last)
+    return exposed_communication(whole, window, parts[-1] * whole)

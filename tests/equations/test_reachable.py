@@ -11,9 +11,6 @@ SHEET = PACKAGE / "equations"
 Name = tuple[str, str]
 """A module of the sheet, and what it defines."""
 
-ALLOWED: frozenset[Name] = frozenset({("step", "step_time")})
-"""What is about to be called: the composition of the printed step."""
-
 
 def imported(tree: ast.Module) -> dict[str, Name | str]:
     """Names that a module takes from the sheet: of a function, or of a whole module of it."""
@@ -60,7 +57,7 @@ def uncalled(sheet: dict[str, ast.Module], callers: list[ast.Module]) -> list[st
             own = {function: (m, function) for m, function in bodies if m == name[0]}
             calls |= used(bodies[name], imported(sheet[name[0]]), own)
         ahead = calls - reached
-    return sorted(".".join(name) for name in bodies.keys() - reached - ALLOWED)
+    return sorted(".".join(name) for name in bodies.keys() - reached)
 
 
 def test_no_formula_is_a_decoy() -> None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 import numpy as np
@@ -175,9 +175,10 @@ class Floors:
     @cached_property
     def _device_step(self) -> DeviceStep:
         trains = self.scenario.job.mode is Mode.TRAIN
-        shares = bucket_shares(self.scenario) if trains else ()
         stages = [s for s in self.stages if trains or s.slot.per is not Per.BUCKET]
-        return device_step(stages, self._quick, shares, self._fullest)
+        return device_step(
+            stages, self._quick, partial(bucket_shares, self.scenario), self._fullest
+        )
 
     @cached_property
     def _per_batch(self) -> Real:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from simulator.equations.lengths import mean_square_length
+from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.provenance import Source
 from simulator.units import Bytes, Real, Seconds
@@ -32,6 +33,10 @@ from simulator.workload.train import Recompute
 _TOKEN_BYTES: Final = 8.0
 _FUSED_BACKWARD: Final = 2.5
 """Five products against two: a fused kernel computes the scores again in its backward pass."""
+
+
+_COUNTED: Final[Kept[float]] = Kept(256)
+"""Parameters of models that were asked for: memory and exchange ask again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +83,9 @@ class Transformer:
     @property
     def parameters(self) -> float:
         """Trainable parameters."""
+        return _COUNTED.of((self,), self._counted)
+
+    def _counted(self) -> float:
         return sum(layer.parameters for layer in self._all_layers())
 
     @property
