@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -137,9 +139,27 @@ class SourceTable(FileModel):
     verified: bool = True
 
 
-@cache
+_tried: Final[ContextVar[Mapping[str, KernelFile] | None]] = ContextVar("tried", default=None)
+
+
 def kernel_files() -> Mapping[str, KernelFile]:
-    """All files, by name."""
+    """All files, by name: those that ship, or those being tried (`trying`)."""
+    tried = _tried.get()
+    return _shipped() if tried is None else tried
+
+
+@contextmanager
+def trying(files: Mapping[str, KernelFile]) -> Iterator[None]:
+    """Other files hold inside: those that a fit tries. Scenarios read before keep their figures."""
+    token = _tried.set(files)
+    try:
+        yield
+    finally:
+        _tried.reset(token)
+
+
+@cache
+def _shipped() -> Mapping[str, KernelFile]:
     paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
     return {path.stem: check(KernelFile, read_document(path)) for path in paths}
 

@@ -12,6 +12,7 @@ import pytest
 
 from simulator.errors import InputError, NotModelled
 from simulator.files.catalogue import Catalogue
+from simulator.files.kernel_figures import kernel_files, trying
 from simulator.files.kernels import Use, kernels
 from simulator.files.scenario import load_scenario
 from simulator.limits import check_modelled
@@ -113,8 +114,12 @@ def test_sums_of_gradients() -> None:
 
 def test_what_is_at_its_bound_is_told() -> None:
     """Those whose fit ended at a bound are named with the figures."""
-    assert "fill" in figures().at_bound
-    assert "wave" not in figures().at_bound
+    shared = kernel_files()["shared"]
+    ended = shared.figures["blend"].model_copy(update={"at_bound": "low"})
+    tried = shared.model_copy(update={"figures": {**shared.figures, "blend": ended}})
+    with trying({**kernel_files(), "shared": tried}):
+        assert "blend" in figures().at_bound
+    assert "blend" not in figures().at_bound
 
 
 def test_other_frameworks_have_none_and_other_devices_those_of_a_relative() -> None:

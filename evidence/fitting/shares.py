@@ -1,22 +1,24 @@
 """Shares of the datasheet rates that a step reaches, fitted to ResNet-50 and BERT-large on one GPU.
 
-    python benchmarks/device_time/fit.py
-
-Prints the shares of ``simulator/data/software.toml``, with launches and kernels as figures fitted
-to language models have them, and by plain roofline for comparison; then the error on every step
-measured on one GPU, by batch size. Least squares on the log step time without its optimizer, both
+Shares of ``simulator/data/software.toml``, with launches and kernels as figures fitted to language
+models have them, and by plain roofline for comparison; the error on every step measured on one GPU
+is told by batch size. Least squares on the log step time without its optimizer, both
 models weighted alike. U-Net, DLRM and Mask R-CNN are read only to print their errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from fitting.part import DATA, Outcome, Say
 from simulator.compute.device_time import product_rate
 from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
@@ -34,6 +36,11 @@ FITTED = ("resnet50", "bert-large")
 OTHERS = ("dlrm", "unet-2d", "mask-rcnn-r50-fpn")
 FRAMEWORKS = ("pytorch", "tensorflow", "any")
 LOW, START, HIGH = (0.1, 0.1, 0.3), (0.5, 0.8, 0.8), (1.0, 1.0, 0.9)
+NAMES = ("matrix", "vector", "memory")
+FILE = DATA / "software.toml"
+CHANGE = 1e-3
+"""Change of a share over which slopes are taken."""
+NEAR = 1e-6
 SHORT = 128
 """Tokens of the short sequences that BERT was measured with."""
 
@@ -110,25 +117,65 @@ def fitted(rows: Sequence[Step], *, launched: bool) -> Vector:
     return np.asarray(best.x)
 
 
-def main() -> None:
-    """Fit, and print shares and errors."""
-    shares: dict[tuple[str, bool], Vector] = {}
+def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - parts are alike
+    """The part of ``evidence/fit.py``."""
+    figures: dict[str, float] = {}
+    lines = [f"{'figure':24} {'value':>8} {'error':>7}"]
+    fitted_to: dict[str, Vector] = {}
     for framework in FRAMEWORKS:
         rows = chosen(framework)
-        for launched in (False, True):
-            best = shares[framework, launched] = fitted(rows, launched=launched)
-            errors = [abs(row.error(best, launched=launched)) for row in rows]
-            how = "with launches" if launched else "plain roofline"
-            print(f"{framework:10} {len(rows):3} rows, {how}: {np.round(best, 3)}", end=", ")
-            print(f"median error {np.median(errors):.1%}, mean {np.mean(errors):.1%}")
-    print(f"\n{'plain':>60} {'launched':>8}")
+        best, errors = fitted_with_errors(rows)
+        fitted_to[framework] = best
+        for name, value, error in zip(NAMES, best, errors, strict=True):
+            figures[f"{framework}.{name}"] = float(f"{value:.4g}")
+            bound = " at its bound" if value > HIGH[NAMES.index(name)] - NEAR else ""
+            lines.append(f"{framework + '.' + name:24} {value:8.4f} {error:7.4f}{bound}")
+        wrong = [abs(row.error(best, launched=True)) for row in rows]
+        say(f"{framework}, {len(rows)} rows: median error {np.median(wrong):.1%}")
+    lines += _each_error(fitted_to)
+    text = FILE.read_text(encoding="utf-8")
+    return Outcome(
+        figures=figures,
+        shipped=_shipped(),
+        files={FILE.name: _put(text, figures)},
+        lines=tuple(lines),
+    )
+
+
+def fitted_with_errors(rows: Sequence[Step]) -> tuple[Vector, Vector]:
+    """Shares, and their standard errors from the slopes of the residuals."""
+    best = fitted(rows, launched=True)
+    at = np.log1p([row.error(best, launched=True) for row in rows])
+    slopes = np.stack(
+        [
+            (np.log1p([row.error(best + step, launched=True) for row in rows]) - at) / CHANGE
+            for step in CHANGE * np.eye(len(best))
+        ],
+        axis=1,
+    )
+    spread = float(at @ at) / max(1, len(rows) - len(best))
+    covariance = spread * np.linalg.pinv(slopes.T @ slopes)
+    return best, np.sqrt(np.diag(covariance))
+
+
+def _each_error(fitted_to: Mapping[str, Vector]) -> Iterator[str]:
     for name in (*FITTED, *OTHERS):
         for row in steps(name):
             own = row.framework if row.framework in FRAMEWORKS else "any"
-            text = f"{name:18} {row.gpu.name:20} {row.precision:5} {row.framework:11}"
-            errors = [row.error(shares[own, on], launched=on) for on in (False, True)]
-            print(f"{text} {row.batch:6.0f} " + " ".join(f"{error:+8.0%}" for error in errors))
+            told = f"{name:18} {row.gpu.name:20} {row.precision:5} {row.framework:11}"
+            yield f"{told} {row.batch:6.0f} {row.error(fitted_to[own], launched=True):+8.0%}"
 
 
-if __name__ == "__main__":
-    main()
+def _shipped() -> dict[str, float]:
+    tables = tomllib.loads(FILE.read_text(encoding="utf-8"))["efficiency"]
+    return {f"{t['framework']}.{name}": float(t[name]) for t in tables for name in NAMES}
+
+
+def _put(text: str, figures: Mapping[str, float]) -> str:
+    """The file with other shares."""
+    for key, value in figures.items():
+        framework, name = key.split(".")
+        start = text.index(f'framework = "{framework}"')
+        line = re.compile(rf"^{name} = .*$", re.MULTILINE)
+        text = text[:start] + line.sub(f"{name} = {value:.4g}", text[start:], count=1)
+    return text

@@ -1,22 +1,19 @@
 """What the shipped evidence covers: writes ``simulator/data/envelope.toml``.
 
-Run it after a measurement set or a model with step times has come or gone:
-
-    python benchmarks/uncertainty/envelope.py [SETS...] --write
-
-Without ``--write`` it prints the file. What lies outside is warned of, and known less well.
+It changes when a measurement set or a model with step times has come or gone. What lies outside is
+warned of, and known less well.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fitting.part import DATA, Outcome, Say
 from simulator.envelope import FRAMEWORK, GPU, LISTED, PRECISION, named, placed
 from simulator.errors import PlanError
 from simulator.files.measured import load_set
@@ -25,7 +22,7 @@ from simulator.files.scenario import load_scenario
 from simulator.files.shipped_sets import set_names
 from simulator.uncertainty import Axis
 
-TARGET = Path(__file__).parents[2] / "simulator" / "data" / "envelope.toml"
+TARGET = DATA / "envelope.toml"
 LEAST = {
     Axis.MACHINES: 2.0,
     Axis.RANKS: 2.0,
@@ -66,7 +63,7 @@ def step_times() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
                 yield names, {Axis.BATCH: batch, Axis.PARAMETERS: model.parameters}
 
 
-def rows(sets: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+def rows(sets: Sequence[str], say: Say) -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
     """Runs of measurement sets that a prediction is compared with."""
     for name in sets:
         for row in load_set(name).rows:
@@ -75,7 +72,7 @@ def rows(sets: Sequence[str]) -> Iterator[tuple[dict[str, str], dict[Axis, float
             try:
                 scenario = load_scenario(row.base, overrides=row.overrides)
             except PlanError as error:
-                sys.stderr.write(f"{name}, row {row.id}: {error}\n")
+                say(f"{name}, row {row.id}: {error}")
                 continue
             yield dict(named(scenario)), dict(placed(scenario))
 
@@ -84,7 +81,7 @@ def text(covered: Covered, sets: Sequence[str]) -> str:
     """The file."""
     source = f"step times of the model library, measurement sets: {', '.join(sets)}"
     lines = [
-        "# What measured runs cover. Made by benchmarks/uncertainty/envelope.py from the evidence",
+        "# What measured runs cover. Made by evidence/fit.py envelope from the evidence",
         "# that ships; don't edit.",
         "schema = 1",
         f'source = "{source}"',
@@ -103,22 +100,32 @@ def text(covered: Covered, sets: Sequence[str]) -> str:
     return "\n".join([*lines, ""])
 
 
-def main() -> None:
-    """Print the file, or write it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", default=list(set_names()))
-    parser.add_argument("--write", action="store_true", help="write the file of the package")
-    given = parser.parse_args()
+def part(tables: Path | None, say: Say) -> Outcome:
+    """The part of ``evidence/fit.py``; its figures are the ends of ranges."""
+    sets = set_names()
     covered = Covered()
-    for found in (step_times(), rows(given.sets)):
+    for found in (step_times(), rows(_paths(sets, tables), say)):
         for names, place in found:
             covered.add(names, place)
-    made = text(covered, given.sets)
-    if given.write:
-        TARGET.write_text(made, encoding="utf-8")
-    else:
-        sys.stdout.write(made)
+    old = TARGET.read_text(encoding="utf-8")
+    made = text(covered, sets)
+    if _undated(made) == _undated(old):
+        made = old
+    return Outcome(figures=_ends(made), shipped=_ends(old), files={TARGET.name: made})
 
 
-if __name__ == "__main__":
-    main()
+def _paths(sets: Sequence[str], tables: Path | None) -> list[str]:
+    """Sets converted from tables where there are such, else the shipped ones."""
+    own = {} if tables is None else {path.stem: str(path) for path in tables.glob("*.toml")}
+    return [own.get(name, name) for name in sets]
+
+
+def _undated(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.startswith("date = "))
+
+
+def _ends(text: str) -> dict[str, float]:
+    """Ends of ranges, and how many names are listed of each kind."""
+    found = tomllib.loads(text)
+    ends = {f"{s['axis']}.{end}": float(s[end]) for s in found["span"] for end in ("low", "high")}
+    return ends | {one["kind"]: float(len(one["names"])) for one in found["listed"]}

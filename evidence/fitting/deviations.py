@@ -1,7 +1,5 @@
 """How far rates may be off, fitted to the errors of the shipped rows that may be fitted to.
 
-    python benchmarks/uncertainty/fit.py [SETS...] [--write]
-
 Every doubt of a row moves its predicted figure by so much per cent for each per cent of the rate
 (the closed form's slope). Deviations are chosen so that the interval from P10 to P90 that follows
 from them scores best (Winkler) on rows of split ``fit``: as narrow as it can be while one error in
@@ -14,10 +12,8 @@ for: a table gets a ``per_doubling`` or ``seconds`` by being given one by hand.
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -27,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from evidence import Sample, achieved_over_stated, roofline_errors, samples
+from fitting.part import DATA, Outcome, Say
+from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.files.deviations import graded
 from simulator.files.shipped_sets import set_names
 from simulator.measurement import Split
@@ -40,7 +37,7 @@ Name = tuple[Rate, Grade, str]
 LOG = "log_sd"
 SECONDS = "seconds"
 
-TARGET = Path(__file__).parents[2] / "simulator" / "data" / "uncertainty.toml"
+TARGET = DATA / "uncertainty.toml"
 NINETY = 1.2816
 """The 90% quantile of a normal distribution over its standard deviation."""
 OUTSIDE = 0.2
@@ -110,7 +107,7 @@ class Model:
         """How many samples say something about each deviation."""
         parts = (self.slopes * figures) ** 2
         share = parts / np.maximum(1e-12, self.deviations(figures)[:, None] ** 2)
-        return np.sum(share > MATTERS, axis=0)
+        return np.asarray(np.sum(share > MATTERS, axis=0))
 
 
 def weights(found: Sequence[Sample]) -> Vector:
@@ -238,29 +235,26 @@ def _put(block: str, key: str, value: float) -> str:
     return re.sub(rf"(\b{re.escape(key)} = )[0-9.e-]+", rf"\g<1>{value:.3g}", block)
 
 
-def main() -> None:
-    """Fit, print, and write if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", default=list(set_names()))
-    parser.add_argument("--write", action="store_true", help="write the file of the package")
-    given = parser.parse_args()
-    found = samples(given.sets)
-    own = [s for s in found if s.split is Split.FIT]
-    why = f"fitted to the errors of {len(own)} figures of the shipped measurement sets, split fit"
-    values = spreads()
-    for name, (value, rows) in fit_all(own).items():
+def part(tables: Path | None, say: Say) -> Outcome:
+    """The part of ``evidence/fit.py``."""
+    own = {} if tables is None else {path.stem: str(path) for path in tables.glob("*.toml")}
+    found = samples([own.get(name, name) for name in set_names()])
+    fitted_to = [s for s in found if s.split is Split.FIT]
+    say(f"{len(found)} figures, {len(fitted_to)} of split fit")
+    why = f"fitted to the errors of {len(fitted_to)} figures of the shipped sets, split fit"
+    values, lines = spreads(), []
+    for name, (value, rows) in fit_all(fitted_to).items():
         rate, grade, key = name
-        line = f"{rate:12} {grade:12} {key:10} {before(name):.5f} -> {value:.5f}  {rows} figures\n"
-        sys.stdout.write(line)
+        lines.append(f"{rate:12} {grade:12} {key:10} {value:.5f}  {rows} figures")
         values[name] = (value, why)
-    for (rate, grade, _), (value, text) in spreads().items():
-        sys.stdout.write(f"{rate}, {grade}: {value:.3f}, {text}\n")
     figures = {name: value for name, (value, _) in values.items()}
     for split in Split:
-        sys.stdout.write("\n".join([*coverage(found, figures, split), ""]))
-    if given.write:
-        TARGET.write_text(rewritten(TARGET.read_text(encoding="utf-8"), values), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        lines += coverage(found, figures, split)
+    old = TARGET.read_text(encoding="utf-8")
+    told = {name: ", ".join(name) for name in figures}
+    return Outcome(
+        figures={told[name]: float(f"{value:.3g}") for name, value in figures.items()},
+        shipped={told[name]: float(f"{before(name):.3g}") for name in figures},
+        files={TARGET.name: rewritten(old, values)},
+        lines=tuple(lines),
+    )

@@ -33,6 +33,7 @@ from simulator.stages.base import Phase
 from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
 from simulator.studies.workers import cores, local_workers
 from simulator.uncertainty import Axis, Grade, Rate
+from simulator.workload.models import Model
 from simulator.workload.software import Software
 
 STEP = 0.1
@@ -216,6 +217,12 @@ def _effects(
     return effects, at, chance, mean, timing.first_steps[0] or timing.first_step
 
 
+def without_steps(model: Model) -> Model:
+    """A model of which no step was measured."""
+    bare: Model = replace(model, step_times=())  # type: ignore[type-var]
+    return bare
+
+
 @cache
 def roofline_errors() -> dict[str, list[float]]:
     """log(measured / computed) of every step time of the model library, by model."""
@@ -233,7 +240,7 @@ def roofline_errors() -> dict[str, list[float]]:
             for batch, seconds in zip(times.batch_sizes, times.seconds, strict=True):
                 job = replace(
                     base.job,
-                    model=replace(model, step_times=()),
+                    model=without_steps(model),
                     step_times=None,
                     train=replace(base.job.train, batch_size=batch, precision=times.precision),
                     software=Software(framework=times.framework, efficiency=shares),

@@ -1,0 +1,1 @@
+"""Programs that fit the figures in ``simulator/data`` to measured rows; ``fit.py`` runs them."""
