@@ -39,7 +39,9 @@ def test_every_demand_is_the_value_of_its_term(name: str) -> None:
     for demand in demands(load_scenario(name)):
         assert demand.term is not None
         assert demand.term.value in {demand.amount, demand.latency}
-        for one in demand.term.within():
+        assert demand.delay is None or demand.delay.value == demand.latency
+        made = [*demand.term.within(), *(demand.delay.within() if demand.delay else ())]
+        for one in made:
             np.testing.assert_allclose(one.again(), one.value, rtol=1e-12)
 
 

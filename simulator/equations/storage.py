@@ -225,3 +225,39 @@ def blocks_touched(window: Real, block: Real) -> Real:
     4.0
     """
     return window / block + 1.0
+
+
+def wait_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
+    """Time a worker waits in a batch while nothing is transferred for it.
+
+    Parameters
+    ----------
+    samples : float or array
+        Samples in the batch [1].
+    latency : float or array
+        Latency of one sample [s]; see `latency_per_sample`.
+    readers : float or array
+        Requests the worker keeps open [1].
+
+    Returns
+    -------
+    float or array
+        Waiting [s].
+
+    Notes
+    -----
+    ``0 if readers > 1 else latency_per_batch(samples, latency, readers)``: of several requests,
+    some transfer while others wait.
+
+    References
+    ----------
+    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
+       https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
+
+    Examples
+    --------
+    >>> float(wait_per_batch(32, 0.125, 1.0)), float(wait_per_batch(32, 0.125, 8.0))
+    (4.0, 0.0)
+    """
+    wait: Real = np.where(readers > 1.0, 0.0, latency_per_batch(samples, latency, readers))[()]
+    return wait

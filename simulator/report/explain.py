@@ -358,6 +358,9 @@ def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...
     ]
     unit = SECOND if float(demand.amount) == 0.0 else unit_of(demand)
     made = [] if demand.term is None else term_lines(demand.term, known, unit.symbol, 2)
+    if demand.delay is not None and float(demand.latency) > 0.0:
+        made += [f"  latency = {show(float(demand.latency), SECOND)}"]
+        made += term_lines(demand.delay, known, SECOND.symbol, 4)
     return [*lines, *made, *way]
 
 

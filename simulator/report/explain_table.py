@@ -145,6 +145,11 @@ def _demand(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Iterator[T
     if demand.term is not None:
         unit = SECOND if passes else unit_of(demand)
         yield from _inputs(demand.term, f"{owner}: {resource}", known, unit.symbol)
+    if demand.delay is not None:
+        value, of = float(demand.latency), f"{owner}: {resource} latency"
+        source = demand.delay.name
+        yield Term(kind="latency", of=owner, name=resource, value=value, unit=SECOND, source=source)
+        yield from _inputs(demand.delay, of, known, SECOND.symbol)
 
 
 def _inputs(term: recorded.Term, of: str, known: tuple[Origin, ...], own: str) -> Iterator[Term]:

@@ -51,7 +51,7 @@ class AllReduce:
                 Resource.NETWORK,
                 Path.MACHINE_TO_MACHINE,
                 ceiling=rate / ranks,
-                latency=number * latency,
+                latency=term(scaled, amount=latency, factor=number),
             ),
         )
 
@@ -73,7 +73,7 @@ class AllReduce:
                 Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
                 Path.DEVICE_TO_DEVICE,
                 ceiling=bandwidth * sent,
-                latency=number * latency,
+                latency=term(scaled, amount=latency, factor=number),
             ),
         )
 

@@ -75,7 +75,8 @@ class Demand:
     this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
     `threads` is how many threads share a CPU demand, `sharers` how many machines share their store
     for it (None: all that reach it). `term` is the equation that gave the amount (or the latency,
-    where nothing but time is asked for), with what it was given.
+    where nothing but time is asked for), with what it was given; `delay` is the one that gave the
+    latency of a demand for more.
 
     Stages make demands with `asking` and `passing` only, which take amounts from their terms.
     """
@@ -89,6 +90,7 @@ class Demand:
     threads: float = 1.0
     sharers: Real | None = None
     term: Term | None = None
+    delay: Term | None = None
 
 
 def asking(  # noqa: PLR0913 - the parts of a demand
@@ -98,7 +100,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
     *,
     operations: Real = 0.0,
     ceiling: BytesPerSecond | Real | None = None,
-    latency: Seconds | Real = 0.0,
+    latency: Term | Seconds | Real = 0.0,
     threads: float = 1.0,
     sharers: Real | None = None,
 ) -> Demand:
@@ -109,10 +111,11 @@ def asking(  # noqa: PLR0913 - the parts of a demand
         amount=amount.value,
         operations=operations,
         ceiling=ceiling,
-        latency=latency,
+        latency=latency.value if isinstance(latency, Term) else latency,
         threads=threads,
         sharers=sharers,
         term=amount,
+        delay=latency if isinstance(latency, Term) else None,
     )
 
 
@@ -263,7 +266,10 @@ def calibrated(demand: Demand, calibration: Calibration) -> Demand:
         amount=demand.amount / factor,
         operations=demand.operations / factor,
         latency=demand.latency / factor,
-        term=None
-        if demand.term is None
-        else term(corrected, amount=demand.term, calibration=factor),
+        term=_corrected(demand.term, factor),
+        delay=_corrected(demand.delay, factor),
     )
+
+
+def _corrected(made: Term | None, factor: float) -> Term | None:
+    return None if made is None else term(corrected, amount=made, calibration=factor)

@@ -170,9 +170,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
         path,
         operations=samples * operations,
         ceiling=np.where(readers > 1.0, requests.reader_ceiling(readers, own), single)[()],
-        latency=np.where(
-            readers > 1.0, 0.0, equations.latency_per_batch(samples, latency, readers)
-        )[()],
+        latency=term(equations.wait_per_batch, samples=samples, latency=latency, readers=readers),
     )
 
 

@@ -77,3 +77,9 @@ def test_a_window_touches_the_blocks_a_random_offset_gives() -> None:
     counted = np.floor((offsets + window) / block) - np.floor(offsets / block) + 1.0
     assert storage.blocks_touched(window, block) == pytest.approx(float(counted.mean()), rel=1e-4)
     assert storage.blocks_touched(0.0, block) == 1.0
+
+
+def test_a_worker_waits_only_where_it_reads_one_after_another() -> None:
+    """With several requests open something is transferred while others wait."""
+    waits = storage.wait_per_batch(32.0, 0.01, np.array([1.0, 2.0]))
+    assert waits == pytest.approx([0.32, 0.0])
