@@ -7,6 +7,9 @@ Parts run in this order, and a later one uses what ships of an earlier one: writ
 kernels
     ``data/kernels``: what kernels, launches and links reach, from steps and memory of language
     models.
+unseen
+    ``data/unseen.toml``: the same figures fitted without each series and its siblings, and how
+    wrong that series is predicted by them.
 loader
     What decoding threads cost each other: ``hardware.contention`` of the default profile.
 shares
@@ -36,7 +39,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from fitting import data_parallel, deviations, envelope, kernels, loader, shares
+from fitting import data_parallel, deviations, envelope, kernels, loader, shares, unseen
 from fitting.part import DATA, Outcome, Say
 from fitting.state import State, made_from
 from fitting.tables import converted
@@ -44,6 +47,7 @@ from fitting.tables import converted
 Part = Callable[[Path | None, Say], Outcome]
 PARTS: Final[Mapping[str, Part]] = {
     "kernels": kernels.part,
+    "unseen": unseen.part,
     "loader": loader.part,
     "shares": shares.part,
     "data-parallel": data_parallel.part,

@@ -49,8 +49,10 @@ def expected() -> dict[str, float]:
     return {name: rounded(table.prior) for table in tables for name in table.names}
 
 
-def fit_part(part: Part, found: Runs, held: Mapping[str, float]) -> Fitted:
-    """Fit one part to runs, with other figures as `held`."""
+def fit_part(
+    part: Part, found: Runs, held: Mapping[str, float], start: Vector | None = None
+) -> Fitted:
+    """Fit one part to runs, with other figures as `held`; begin where figures are expected."""
     figures = free(part)
 
     def errors(x: Vector) -> Vector:
@@ -61,7 +63,7 @@ def fit_part(part: Part, found: Runs, held: Mapping[str, float]) -> Fitted:
             return np.asarray(np.log(found.memory_sizes(files) / found.memory))
         return np.asarray(np.log(found.step_times(files) / found.seconds))
 
-    start = np.zeros(len(figures.tables))
+    start = np.zeros(len(figures.tables)) if start is None else start
     bounds = figures.bounds()
     best = fit(errors, weights(found.families), start, bounds, DEVIATIONS[part])
     return Fitted(free=figures, posterior=best, series=tuple(found.series))

@@ -1,0 +1,118 @@
+"""Figures fitted without each series and its siblings, and how wrong that series is predicted then.
+
+A user's job is of no series: this says how far a prediction of it may be off. Figures of kernels
+are fitted once without each group of ``siblings.toml`` that has rows of split ``fit``; then all
+rows of the group, whatever their split, are predicted with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fitting.figures import free, shipped, with_values
+from fitting.kernels import expected, fit_part, measured
+from fitting.language_models import SET, Runs, runs
+from fitting.part import DATA, Outcome, Say
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.quantity import TextField
+
+Vector = NDArray[np.float64]
+FILE: Final = "unseen.toml"
+_SIBLINGS: Final = Path(__file__).resolve().parent / "siblings.toml"
+
+
+class GroupTable(FileModel):
+    """Series that are left out together."""
+
+    series: list[TextField]
+    """Their names."""
+
+
+class SiblingsFile(FileModel):
+    """All groups."""
+
+    group: list[GroupTable]
+    """One by one."""
+
+
+def groups() -> list[list[str]]:
+    """Series that are left out together."""
+    return [one.series for one in check(SiblingsFile, read_document(_SIBLINGS)).group]
+
+
+def without(found: Runs, series: list[str]) -> dict[str, float]:
+    """Figures of steps fitted to all rows but those of some series, by name."""
+    own = found.fitted & measured(found, "step") & ~np.isin(found.series, series)
+    start = free("step").scaled(shipped(free("step").names))
+    return fit_part("step", found.chosen(own), expected(), start).values
+
+
+def part(tables: Path | None, say: Say) -> Outcome:
+    """The part of ``evidence/fit.py``."""
+    found = runs(SET if tables is None else str(tables / f"{SET}.toml"))
+    names = list(free("step").names)
+    now = dict(zip(names, shipped(names), strict=True))
+    figures: dict[str, float] = {}
+    lines = [f"{'series':20} {'rows':>5} {'median':>7} {'p90':>7}  in series"]
+    for series in groups():
+        some = np.isin(found.series, series)
+        values = without(found, series) if np.any(some & found.fitted) else {}
+        say(f"without {', '.join(series)}: {len(values)} figures")
+        key = "+".join(series)
+        figures |= {f"{key}: {name}": value for name, value in values.items() if name in now}
+        lines += _errors(found.chosen(some), values)
+    text = _text(figures)
+    return Outcome(
+        figures=figures, shipped=_shipped(figures), files={FILE: text}, lines=tuple(lines)
+    )
+
+
+def _errors(found: Runs, values: Mapping[str, float]) -> Iterator[str]:
+    known = np.isfinite(found.seconds)
+    pairs = [
+        np.abs(found.step_times(with_values(one)) / found.seconds - 1.0) for one in (values, {})
+    ]
+    for family in dict.fromkeys(map(str, found.families)):
+        own = known & (found.families == family)
+        unseen, seen = (np.quantile(errors[own], (0.5, 0.9)) for errors in pairs)
+        yield (
+            f"{family:20} {own.sum():5d} {unseen[0]:7.1%} {unseen[1]:7.1%}  "
+            f"{seen[0]:.1%} {seen[1]:.1%}"
+        )
+
+
+def _text(figures: Mapping[str, float]) -> str:
+    """The file: a table of figures for each group."""
+    lines = [
+        "# Kernel figures fitted without each series of language-model runs and its siblings, made",
+        "# by evidence/fit.py unseen. A figure that several names share stands under the first.",
+        "schema = 1",
+    ]
+    last = ""
+    for key, value in figures.items():
+        group, name = key.split(": ")
+        if group != last:
+            series = ", ".join(f'"{one}"' for one in group.split("+"))
+            lines += ["", "[[without]]", f"series = [{series}]", "[without.figures]"]
+        last = group
+        lines.append(f'"{name}" = {value:.8g}')
+    return "\n".join([*lines, ""])
+
+
+def _shipped(figures: Mapping[str, float]) -> dict[str, float]:
+    """What ships of them; nan where nothing does."""
+    path = DATA / FILE
+    if not path.exists():
+        return dict.fromkeys(figures, float("nan"))
+    document = read_document(path).data
+    known = {
+        f"{'+'.join(one['series'])}: {name}": float(value)
+        for one in document.get("without", [])
+        for name, value in one["figures"].items()
+    }
+    return {key: known.get(key, float("nan")) for key in figures}
