@@ -56,6 +56,8 @@ PARTS: Final[Mapping[str, Part]] = {
 }
 STATE: Final = Path(__file__).resolve().parent / ".fit-state.json"
 _NICE: Final = 10
+_TOLD: Final = 100
+"""Figures that differ and are told one by one."""
 
 
 def say(text: str) -> None:
@@ -107,7 +109,7 @@ def _told(name: str, outcome: Outcome) -> int:
     """Print what a part found; how many of its figures differ from the shipped ones."""
     for line in outcome.lines:
         say(f"  {line}")
-    for figure, (old, new) in outcome.moved.items():
+    for figure, (old, new) in list(outcome.moved.items())[:_TOLD]:
         say(f"  {figure}: {old:.6g} ships, {new:.6g} fitted")
     say(
         f"{name}: {len(outcome.figures)} figures, {len(outcome.moved)} differ from the shipped ones"

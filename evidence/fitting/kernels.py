@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fitting.figures import Free, Part, at_bound, changed_texts, free, rounded, shipped, with_values
 from fitting.language_models import SET, Runs, runs
 from fitting.part import DATA, Outcome, Say
-from fitting.posterior import DEVIATIONS, Posterior, fit, weights
+from fitting.posterior import DEVIATIONS, MOST, Posterior, fit, weights
 
 Vector = NDArray[np.float64]
 FOLDER: Final = "kernels"
@@ -50,9 +50,16 @@ def expected() -> dict[str, float]:
 
 
 def fit_part(
-    part: Part, found: Runs, held: Mapping[str, float], start: Vector | None = None
+    part: Part,
+    found: Runs,
+    held: Mapping[str, float],
+    start: Vector | None = None,
+    most: int = MOST,
 ) -> Fitted:
-    """Fit one part to runs, with other figures as `held`; begin where figures are expected."""
+    """Fit one part to runs, with other figures as `held`; begin where figures are expected.
+
+    The search ends after `most` steps at the latest.
+    """
     figures = free(part)
 
     def errors(x: Vector) -> Vector:
@@ -65,7 +72,7 @@ def fit_part(
 
     start = np.zeros(len(figures.tables)) if start is None else start
     bounds = figures.bounds()
-    best = fit(errors, weights(found.families), start, bounds, DEVIATIONS[part])
+    best = fit(errors, weights(found.families), start, bounds, DEVIATIONS[part], most)
     return Fitted(free=figures, posterior=best, series=tuple(found.series))
 
 

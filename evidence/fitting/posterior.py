@@ -24,6 +24,8 @@ DEVIATIONS: Final = {"step": 0.02, "memory": 0.06}
 """Log error of a step, and of memory, that is taken as none: repeats of a step differ as much; what
 a process holds beside the model is known to about 6%."""
 EACH: Final = 5.0
+MOST: Final = 60
+"""Steps after which a search ends."""
 STEP: Final = 1e-4
 """Change of a deviation by which slopes are taken."""
 
@@ -66,7 +68,7 @@ def fit(  # noqa: PLR0913, PLR0917 - a search, and where it goes
     start: Vector,
     bounds: tuple[Vector, Vector],
     deviation: float,
-    most: int = 60,
+    most: int = MOST,
 ) -> Posterior:
     """The most likely deviations within bounds.
 
