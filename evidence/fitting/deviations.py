@@ -130,6 +130,8 @@ def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
     later = [s for s in found if id(s) not in about]
     values: dict[Name, tuple[float, int]] = {}
     for own, about_start in ((later, False), (first, True)):
+        if not own:
+            continue
         model = Model(own, {name: value for name, (value, _) in values.items()})
         allowed = np.array([(name[0] is Rate.START) is about_start for name in model.names])
         free = allowed & (model.informed(model.start) >= ENOUGH)
