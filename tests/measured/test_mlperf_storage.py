@@ -53,8 +53,8 @@ def forecast(anchor: Row, other: Row) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("system", "workload", "points", "first"),
     [
-        ("Micron_9400", "unet3d", 1.5, 0.15),
-        ("F9000X_10x7000GiB_nvme_2xNDR400_Nclient1", "unet3d", 1.5, 0.15),
+        ("Micron_9400", "unet3d", 2.5, 0.15),
+        ("F9000X_10x7000GiB_nvme_2xNDR400_Nclient1", "unet3d", 1.6, 0.15),
         ("1-client-intel-nvme-tcp-dpu", "resnet50", 1.5, None),
         ("2xHDR200_Nclient1", "cosmoflow", 2.0, 0.15),
     ],

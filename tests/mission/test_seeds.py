@@ -13,7 +13,8 @@ from mission.machines import in_memory, job, rented, scenario, store, trainers
 from support.scenarios import simulate
 
 from simulator.files.models import load_model
-from simulator.files.software import efficiency, factors
+from simulator.files.scenario import load_scenario
+from simulator.files.software import efficiency
 from simulator.hardware.host import Host
 from simulator.hardware.storage import Storage
 from simulator.metrics import training_log
@@ -30,16 +31,10 @@ P4D, G5 = "p4d.24xlarge", "g5.48xlarge"
 BUCKET = 25e6
 
 
-def data_parallel(
-    machine: str, model_name: str, batch: float, *, compiled: bool = False, steps: int = 1000
-) -> Scenario:
+def data_parallel(machine: str, model_name: str, batch: float, *, steps: int = 1000) -> Scenario:
     """A model of the library on all GPUs of a machine, batches always ready."""
     host, model = rented(machine), load_model(model_name)
-    software = Software(
-        compiled=compiled,
-        factors=factors(host.gpu, "pytorch", "", compiled, False),  # noqa: FBT003 - a switch of the software
-        efficiency=efficiency(host.gpu, "pytorch", Precision.FP16),
-    )
+    software = Software(efficiency=efficiency(host.gpu, "pytorch", Precision.FP16))
     made = job(
         dataset=in_memory(steps * batch * host.gpu_count, 1e5),
         batch=batch,
@@ -84,15 +79,13 @@ def test_d2_the_log_of_a_training_loop() -> None:
     assert log[0][2] < log[1][2]
 
 
-def test_d3_a_factor_for_compiled_models() -> None:
-    """Up to 51%: the optional factor 1.51 divides the device's time, and says where it is from."""
-    plain = predict(data_parallel(P4D, "resnet50", 128))
-    faster = predict(data_parallel(P4D, "resnet50", 128, compiled=True))
-    assert plain.timing.split.compute / faster.timing.split.compute == pytest.approx(1.51)
-    assert plain.scenario.job.software.factors == ()
-    (stated,) = [a for a in faster.assumptions if a.what.startswith("speed factor")]
-    assert stated.value == "1.51"
-    assert not stated.source.verified
+def test_d3_compiled_models_are_faster() -> None:
+    """By up to 51%, the source says; what is fused moves less, and products stay as they are."""
+    plain, faster = (
+        predict(load_scenario("imagenet-object-store-g5", overrides=(f"software.compile={on}",)))
+        for on in ("false", "true")
+    )
+    assert 1.05 < plain.timing.split.compute / faster.timing.split.compute < 1.51
 
 
 def all_reduce(found: Prediction) -> float:
@@ -123,7 +116,7 @@ def test_d4_when_pcie_suffices(model: str, batch: float, *, suffices: bool) -> N
     found = predict(data_parallel(G5, model, batch))
     exposed = found.timing.communication.exposed / found.timing.step_time.mean
     assert (exposed < 0.03) is suffices
-    assert (exposed > 0.20) is not suffices
+    assert (exposed > 0.15) is not suffices
     other = predict(data_parallel(P4D, model, batch)).timing
     assert other.communication.exposed < 0.1 * other.step_time.mean
 
@@ -155,12 +148,13 @@ def reading(layout: Layout, where: Storage, size: float = 1e4, samples: float = 
 def test_d7_a_billion_small_files() -> None:
     """On Lustre 128 readers wait 2.3 ms for each file's metadata, then for its bytes.
 
-    By hand: 256 files a batch, 0.589 s of waiting; 128 batches of 2.56 MB at 1.92 GB/s, 0.171 s;
-    16 workers a rank share that: 47 ms a step. Shards only move the bytes: 10.7 ms.
+    By hand: 256 files a batch, 0.589 s of waiting; 2.56 MB at 1.92 GB/s, 1.3 ms, while others wait,
+    since workers drift apart; 16 workers a rank share that: 37 ms a step. Shards only move the
+    bytes: 10.7 ms.
     """
     lustre = store("fsx-lustre-persistent1-ssd")
     files, shards = reading(Layout.FILES, lustre), reading(Layout.SHARDS, lustre)
-    by_hand = (256 * 2.3e-3 + 128 * 256e4 / 1.92e9) / 16
+    by_hand = (256 * 2.3e-3 + 256e4 / 1.92e9) / 16
     assert files.timing.step_time.mean == pytest.approx(by_hand, rel=0.02)
     assert shards.timing.step_time.mean == pytest.approx(8 * 256e4 / 1.92e9, rel=0.02)
     assert files.timing.bottleneck == "storage"
@@ -174,7 +168,7 @@ def test_d7_the_term_is_per_file() -> None:
     whole, half = (
         reading(Layout.FILES, lustre, size=size).timing.step_time.mean for size in (1e4, 5e3)
     )
-    assert half / whole == pytest.approx((0.589 + 0.0853) / (0.589 + 0.1707), rel=0.02)
+    assert half / whole == pytest.approx((0.589 + 0.0007) / (0.589 + 0.0013), rel=0.02)
 
 
 def large(total: float, *, cached: bool) -> Prediction:

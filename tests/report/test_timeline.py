@@ -22,7 +22,7 @@ from simulator.stages.base import Entry
 VARIED = ("data.size_spread.shape=lognormal", "data.size_spread.relative_deviation=0.6")
 SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "data-parallel": ("resnet50-imagenet-p4d", ()),
-    "remote group": ("heterogeneous-tfdata", ()),
+    "remote group": ("heterogeneous-tfdata", ("data.samples=1638400",)),
     "spread": ("gpt3-175b-megatron", ()),
     "several machines": ("two-nodes-cpu-starved", ()),
     "random": ("cpu-starved-p4d", VARIED),
@@ -212,11 +212,11 @@ def test_a_cut_file_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     file = ChromeTrace(timeline_text(predicted("data-parallel")))
     steps = file.window[2]
     assert file.about["steps"].startswith(
-        f"{steps} of 86 simulated steps, from step {56 - steps} on"
+        f"{steps} of 98 simulated steps, from step {72 - steps} on"
     )
     home = next(iter(file.processes.values()))
     assert [bar.name for bar in file.bars[home, "steps"]] == [
-        f"step {56 - steps + number}" for number in range(steps)
+        f"step {72 - steps + number}" for number in range(steps)
     ]
 
 
