@@ -63,7 +63,8 @@ def end_layers(layers: Real, stages: Real) -> Real:
 
     Notes
     -----
-    Half of what ``middle_layers`` leaves, ``(layers - (stages - 2) middle) / 2``; all of them on a
+    Half of what ``middle_layers`` leaves, ``(layers - (stages - 2) middle) / 2``, and no fewer than
+    none: where that would be negative, not all stages between hold as many. All of them on a
     single stage.
 
     References
@@ -75,8 +76,13 @@ def end_layers(layers: Real, stages: Real) -> Real:
     --------
     >>> float(end_layers(126.0, 16.0)), float(end_layers(126.0, 1.0))
     (7.0, 126.0)
+
+    80 layers over 32 stages, up to three on each of those between:
+
+    >>> float(end_layers(80.0, 32.0))
+    0.0
     """
-    left = (layers - (stages - _ENDS) * middle_layers(layers, stages)) / _ENDS
+    left = at_least((layers - (stages - _ENDS) * middle_layers(layers, stages)) / _ENDS, 0.0)
     several = where(stages > 1.0, 1.0, 0.0)
     return several * left + (1.0 - several) * layers
 

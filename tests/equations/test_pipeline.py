@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,13 @@ def test_stages_hold_all_layers(layers: float, stages: float) -> None:
     whole = 2.0 * end_layers(layers, stages) + (stages - 2.0) * middle_layers(layers, stages)
     assert whole == pytest.approx(layers)
     assert end_layers(layers, stages) <= middle_layers(layers, stages)
+
+
+@pytest.mark.parametrize(("layers", "stages"), [(80.0, 32.0), (9.0, 8.0), (100.0, 64.0)])
+def test_no_stage_holds_fewer_than_no_layers(layers: float, stages: float) -> None:
+    """Where stages between are counted as full ones, those at the ends are left with none."""
+    assert end_layers(layers, stages) == 0.0
+    assert middle_layers(layers, stages) == math.ceil(layers / stages)
 
 
 def test_the_slowest_of_two_stages_is_an_end() -> None:
