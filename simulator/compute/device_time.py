@@ -46,9 +46,8 @@ class DeviceTime:
     `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
     time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
     computed, `carried_from` on which card of the same chip a step was that it is a ratio of. `step`
-    is the whole step where the model
-    is spread over devices and the exchange between them is known with it; `forward` and `backward`
-    are then those of a micro-batch on the slowest stage.
+    is the whole step where the model is spread over devices and the exchange between them is known
+    with it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
     """
 
     terms: Mapping[str, Term]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.files.convert_training import fused_attention, memory_format
+from simulator.files.convert_training import fused_attention
 from simulator.files.draft import Draft
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
@@ -20,7 +20,7 @@ from simulator.hardware.link import Link
 from simulator.kept import Kept
 from simulator.precision import Precision
 from simulator.workload.models import Model
-from simulator.workload.software import MemoryFormat, Software
+from simulator.workload.software import Software
 
 _kept: Final[Kept[Software]] = Kept(1000)
 
@@ -29,12 +29,10 @@ _kept: Final[Kept[Software]] = Kept(1000)
 class _Words:
     """What software follows from beside its section, the accelerator and the network.
 
-    Whether attention is one kernel, how images lie, the precision, and what gradients are added up
-    in.
+    Whether attention is one kernel, the precision, and what gradients are added up in.
     """
 
     fused: bool
-    images: MemoryFormat
     precision: Precision
     summed_in: Precision
 
@@ -47,7 +45,6 @@ def software_of(draft: Draft, model: Model | None) -> Software:
     link = None if network is None else network.link
     words = _Words(
         fused=fused_attention(draft, model),
-        images=memory_format(draft),
         precision=train.precision or Precision.FP32,
         summed_in=train.accumulation_precision or train.gradient_precision or exchanged,
     )
@@ -61,7 +58,6 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         version=version,
         compiled=given.compile,
         fused_attention=words.fused,
-        memory_format=words.images,
         cuda_graphs=given.cuda_graphs,
         blocking_launches=given.blocking_launches,
         fused_experts=given.fused_experts,

@@ -70,7 +70,6 @@ class Software:
     version: str = ""
     compiled: bool = False
     fused_attention: bool = False
-    memory_format: MemoryFormat = MemoryFormat.CHANNELS_LAST
     cuda_graphs: CudaGraphs = CudaGraphs.NONE
     blocking_launches: bool = False
     fused_experts: bool = False
