@@ -15,6 +15,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -169,23 +170,49 @@ class Store:
             raise sqlite3.OperationalError(msg) from error
 
     def _prepare(self) -> None:
-        """Make the table in an empty file; refuse a file that is not ours."""
-        ours = self._pragma("application_id")
+        """Make the table in an empty file; refuse a file that is not ours.
+
+        One transaction looks and makes: another process may open the same new file at this moment.
+        """
+        self._open.execute("BEGIN IMMEDIATE")
+        try:
+            self._refuse_others()
+            self._open.execute(TABLE)
+            self._open.execute(f"PRAGMA application_id = {OURS}")
+            self._open.execute(f"PRAGMA user_version = {SCHEMA}")
+            self._open.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        self._write_ahead()
+        self._open.execute("PRAGMA synchronous = NORMAL")
+
+    def _refuse_others(self) -> None:
         tables = self._open.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if ours != OURS and tables:
+        if self._pragma("application_id") != OURS and tables:
             msg = "it is a database of something else"
             raise sqlite3.DatabaseError(msg)
         if self._pragma("user_version") > SCHEMA:
             msg = "a newer plan has written it; name another file, or update plan"
             raise sqlite3.DatabaseError(msg)
-        # Where the file system has no shared memory, SQLite keeps to its rollback journal.
-        self._open.execute("PRAGMA journal_mode = WAL")
-        self._open.execute("PRAGMA synchronous = NORMAL")
-        self._open.execute("BEGIN IMMEDIATE")
-        self._open.execute(TABLE)
-        self._open.execute(f"PRAGMA application_id = {OURS}")
-        self._open.execute(f"PRAGMA user_version = {SCHEMA}")
-        self._open.execute("COMMIT")
+
+    def _write_ahead(self) -> None:
+        """Switch to a write-ahead log, so that a reader and a writer do not wait for each other.
+
+        SQLite does not wait for other connections at this switch, whatever timeout was set: ask
+        again until the others have let go. Where the file system has no shared memory, SQLite
+        keeps to its rollback journal.
+        """
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._open.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _pragma(self, name: str) -> int:
         return int(self._open.execute(f"PRAGMA {name}").fetchone()[0])

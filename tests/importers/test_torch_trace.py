@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -57,10 +58,12 @@ def scaled(folder: Path, job: Job, target: Target) -> Composition:
 
 
 def edited(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
-    """The invented trace with its events changed."""
+    """The invented trace with its events changed, as old as the invented one."""
     data = json.loads(INVENTED.read_text(encoding="utf-8"))
     change(data["traceEvents"])
-    return write(folder, data)
+    path = write(folder, data)
+    shutil.copystat(INVENTED, path)
+    return path
 
 
 def first(events: list[dict[str, Any]], category: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ import math
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -196,6 +198,22 @@ def test_two_writers_at_once(tmp_path: Path, root: Path) -> None:
         assert store.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     store.close()
     assert sorted(int(key) for (key,) in rows) == list(range(150))
+
+
+def test_a_new_store_is_opened_by_several_at_once(tmp_path: Path) -> None:
+    """Whoever comes second to a file just being made waits, and finds it ready."""
+    together = 4
+    start = threading.Barrier(together)
+
+    def opened(path: Path) -> bool:
+        start.wait()
+        with Store(path) as store:
+            return store.found(["none"]) == {}
+
+    with ThreadPoolExecutor(together) as pool:
+        for turn in range(25):
+            paths = [tmp_path / f"{turn}.sqlite"] * together
+            assert all(pool.map(opened, paths))
 
 
 def test_where_the_store_lies() -> None:
