@@ -23,7 +23,7 @@ import numpy as np
 from simulator.errors import BrokenLaw, PlanError
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 _NOT_ALLOCATED = ("context", "collective_buffers", "workspace")
 """Items of device memory that a framework's own allocator does not see."""

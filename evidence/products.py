@@ -20,7 +20,7 @@ from typing import Final
 import pandas as pd
 
 from simulator.files.catalogue import Catalogue
-from simulator.precision import Precision
+from simulator.scenario.precision import Precision
 
 PROFILES: Final = Path(__file__).parents[1] / "hardware_profiles" / "gpu"
 ROWS: Final = 4096

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from simulator.engine.estimate import Estimate, estimate
 from simulator.errors import UnknownName
-from simulator.estimate import Estimate, estimate
 from simulator.files.axes import axis_of, parse_axis
 from simulator.files.candidates import CandidateReader
 from simulator.files.settings import as_option
-from simulator.goal import Axes, Axis, Plain, Sampling
-from simulator.metrics import METRICS, Value, number_at, select
 from simulator.predict import predict
 from simulator.report.page.fragment import as_fragment
 from simulator.report.page.prediction import as_page
 from simulator.report.text import as_text
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.metrics import METRICS, Value, number_at, select
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Axes, Axis, Plain, Sampling
+from simulator.scenario.scenario import Scenario
 from simulator.studies.candidates import expand
 from simulator.studies.explore import Request, explore
 from simulator.studies.frame import frame

@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
+from simulator.compute.footprint import verdict
 from simulator.engine.run import Question
-from simulator.engine.watch import PRECISION
+from simulator.engine.steady_state import PRECISION
 from simulator.errors import BrokenLaw
-from simulator.footprint import verdict
-from simulator.loads import fastest_batch, unit_loads
-from simulator.metrics import METRICS
-from simulator.results import Prediction
-from simulator.stages.base import MAKERS, Phase
+from simulator.pipeline.loads import fastest_batch, unit_loads
+from simulator.pipeline.stages.base import MAKERS, Phase
+from simulator.results.metrics import METRICS
+from simulator.results.prediction import Prediction
 from simulator.units import SECOND, Seconds, show
 
 ROUNDING: Final = 1e-7
@@ -180,7 +180,7 @@ def _within_capacity(question: Question, prediction: Prediction) -> Iterator[str
         epochs[Phase.WARM] = timing.epoch_time
     for phase, time in epochs.items():
         most = time * (1.0 + ROUNDING) / (1.0 - _slack(prediction))
-        if batches * float(fastest_batch(question.plant, question.demands[phase])) > most:
+        if batches * float(fastest_batch(question.topology, question.demands[phase])) > most:
             yield from _overloaded(question, phase, batches, time)
 
 
@@ -190,7 +190,7 @@ def _overloaded(question: Question, phase: Phase, batches: float, time: Seconds)
     groups = {stage.group for stage in stages if stage.actor in MAKERS}
     busy = {
         unit: batches * float(load) / max(1, len(groups))
-        for unit, load in unit_loads(question.plant, stages).items()
+        for unit, load in unit_loads(question.topology, stages).items()
     }
     unit = max(busy, key=lambda name: busy[name])
     yield f"'{unit}' needs {_time(busy[unit])} for an epoch of {_time(time)}"

@@ -11,24 +11,31 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from simulator.assumptions import assumptions, warnings
-from simulator.bill import bill, cpu_need
-from simulator.bounds import bounds
+from simulator.compute.footprint import (
+    HostRam,
+    MemoryFit,
+    Verdict,
+    host_ram,
+    memory_fit,
+    page_cache_bytes,
+)
+from simulator.engine.bounds import bounds
+from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
-from simulator.ensemble import intervals
-from simulator.faster import NO_SPEEDS, Speeds, faster_plant, faster_stage
-from simulator.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit, page_cache_bytes
 from simulator.laws import INTERVAL_LAWS, LAWS, obey
-from simulator.limits import check_modelled
+from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
-from simulator.results import Bounds, Prediction, Timing
-from simulator.run_length import extras, lengths, placement_time
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.stages.read import helpers_alone, hit_ratio
-from simulator.workload.dataset import Placement
+from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
+from simulator.pipeline.run_length import extras, lengths, placement_time
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.stages.read import helpers_alone, hit_ratio
+from simulator.pipeline.topology import build
+from simulator.results.assumptions import assumptions, warnings
+from simulator.results.cost import bill, cpu_need
+from simulator.results.prediction import Bounds, Prediction, Timing
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import Placement
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -69,7 +76,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     """
     check_modelled(scenario)
     question = question_of(scenario, speeds)
-    plant, demands = question.plant, question.demands
+    topology, demands = question.topology, question.demands
     length, beside = question.lengths, question.extras
     most = max_steps or MOST_STEPS
     options = Options(
@@ -82,7 +89,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = _worst(_plain(host_ram(scenario)), scenario), memory_fit(scenario)
     memory = None if memory is None else _plain_stages(_plain(memory))
-    least = bounds(scenario, plant, demands, length, beside)
+    least = bounds(scenario, topology, demands, length, beside)
     rests_on = assumptions(scenario)
     prediction = Prediction(
         scenario=scenario,
@@ -92,7 +99,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         total_steps=length.total_steps,
         memory=memory,
         host_ram=ram,
-        cpu_need=cpu_need(scenario, plant, demands[Phase.WARM]),
+        cpu_need=cpu_need(scenario, topology, demands[Phase.WARM]),
         cost=bill(scenario, timing),
         bounds=Bounds(lower=float(least.lower), upper=float(least.upper)),
         demands=demands[last],
@@ -115,20 +122,20 @@ def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
 
 def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
     """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
-    plant = build(scenario)
+    topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     if speeds:
-        plant = faster_plant(plant, speeds)
+        topology = faster_plant(topology, speeds)
         demands = {
             phase: tuple(faster_stage(stage, speeds) for stage in stages)
             for phase, stages in demands.items()
         }
     return Question(
         scenario=scenario,
-        plant=plant,
+        topology=topology,
         demands=demands,
         lengths=lengths(scenario),
-        extras=extras(scenario, plant, demands[Phase.WARM]),
+        extras=extras(scenario, topology, demands[Phase.WARM]),
     )
 
 
@@ -163,10 +170,10 @@ def _break_even(question: Question, options: Options, timing: Timing) -> float |
     scenario = question.scenario
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
-    placed = placement_time(scenario, question.plant)
+    placed = placement_time(scenario, question.topology)
     streamed = streaming(scenario)
     demands = {phase: demand_table(streamed, phase) for phase in Phase}
-    rival = replace(question, scenario=streamed, plant=build(streamed), demands=demands)
+    rival = replace(question, scenario=streamed, topology=build(streamed), demands=demands)
     quiet = replace(options, trace=False, progress=None)
     asked = [rival] if question.lengths.epochs > 1.0 else [rival, question]
     solved = [solve(replace(q, lengths=replace(q.lengths, epochs=2.0)), quiet) for q in asked]

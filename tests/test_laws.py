@@ -10,13 +10,13 @@ from functools import cache
 import pytest
 
 from simulator import predict as door
+from simulator.compute.footprint import Verdict
 from simulator.engine.run import Question
 from simulator.errors import BrokenLaw
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict
 from simulator.laws import INTERVAL_LAWS, LAWS, Law, obey, violations
 from simulator.predict import predict, question_of
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 SCENARIO = "resnet50-imagenet-p4d"
 Change = Callable[[Prediction], Prediction]

@@ -16,16 +16,16 @@ LINT = (
 PLANTED = {
     "equations/planted.py": "import simulator.engine",
     "engine/planted.py": "import simulator.files",
-    "hardware/planted.py": "import simulator.scenario",
-    "stages/planted.py": "import simpy",
+    "scenario/planted.py": "import simulator.results",
+    "pipeline/stages/planted.py": "import simpy",
     "report/planted.py": "import click\nimport matplotlib",
     "predict.py": "import pydantic\nimport pandas",
 }
 BROKEN = (
     "simulator.equations is not allowed to import simulator.engine",
     "simulator.engine is not allowed to import simulator.files",
-    "simulator.hardware is not allowed to import simulator.scenario",
-    "simulator.stages.planted -> simpy",
+    "simulator.scenario is not allowed to import simulator.results",
+    "simulator.pipeline.stages.planted -> simpy",
     "simulator.report.planted -> click",
     "simulator.report.planted -> matplotlib",
     "simulator.predict -> pydantic",

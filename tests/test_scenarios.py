@@ -11,15 +11,15 @@ from support import theory
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.compute.footprint import Verdict
 from simulator.equations import page_cache
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
+from simulator.scenario.workload.dataset import CachePolicy
 from simulator.units import DAY
-from simulator.workload.dataset import CachePolicy
 
 
 @cache

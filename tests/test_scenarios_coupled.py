@@ -10,11 +10,11 @@ from functools import cache
 
 import pytest
 
-from simulator.collectives import EFFICIENCY
+from simulator.compute.footprint import page_cache_bytes
 from simulator.files.scenario import load_scenario
-from simulator.footprint import page_cache_bytes
+from simulator.network.collectives import EFFICIENCY
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.units import HOUR, MINUTE
 
 TIGHT = 0.02

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simulator.compute.footprint import host_ram, memory_fit
 from simulator.files.scenario import load_scenario
-from simulator.footprint import host_ram, memory_fit
 from simulator.pipeline.program import CHECKPOINTING, demand_table
+from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
 from simulator.report.explain_table import as_json
-from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Phase, ask
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.parallelism import Schedule
 from simulator.terms import term
-from simulator.workload.parallelism import Schedule
 
 SCENARIOS = sorted(p.stem for p in (Path(__file__).parents[1] / "scenarios").glob("*.toml"))
 HOMES = ("simulator.equations.{}", "simulator.{}")

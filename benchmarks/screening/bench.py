@@ -14,20 +14,20 @@ from dataclasses import replace
 from itertools import product
 
 from simulator import load
-from simulator.batching import Batch, stack
 from simulator.compute.describe import describe, kernels_of
+from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.errors import PlanError
 from simulator.files.axes import parse_axis
 from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
-from simulator.goal import Axes, Plain
-from simulator.scenario import Scenario
+from simulator.scenario.candidates import Batch, stack
+from simulator.scenario.goal import Axes, Plain
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Recompute
 from simulator.studies.candidates import expand
 from simulator.studies.evaluate import Assignment, Chunk, bound
 from simulator.studies.screening import best_cases, best_of
-from simulator.workload.train import Recompute
 
 ONE_BY_ONE = 60
 """Candidates of a grid that are also bounded alone."""

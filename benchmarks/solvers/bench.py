@@ -22,9 +22,9 @@ from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch
 from simulator.engine.run import Options, Question, plan_of, solve
 from simulator.files.scenario import load_scenario
+from simulator.pipeline.stages.base import Phase
 from simulator.predict import question_of
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
+from simulator.scenario.scenario import Scenario
 
 SCENARIO: Final = Path(__file__).parents[2] / "scenarios" / "resnet18-imagenet-one-worker.toml"
 CANDIDATES: Final = 1000
@@ -67,17 +67,17 @@ def epochs(questions: Sequence[Question], options: Options, what: str) -> None:
     ready = [
         (q, line, plan_of(q, Phase.COLD, options))
         for q in questions
-        if (line := pipeline(q.scenario, q.plant, q.demands[Phase.COLD])) is not None
+        if (line := pipeline(q.scenario, q.topology, q.demands[Phase.COLD])) is not None
     ]
 
     def events() -> list[Epoch]:
         return [
-            epoch.run_epoch(q.scenario, q.plant, q.demands[Phase.COLD], plan, OPTIONS.seed)
+            epoch.run_epoch(q.scenario, q.topology, q.demands[Phase.COLD], plan, OPTIONS.seed)
             for q, _, plan in ready[:BY_EVENTS]
         ]
 
     def recursion() -> list[Epoch]:
-        return [single.run_epoch(line, q.plant, plan) for q, line, plan in ready]
+        return [single.run_epoch(line, q.topology, plan) for q, line, plan in ready]
 
     by_events, own = timed(events)
     by_recursion, one = timed(recursion)

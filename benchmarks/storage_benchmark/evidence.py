@@ -23,11 +23,11 @@ from functools import cache
 from statistics import mean, median
 
 from simulator.compute.device_time import device_time
+from simulator.confidence.measurement import MeasurementSet, Row
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
-from simulator.measurement import MeasurementSet, Row
-from simulator.metrics import number_at
 from simulator.predict import predict
+from simulator.results.metrics import number_at
 from simulator.studies.anchors import anchored
 from simulator.studies.most_accelerators import most_accelerators
 

@@ -18,6 +18,7 @@ from typing import Final, Protocol, cast
 
 import converters
 from converters import Columns, TableRow
+from simulator.confidence.measurement import MeasurementSet, Split, SplitRule, held_out
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import check, read_document
 from simulator.files.measured import parse_set, row_problems
@@ -26,7 +27,6 @@ from simulator.files.measured_write import set_csv, set_toml
 from simulator.files.quantity import nearest_hint
 from simulator.files.shipped_sets import set_folder
 from simulator.files.table import Line, Table, capped, read_table
-from simulator.measurement import MeasurementSet, Split, SplitRule, held_out
 
 YES: Final = "yes"
 

@@ -25,10 +25,10 @@ from scipy.optimize import minimize
 
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
+from simulator.confidence.doubts import Grade, Rate
+from simulator.confidence.measurement import Split
 from simulator.files.deviations import graded
 from simulator.files.shipped_sets import set_names
-from simulator.measurement import Split
-from simulator.uncertainty import Grade, Rate
 from simulator.units import SECOND, show
 
 Vector = NDArray[np.float64]

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fitting.part import DATA, Outcome, Say
-from simulator.envelope import FRAMEWORK, GPU, LISTED, PRECISION, named, placed
+from simulator.confidence.doubts import Axis
 from simulator.errors import PlanError
 from simulator.files.measured import load_set
 from simulator.files.models import load_model, model_names
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped_sets import set_names
-from simulator.uncertainty import Axis
+from simulator.results.envelope import FRAMEWORK, GPU, LISTED, PRECISION, named, placed
 
 TARGET = DATA / "envelope.toml"
 LEAST = {

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from simulator.compute.describe import describe, kernels_of, summed_in
 from simulator.compute.description import Description
+from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
+from simulator.confidence.measurement import Row, Split
 from simulator.files.catalogue import Catalogue
 from simulator.files.kernel_figures import KernelFile, trying
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
-from simulator.hardware.gpu import Gpu
-from simulator.measurement import Row, Split
-from simulator.scenario import Scenario
-from simulator.workload.kernels import Kernels, MemoryFigures
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.kernels import Kernels, MemoryFigures
 
 Vector = NDArray[np.float64]
 Record = TypeVar("Record")

@@ -26,7 +26,7 @@ from simulator.equations.gemm import (
     product_traffic,
 )
 from simulator.files.catalogue import Catalogue
-from simulator.precision import Precision
+from simulator.scenario.precision import Precision
 
 Vector = NDArray[np.float64]
 

@@ -11,9 +11,10 @@ from functools import cache
 import numpy as np
 
 from simulator.compute.device_time import device_time
+from simulator.confidence.doubts import Axis, Grade, Rate
+from simulator.confidence.measurement import MeasurementSet, Row, Split
+from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import Question
-from simulator.ensemble import HALF_WIDTH, figures
-from simulator.envelope import placed
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
 from simulator.files.catalogue import Catalogue
@@ -22,23 +23,22 @@ from simulator.files.models import load_model, model_names
 from simulator.files.scenario import load_scenario
 from simulator.files.software import efficiency
 from simulator.files.uncertainty import calibrated, rate_of
-from simulator.hardware.cluster import Cluster
-from simulator.measurement import MeasurementSet, Row, Split
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
+from simulator.pipeline.run_length import extras, lengths
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.run_length import extras, lengths
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
+from simulator.results.envelope import placed
+from simulator.scenario.hardware.cluster import Cluster
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.software import Software
 from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
 from simulator.studies.workers import cores, local_workers
-from simulator.uncertainty import Axis, Grade, Rate
-from simulator.workload.models import Model
-from simulator.workload.software import Software
 
 STEP = 0.1
 """Change of a log rate over which the effect on a figure is taken."""
-Place = Mapping[Axis, float]
+Location = Mapping[Axis, float]
 Term = tuple[Rate, Grade]
 
 
@@ -177,7 +177,7 @@ def _grades(scenario: Scenario) -> list[Term]:
     return [(Rate(rate), Grade(grade)) for rate, _, grade in names if grade]
 
 
-def _distance(axis: Axis, place: Place, anchors: Sequence[Place]) -> float:
+def _distance(axis: Axis, place: Location, anchors: Sequence[Location]) -> float:
     seen = [anchor.get(axis, 1.0) for anchor in anchors]
     if not seen:
         return 0.0
@@ -192,14 +192,14 @@ def _effects(
     scenario: Scenario,
 ) -> Effects:
     """How the figures of a scenario depend on rates."""
-    plant = build(scenario)
+    topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     question = Question(
         scenario=scenario,
-        plant=plant,
+        topology=topology,
         demands=demands,
         lengths=lengths(scenario),
-        extras=extras(scenario, plant, demands[Phase.WARM]),
+        extras=extras(scenario, topology, demands[Phase.WARM]),
     )
     prediction = predict(scenario)
     timing = prediction.timing

@@ -25,11 +25,11 @@ from simulator.equations.pipeline import overlapped
 from simulator.files.catalogue import Catalogue
 from simulator.files.launches import launching
 from simulator.files.models import load_model
-from simulator.hardware.gpu import Gpu
-from simulator.precision import Precision
-from simulator.workload.models import Model
-from simulator.workload.models.families import with_attention
-from simulator.workload.software import Software
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.software import Software
 
 Vector = NDArray[np.float64]
 FITTED = ("resnet50", "bert-large")

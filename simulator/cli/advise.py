@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli.exits import Exit, ended
-from simulator.cli.late import LateGroup, Table
+from simulator.cli.lazy_group import LateGroup, Table
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line

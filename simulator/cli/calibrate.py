@@ -15,7 +15,7 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.measurement import MeasurementSet
+    from simulator.confidence.measurement import MeasurementSet
     from simulator.studies.calibrate import Calibrated
 
 
@@ -148,7 +148,7 @@ def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
 
 
 def _advice() -> str:
-    from simulator.calibration import FACTORS
+    from simulator.confidence.calibration import FACTORS
 
     factors = ", ".join(kind.name for kind in FACTORS)
     return f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"

@@ -54,7 +54,7 @@ def measurement_sets(_: click.Context, __: click.Parameter, begun: str) -> list[
 
 def metrics(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Dotted names of metrics that begin so."""
-    from simulator.metrics import METRICS
+    from simulator.results.metrics import METRICS
 
     return _beginning((metric.name for metric in METRICS), begun)
 

@@ -43,7 +43,7 @@ def explain(  # noqa: PLR0913 - one parameter an option
     METRIC is a dotted path of the --json output (step_time_s.mean, cost.usd_to_train) or the
     start of one (cost); the step time by default.
     """
-    from simulator.metrics import select
+    from simulator.results.metrics import select
 
     if metric is not None:
         select(metric)

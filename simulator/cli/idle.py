@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.results import Prediction
+    from simulator.results.prediction import Prediction
 
 
 def with_idle_keys(prediction: Prediction, reader: CandidateReader) -> Prediction:

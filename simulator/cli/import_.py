@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from simulator.cli.late import LateGroup, Table
+from simulator.cli.lazy_group import LateGroup, Table
 
 FORMATS: Final[Table] = {
     "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),

@@ -33,8 +33,8 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
     FILE is what ``fio --output-format=json`` prints; several files make one profile.
     """
     check_output(output)
-    from simulator.hardware.storage import Scope
     from simulator.importers import fio as importer
+    from simulator.scenario.hardware.storage import Scope
 
     deliver(importer.read(files, Scope(scope)), output, origin=named(files))
 
@@ -66,8 +66,8 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     """
     check_output(output)
     from simulator.files.catalogue import Catalogue
-    from simulator.hardware.link import LinkKind
     from simulator.importers import nccl_tests as importer
+    from simulator.scenario.hardware.link import LinkKind
 
     link = None if over is None else Catalogue.default(profiles).link(over)
     chosen = None if kind is None else LinkKind(kind)

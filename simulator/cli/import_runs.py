@@ -14,7 +14,7 @@ from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
     from simulator.importers.result import MeasuredRun
-    from simulator.results import Prediction
+    from simulator.results.prediction import Prediction
 
 
 @click.command()

@@ -13,9 +13,9 @@ from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.goal import Plain
-    from simulator.results import Prediction
-    from simulator.scenario import Scenario
+    from simulator.results.prediction import Prediction
+    from simulator.scenario.goal import Plain
+    from simulator.scenario.scenario import Scenario
     from simulator.studies.nearest import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])

@@ -225,7 +225,7 @@ def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[
     """
     from simulator.files.scenario import load_scenario
     from simulator.files.starter import starter_text
-    from simulator.limits import check_modelled
+    from simulator.pipeline.limits import check_modelled
 
     text = starter_text(name, title, answers)
     try:

@@ -15,7 +15,7 @@ import click
 
 from simulator.cli.completion import VARIABLE
 from simulator.cli.exits import REPORT, Exit
-from simulator.cli.late import LateGroup
+from simulator.cli.lazy_group import LateGroup
 from simulator.cli.output import complain
 from simulator.errors import InputError, PlanError
 from simulator.version import __version__

@@ -24,10 +24,10 @@ from simulator.errors import PlanError
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.goal import Goal
     from simulator.report.launch import Launch
+    from simulator.scenario.goal import Goal
     from simulator.studies.recommend.answer import Recommendation
-    from simulator.studies.recommend.asking import Ask
+    from simulator.studies.recommend.evaluator import Ask
 
 SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 """Clouds by the names that both our profiles and SkyPilot give them."""
@@ -159,10 +159,10 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     everywhere: bool,
 ) -> Recommendation:
     from simulator.files.catalogue import Catalogue
-    from simulator.goal import Axes
+    from simulator.scenario.goal import Axes
     from simulator.studies.candidates import expand
-    from simulator.studies.recommend.ground import MACHINE, ground_of
-    from simulator.studies.recommend.inquiry import inquire
+    from simulator.studies.recommend.baseline import MACHINE, ground_of
+    from simulator.studies.recommend.problem import inquire
     from simulator.studies.recommend.recommending import recommend as search_and_rank
 
     seeds = [c.settings for c in expand(Axes(axes=goal.search), reader)] if goal.search else [{}]

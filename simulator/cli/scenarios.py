@@ -15,7 +15,7 @@ from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.scenario import Scenario
+    from simulator.scenario.scenario import Scenario
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 

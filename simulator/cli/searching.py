@@ -18,7 +18,7 @@ from simulator.cli.progress import counting_line
 if TYPE_CHECKING:
     from simulator.studies.explore import Request, Standing
     from simulator.studies.outcome import Outcome
-    from simulator.studies.recommend.asking import Ask
+    from simulator.studies.recommend.evaluator import Ask
     from simulator.studies.store import Store
     from simulator.studies.workers import Workers
 
@@ -100,7 +100,7 @@ def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
     PlanError
         If the store or the cluster is no good.
     """
-    from simulator.studies.recommend.asking import asking as asked
+    from simulator.studies.recommend.evaluator import asking as asked
 
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:

@@ -20,7 +20,7 @@ from simulator.cli.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from simulator.results import Prediction
+    from simulator.results.prediction import Prediction
 
 
 @click.command(

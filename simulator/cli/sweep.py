@@ -24,8 +24,8 @@ from simulator.cli.searching import Means, run_search, search_options
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
-    from simulator.goal import Axes, Plain
-    from simulator.results import Prediction
+    from simulator.results.prediction import Prediction
+    from simulator.scenario.goal import Axes, Plain
     from simulator.studies.explore import Request
     from simulator.studies.findings import Findings
     from simulator.studies.nearest import Neighbourhood
@@ -211,7 +211,7 @@ def _axes(  # noqa: PLR0913 - one parameter an option
 ) -> Axes:
     """The axes of the file with those of the command line."""
     from simulator.files.axes import parse_axis, with_axes
-    from simulator.goal import Sampling
+    from simulator.scenario.goal import Sampling
 
     axes = with_axes(reader.axes, [parse_axis(text) for text in over])
     if not axes.axes:

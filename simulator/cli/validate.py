@@ -15,7 +15,7 @@ from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from simulator.measurement import MeasurementSet
+    from simulator.confidence.measurement import MeasurementSet
     from simulator.studies.validate import Validated
 
 

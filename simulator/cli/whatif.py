@@ -24,9 +24,9 @@ from simulator.cli.scenarios import (
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
     from simulator.report.whatif import WhatIf
-    from simulator.scenario import Scenario
+    from simulator.scenario.scenario import Scenario
+    from simulator.studies.accelerator_swap import Generation
     from simulator.studies.bugs import Met
-    from simulator.studies.generations import Generation
     from simulator.studies.sensitivity import Sensitivity
     from simulator.studies.whatif import Change
 
@@ -120,8 +120,8 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
 ) -> WhatIf:
     from simulator.report.verdict import device_called
     from simulator.report.whatif import WhatIf
-    from simulator.studies.flips import flips
-    from simulator.studies.knobs import knobs
+    from simulator.studies.bottleneck_shifts import flips
+    from simulator.studies.levers import knobs
     from simulator.studies.whatif import changes, margins
 
     read = _reading(reader)
@@ -192,7 +192,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
 def _swapped(
     reader: CandidateReader, gpus: Sequence[str], seed: int, met: Met
 ) -> tuple[Generation, ...]:
-    from simulator.studies.generations import generations
+    from simulator.studies.accelerator_swap import generations
 
     with progress_line("swapping accelerators") as progress:
         return generations(_reading(reader), gpus, seed=seed, progress=progress, met=met)

@@ -16,9 +16,9 @@ from typing import Final
 from simulator.compute.description import Description, once
 from simulator.compute.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.equations.memory import FULL_PRECISION
-from simulator.equations.spread_memory import recomputed_layer_bytes
+from simulator.equations.sharded_memory import recomputed_layer_bytes
+from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.units import Bytes, Real, at_least, at_most, where
-from simulator.workload.kernels import MemoryFigures
 
 _MASKS: Final = 2.0
 """Bytes of a token's value for the masks of two dropouts [B]."""

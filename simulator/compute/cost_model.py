@@ -10,7 +10,7 @@ from typing import Final
 from simulator.compute.device_memory import device_memory
 from simulator.compute.device_time import DeviceTime, Evidence, device_time, evidence_of
 from simulator.compute.memory import DeviceMemory
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -10,18 +10,18 @@ import numpy as np
 from simulator.compute.description import WHOLE, Description, Device, Layout, Shape, Work
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Host
-from simulator.kept import Kept
-from simulator.precision import Precision
-from simulator.scenario import Job, Scenario
+from simulator.memo import Memo
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.parallelism import Schedule, Sharding
+from simulator.scenario.workload.software import CudaGraphs
+from simulator.scenario.workload.train import Recompute
 from simulator.units import BytesPerSecond, Real, in_common, where
-from simulator.workload.kernels import Kernels
-from simulator.workload.models import Model
-from simulator.workload.models.transformer import Transformer
-from simulator.workload.parallelism import Schedule, Sharding
-from simulator.workload.software import CudaGraphs
-from simulator.workload.train import Recompute
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
 SIXTEEN: Final = (Precision.BF16, Precision.FP16)
@@ -109,10 +109,10 @@ def _longest(shape: Shape) -> Shape:
     return shape if whole else replace(shape, filled=1.0)
 
 
-_described: Final[Kept[Description]] = Kept(16)
+_described: Final[Memo[Description]] = Memo(16)
 """Of the scenarios asked about last: time, memory and each stage ask in turn."""
-_shapes: Final[Kept[Shape]] = Kept(64)
-_devices: Final[Kept[Device]] = Kept(64)
+_shapes: Final[Memo[Shape]] = Memo(64)
+_devices: Final[Memo[Device]] = Memo(64)
 
 
 def _description(scenario: Scenario) -> Description:

@@ -11,6 +11,7 @@ from simulator.compute.describe import FULL, describe_memory
 from simulator.compute.description import Description
 from simulator.compute.holding import Holding, of_layers, of_whole
 from simulator.compute.memory import DeviceMemory, State, training_memory
+from simulator.confidence.provenance import Assumption
 from simulator.equations.batch import batch_bytes, stated
 from simulator.equations.memory import (
     FULL_PRECISION,
@@ -18,16 +19,15 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
-from simulator.equations.spread_memory import offloaded_bytes
-from simulator.provenance import Assumption
-from simulator.scenario import Job, Scenario
+from simulator.equations.sharded_memory import offloaded_bytes
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.kernels import MemoryFigures
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.parallelism import Sharding
+from simulator.scenario.workload.train import Mode, Train
 from simulator.terms import Term, term
 from simulator.units import BYTE, Bytes, show
-from simulator.workload.kernels import MemoryFigures
-from simulator.workload.models import Model
-from simulator.workload.models.transformer import Transformer
-from simulator.workload.parallelism import Sharding
-from simulator.workload.train import Mode, Train
 
 _SHOWN: Final = {
     "context": "GPU memory of the context and its kernels, per process",

@@ -12,26 +12,26 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from simulator.calibration import IDENTITY
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
+from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
 from simulator.compute.step import TrainingStep, training_step
+from simulator.confidence.calibration import IDENTITY
+from simulator.confidence.provenance import Source
 from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
 from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
-from simulator.hardware.gpu import Gpu
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.scenario import Job, Scenario
-from simulator.schedule import Pipeline, chunked, simulated_bubble
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.kernels import Launching
+from simulator.scenario.workload.models import Model, Operator, StepTimes
+from simulator.scenario.workload.models.convnet import ConvNet
+from simulator.scenario.workload.parallelism import Parallelism, Schedule
+from simulator.scenario.workload.train import Mode, Recompute, Train
 from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
-from simulator.workload.kernels import Launching
-from simulator.workload.models import Model, Operator, StepTimes
-from simulator.workload.models.convnet import ConvNet
-from simulator.workload.parallelism import Parallelism, Schedule
-from simulator.workload.train import Mode, Recompute, Train
 
 UNSTATED = Source(reference="the accelerator's profile", date="undated")
 

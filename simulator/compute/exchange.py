@@ -8,6 +8,7 @@ import numpy as np
 
 from simulator.compute.description import Description
 from simulator.equations.dispatch import distinct_places
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import (
     SECOND,
     Bytes,
@@ -21,7 +22,6 @@ from simulator.units import (
     rounded_up,
     where,
 )
-from simulator.workload.kernels import Kernels
 
 _HOP_SMALL: Final = parse("1 us", SECOND)
 _HOP: Final = parse("2 us", SECOND)

@@ -6,8 +6,8 @@ from simulator.compute.description import Description
 from simulator.compute.exchange import all_to_all
 from simulator.compute.kernels import Both, bandwidth, cast_bytes
 from simulator.compute.shapes import tokens
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, Seconds, where
-from simulator.workload.kernels import Kernels
 
 
 def passes(d: Description, k: Kernels) -> Both:

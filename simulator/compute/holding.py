@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from simulator.compute.activations import along, kept_bytes, logits_bytes, working_bytes
 from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters, tokens
+from simulator.scenario.workload.kernels import MemoryFigures
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.train import Train
 from simulator.units import Bytes, Real, at_least
-from simulator.workload.kernels import MemoryFigures
-from simulator.workload.models import Model
-from simulator.workload.models.transformer import Transformer
-from simulator.workload.train import Train
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

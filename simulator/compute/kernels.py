@@ -14,8 +14,8 @@ from simulator.compute.shapes import (
     table_parameters,
     tokens,
 )
+from simulator.scenario.workload.kernels import SMALL_KERNELS, Kernels
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
-from simulator.workload.kernels import SMALL_KERNELS, Kernels
 
 _TILE: Final = 128.0
 """Positions a fused attention kernel handles at once; half of a diagonal tile is wasted."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both
 from simulator.equations.pipeline import expected_slowest, overlapped
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, Seconds, anywhere, at_most, where
-from simulator.workload.kernels import Kernels
 
 
 def layer(d: Description, k: Kernels) -> Both:

@@ -24,8 +24,8 @@ from simulator.compute.shapes import (
     score_products,
     tokens,
 )
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
-from simulator.workload.kernels import Kernels
 
 _GATHERED_AGAIN: Final = 0.5
 """Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""

@@ -36,14 +36,14 @@ from simulator.equations.memory import (
     kept_activations,
     tensor_bytes,
 )
-from simulator.equations.spread_memory import (
+from simulator.equations.sharded_memory import (
     HALF_PRECISION,
     micro_batches_held,
     never_together,
 )
+from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.terms import Term, term
 from simulator.units import Bytes, Real, anywhere, at_least, at_most, where
-from simulator.workload.kernels import MemoryFigures
 
 _ENDS: Final = 2.0
 """Stages that hold an embedding or a head."""

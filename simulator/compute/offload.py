@@ -22,9 +22,9 @@ from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters, updated_parameters
 from simulator.equations.batch import scaled, stated
 from simulator.equations.offload import host_update_bytes, late_copies
+from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, where
-from simulator.workload.kernels import Kernels
 
 _NOTHING: Final = term(stated, value=0.0)
 _HALF: Final = 2.0

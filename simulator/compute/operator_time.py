@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from simulator.compute.tiles import product_time
 from simulator.equations.roofline import roofline_time
+from simulator.scenario.workload.kernels import Launching
+from simulator.scenario.workload.models import Operator, Product
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
-from simulator.workload.kernels import Launching
-from simulator.workload.models import Operator, Product
 
 _Array: TypeAlias = NDArray[np.float64]
 _Sides: TypeAlias = tuple[_Array, _Array, _Array, _Array]

@@ -9,8 +9,8 @@ from simulator.compute import kernels, launch
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both
 from simulator.compute.layer import Gathering, LayerTimes
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, Seconds, at_least, where
-from simulator.workload.kernels import Kernels
 
 _NOTHING: Final = Both(0.0, 0.0)
 _ROUNDING: Final = 1e-9

@@ -12,9 +12,9 @@ from simulator.compute.description import Description, Device
 from simulator.compute.shapes import Product
 from simulator.compute.tiles import product_time
 from simulator.equations.gemm import memory_time, product_traffic
-from simulator.kept import Kept
+from simulator.memo import Memo
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Bytes, Real
-from simulator.workload.kernels import Kernels
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tu
     return _worked_out(products, d.device, (d.work.width, d.work.element), k)
 
 
-_known: Final[Kept[tuple[Array, Array]]] = Kept(4096)
+_known: Final[Memo[tuple[Array, Array]]] = Memo(4096)
 
 
 def _are_plain(products: Sequence[Product]) -> bool:

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from simulator.compute.description import Description, once
 from simulator.equations.lengths import mean_square_length
 from simulator.equations.pipeline import end_layers, middle_layers
+from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
-from simulator.workload.kernels import Kernels
 
 _TILE: Final = 128.0
 """Columns that a padded vocabulary is a multiple of, on each tensor-parallel rank."""

@@ -24,9 +24,9 @@ from simulator.compute.shapes import (
 )
 from simulator.equations.batch import scaled, waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
+from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
-from simulator.workload.kernels import Kernels
 
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""

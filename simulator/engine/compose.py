@@ -16,10 +16,12 @@ import numpy as np
 from simulator.engine.folding import Fold
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
-from simulator.loads import resource_name
 from simulator.pipeline.ledger import DATA, by_line
+from simulator.pipeline.loads import resource_name
 from simulator.pipeline.program import CHECKPOINTING
-from simulator.plant import (
+from simulator.pipeline.run_length import Extras, Lengths
+from simulator.pipeline.stages.base import Resource
+from simulator.pipeline.topology import (
     CPU,
     NETWORK_IN,
     NETWORK_OPERATIONS,
@@ -28,11 +30,9 @@ from simulator.plant import (
     REQUESTS,
     STORAGE_NETWORK,
     STORE,
-    Plant,
+    Topology,
 )
-from simulator.results import Distribution, Usage
-from simulator.run_length import Extras, Lengths
-from simulator.stages.base import Resource
+from simulator.results.prediction import Distribution, Usage
 from simulator.units import Seconds
 
 
@@ -76,7 +76,7 @@ def ledger(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Se
     return found, max(0.0, hidden)  # what is taken back again may leave a rounding
 
 
-def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usage]:
+def usage(epoch: Epoch, topology: Topology, stretch: float = 1.0) -> Mapping[str, Usage]:
     """How busy each resource was over the steady window, made `stretch` times longer.
 
     By resource, led by the group's name for machines that don't train. A link or a store counts
@@ -88,18 +88,18 @@ def usage(epoch: Epoch, plant: Plant, stretch: float = 1.0) -> Mapping[str, Usag
         unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
     }
-    found = _pools(share, plant, epoch.fold)
-    if plant.host.gpu is not None:
+    found = _pools(share, topology, epoch.fold)
+    if topology.host.gpu is not None:
         gpus = [share[device(rank)] for rank in epoch.fold.ranks]
         # a replica of the model over several accelerators keeps all of them busy alike
-        there = max(plant.ranks, plant.sites[0].group.gpus_per_host)
+        there = max(topology.ranks, topology.sites[0].group.gpus_per_host)
         mean = fmean(gpus, epoch.fold.counts)
         found[str(Resource.GPU)] = Usage(
             mean=mean, total=mean * there, units=there, busiest=max(gpus)
         )
     things: dict[str, dict[str, float]] = {}
-    for name in plant.units:
-        group = things.setdefault(resource_name(plant, name), {})
+    for name in topology.units:
+        group = things.setdefault(resource_name(topology, name), {})
         thing = _thing(name)
         group[thing] = max(group.get(thing, 0.0), share[epoch.fold.units[name]])
     return found | {name: _over(list(group.values())) for name, group in things.items()}
@@ -119,12 +119,12 @@ def _thing(unit: str) -> str:
     return unit
 
 
-def _pools(share: Mapping[str, float], plant: Plant, fold: Fold) -> dict[str, Usage]:
+def _pools(share: Mapping[str, float], topology: Topology, fold: Fold) -> dict[str, Usage]:
     threads: dict[str, list[tuple[float, float]]] = {}
-    for number, site in enumerate(plant.sites):
-        unit = plant.sites[fold.site(number)].prefix + CPU
+    for number, site in enumerate(topology.sites):
+        unit = topology.sites[fold.site(number)].prefix + CPU
         entry = (share[unit], float(site.host.cpu.threads))
-        threads.setdefault(resource_name(plant, unit), []).append(entry)
+        threads.setdefault(resource_name(topology, unit), []).append(entry)
     return {
         name: Usage(
             mean=sum(s * n for s, n in pools) / sum(n for _, n in pools),

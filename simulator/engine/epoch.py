@@ -16,35 +16,35 @@ import numpy as np
 from simpy import Environment
 
 from simulator.engine.barrier import Barrier
+from simulator.engine.batches import Draws, Supply, drifting
 from simulator.engine.clock import Clock
+from simulator.engine.contention import unshared
 from simulator.engine.folding import fold
 from simulator.engine.loader import RankLoader, Steps, Team
 from simulator.engine.machine import Machine, Task, named
-from simulator.engine.notes import MAIN, RECEIVER, Meter, Note, Noted
 from simulator.engine.rank import Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
-from simulator.engine.supply import Draws, Supply, drifting
-from simulator.engine.unshared import unshared
+from simulator.engine.trace_events import MAIN, RECEIVER, Meter, Note, Noted
 from simulator.pipeline.program import makes_own_batches
-from simulator.plant import Place, Plant
-from simulator.scenario import Scenario
-from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import Actor, Path, Slot, StageDemands
-from simulator.workload.loader import Assignment
-from simulator.workload.train import Mode
+from simulator.pipeline.stages.allreduce import bucket_shares
+from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
+from simulator.pipeline.topology import Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Assignment
+from simulator.scenario.workload.train import Mode
 
 MOST_AHEAD: Final = 20_000
 """Batches of a queue for each rank that are asked for; no simulation makes more of them ahead."""
 
 
 def run_epoch(
-    scenario: Scenario, plant: Plant, stages: Sequence[StageDemands], plan: Plan, seed: int
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], plan: Plan, seed: int
 ) -> Epoch:
     """Simulate an epoch of the scenario's job.
 
     Parameters
     ----------
-    scenario, plant, stages
+    scenario, topology, stages
         What is run, on which units, and what each stage asks for.
     plan : Plan
         How many batches, and when to stop.
@@ -53,22 +53,22 @@ def run_epoch(
     """
     env = Clock()
     job = scenario.job
-    folded = fold(scenario, plant, stages)
+    folded = fold(scenario, topology, stages)
     meter = Meter(named(folded)) if plan.trace else None
-    machine = Machine(env, plant, folded, unshared(scenario, plant, stages, folded), meter)
+    machine = Machine(env, topology, folded, unshared(scenario, topology, stages, folded), meter)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
     drift = drifting(scenario, len(site.makers(folded.ranks[0])))
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
     recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
-    meeting = ranks_meet(scenario, plant)
-    parties = Counter(rank // plant.ring for rank in folded.ranks)
+    meeting = ranks_meet(scenario, topology)
+    parties = Counter(rank // topology.ring for rank in folded.ranks)
     barriers = {
         copy: (Barrier(env, here, folded.standing_for), Barrier(env, here)) if meeting else None
         for copy, here in parties.items()
     }
     generators = np.random.default_rng(seed).spawn(len(folded.ranks))
     recorder.ranks = [
-        _make_rank(site, rank, generator, barriers[rank // plant.ring], recorder)
+        _make_rank(site, rank, generator, barriers[rank // topology.ring], recorder)
         for rank, generator in zip(folded.ranks, generators, strict=True)
     ]
     recorder.begin()
@@ -78,9 +78,9 @@ def run_epoch(
     return recorder.epoch(() if meter is None else tuple(meter.samples))
 
 
-def ranks_meet(scenario: Scenario, plant: Plant) -> bool:
+def ranks_meet(scenario: Scenario, topology: Topology) -> bool:
     """Whether ranks wait for each other at the end of a step."""
-    others = plant.ring > 1 or scenario.cluster.trainers.count > 1
+    others = topology.ring > 1 or scenario.cluster.trainers.count > 1
     return others and scenario.job.mode is Mode.TRAIN
 
 
@@ -99,15 +99,15 @@ class _Site:
         waits = (stage for stage in self.stages if stage.slot.after_late)
         return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
-    def makers(self, rank: int) -> list[Place]:
+    def makers(self, rank: int) -> list[Location]:
         """Where the makers of a rank's batches work, one entry a maker."""
-        job, plant = self.scenario.job, self.machine.plant
+        job, topology = self.scenario.job, self.machine.topology
         crew = job.loader.crew
         own = crew.makers if makes_own_batches(self.scenario) else 0
-        places = [Place(rank=rank)] * own
+        places = [Location(rank=rank)] * own
         if job.remote is not None:
-            for site in map(self.machine.fold.site, plant.sites_of(job.remote.group)):
-                places += [Place(rank=rank, site=site)] * job.remote.makers(plant.ranks)
+            for site in map(self.machine.fold.site, topology.sites_of(job.remote.group)):
+                places += [Location(rank=rank, site=site)] * job.remote.makers(topology.ranks)
         return places
 
     def team(self, rank: int) -> Team:
@@ -130,9 +130,9 @@ class _Site:
             in_order=False,
         )
 
-    def tasks(self, actor: Actor, place: Place) -> list[tuple[Task, Slot, Path]]:
+    def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Path]]:
         """What an actor at a place does for a batch, stage by stage."""
-        site = self.machine.plant.sites[place.site]
+        site = self.machine.topology.sites[place.site]
         group = site.group.name if place.site else ""
         found = (
             (self.machine.task(demand, place), stage.slot, demand.path)
@@ -144,7 +144,7 @@ class _Site:
 
     def tasks_of(self, rank: int, stage: StageDemands) -> list[Task]:
         """What a rank does in a stage."""
-        place = Place(rank=rank)
+        place = Location(rank=rank)
         tasks = (self.machine.task(demand, place) for demand in stage.demands)
         return [task for task in tasks if task is not None]
 
@@ -199,7 +199,7 @@ def _make_maker(
     own = generator.spawn(len(spreads))
     sizes, costs = (Draws(spread, samples, its) for spread, its in zip(spreads, own, strict=True))
     makers = site.makers(index)
-    places = makers or [Place(rank=index)]
+    places = makers or [Location(rank=index)]
     work = {
         place: [
             (task, slot, costs if path is Path.CORES else sizes)
@@ -215,8 +215,8 @@ def _make_maker(
         rank=index,
         tasks=[work[place] for place in places],
         sending=[sending[place] for place in places],
-        receiving=[task for task, _, _ in site.tasks(Actor.RECEIVER, Place(rank=index))],
-        machines=[site.machine.plant.sites[place.site].prefix.strip() for place in places],
+        receiving=[task for task, _, _ in site.tasks(Actor.RECEIVER, Location(rank=index))],
+        machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
         threads=_threads(len(makers), site.team(index), pins=job.loader.pin_memory),
         supply=recorder.supply,
         note=recorder.note if site.plan.trace else None,

@@ -22,11 +22,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.engine.alike import Classes, Route, refine
-from simulator.loads import OF_A_RANK
-from simulator.plant import Place, Plant, Way
-from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path, StageDemands
+from simulator.engine.symmetry import Classes, Route, refine
+from simulator.pipeline.loads import OF_A_RANK
+from simulator.pipeline.stages.base import Demand, Path, StageDemands
+from simulator.pipeline.topology import Location, Topology, WeightedRoute
+from simulator.scenario.scenario import Scenario
 
 MACHINES: Final = 16
 """Machines of a group that does not train that are simulated; more of them are taken together."""
@@ -68,13 +68,13 @@ class Fold:
         """How many ranks a simulated one stands for."""
         return self.counts[self.ranks.index(rank)]
 
-    def route(self, plant: Plant, demand: Demand, place: Place) -> Route:
+    def route(self, topology: Topology, demand: Demand, place: Location) -> Route:
         """Units that a demand goes through, for all ranks that the simulated one stands for."""
         own = self.routes.get((demand.path, place.rank))
         if own is not None:
             return own
         count = self.count(place.rank)
-        way = _limited(plant.way(demand, place))
+        way = _limited(topology.way(demand, place))
         return tuple((unit, use * count) for unit, use in way if self.units[unit] == unit)
 
     def lanes(self, rank: int) -> tuple[int, ...]:
@@ -82,19 +82,19 @@ class Fold:
         return self.members.get(rank, (rank,))
 
 
-def fold(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
+def fold(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Fold:
     """Which ranks and machines are simulated, and how many each of them stands for."""
-    return _wider(_of_ranks(scenario, plant, stages), plant)
+    return _wider(_of_ranks(scenario, topology, stages), topology)
 
 
-def _wider(folded: Fold, plant: Plant) -> Fold:
+def _wider(folded: Fold, topology: Topology) -> Fold:
     """With machines of a group taken together to at most `MACHINES`.
 
     So many equal machines are one with so many times the cores and the capacity of each link, and
     all their makers. What goes through it alone is no faster for that (`machine.Machine`).
     """
     groups: dict[str, list[int]] = {}
-    for number, site in enumerate(plant.sites[1:], start=1):
+    for number, site in enumerate(topology.sites[1:], start=1):
         groups.setdefault(site.group.name, []).append(number)
     sites = {
         number: own[_first_of(place * MACHINES // len(own), len(own))]
@@ -104,7 +104,9 @@ def _wider(folded: Fold, plant: Plant) -> Fold:
     }
     if not sites:
         return folded
-    prefixes = {plant.sites[one].prefix: plant.sites[other].prefix for one, other in sites.items()}
+    prefixes = {
+        topology.sites[one].prefix: topology.sites[other].prefix for one, other in sites.items()
+    }
     units = dict(folded.units)
     for name in folded.units:
         machine = name.split(" ", 1)[0] + " "
@@ -118,45 +120,45 @@ def _first_of(part: int, machines: int) -> int:
     return -(-part * machines // MACHINES)
 
 
-def _of_ranks(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
+def _of_ranks(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Fold:
     """Which ranks of a machine are simulated, and how many each of them stands for."""
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
-        return _by_classes(scenario, plant, stages)
+        return _by_classes(scenario, topology, stages)
     standing_for = scenario.ranks if job.loader.crew.makers == 0 else 0
     marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
     several = job.copies > 1 or job.remote is not None
-    few = plant.ranks <= SAMPLED or not plant.ranks_alike or marked or several
-    return everyone(plant, plant.ranks if few else SAMPLED, standing_for)
+    few = topology.ranks <= SAMPLED or not topology.ranks_alike or marked or several
+    return everyone(topology, topology.ranks if few else SAMPLED, standing_for)
 
 
-def everyone(plant: Plant, simulated: int, standing_for: int = 0) -> Fold:
+def everyone(topology: Topology, simulated: int, standing_for: int = 0) -> Fold:
     """The first ranks simulated one by one, in equal parts for all."""
     return Fold(
         ranks=tuple(range(simulated)),
-        counts=(plant.ranks / simulated,) * simulated,
-        units={name: name for name in plant.units},
+        counts=(topology.ranks / simulated,) * simulated,
+        units={name: name for name in topology.units},
         standing_for=standing_for,
     )
 
 
-def _by_classes(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Fold:
+def _by_classes(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Fold:
     marks = [
         tuple(s.hits(rank, 0, 0) for s in scenario.job.loader.stragglers if s.rank is not None)
-        for rank in range(plant.ranks)
+        for rank in range(topology.ranks)
     ]
-    if plant.ranks_alike and len(set(marks)) == 1:
-        members = {} if plant.ranks > SAMPLED else {0: tuple(range(plant.ranks))}
-        units = {name: name for name in plant.units}
-        return Fold(ranks=(0,), counts=(float(plant.ranks),), units=units, members=members)
+    if topology.ranks_alike and len(set(marks)) == 1:
+        members = {} if topology.ranks > SAMPLED else {0: tuple(range(topology.ranks))}
+        units = {name: name for name in topology.units}
+        return Fold(ranks=(0,), counts=(float(topology.ranks),), units=units, members=members)
     paths = sorted({demand.path for _, demand in _carried(stages) if demand.path in OF_A_RANK})
     any_of = {demand.path: demand for _, demand in _carried(stages)}
     routes = [
-        [_limited(plant.way(any_of[path], Place(rank=rank))) for path in paths]
-        for rank in range(plant.ranks)
+        [_limited(topology.way(any_of[path], Location(rank=rank))) for path in paths]
+        for rank in range(topology.ranks)
     ]
-    jobs = [rank // plant.ring for rank in range(plant.ranks)]
-    found = refine(routes, marks=marks, kinds=_kinds(plant, stages), jobs=jobs)
+    jobs = [rank // topology.ring for rank in range(topology.ranks)]
+    found = refine(routes, marks=marks, kinds=_kinds(topology, stages), jobs=jobs)
     members = _members(found)
     units = found.first_units()
     return Fold(
@@ -188,19 +190,19 @@ def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Dem
                 yield stage, demand
 
 
-def _kinds(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
+def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
     """What tells units apart before ranks do: capacity, and what all ranks alike carry there."""
-    common: dict[str, list[tuple[int, float]]] = {name: [] for name in plant.units}
+    common: dict[str, list[tuple[int, float]]] = {name: [] for name in topology.units}
     flows = 0
     for stage, demand in _carried(stages):
-        for site in plant.sites_of(stage.group) if demand.path not in OF_A_RANK else ():
+        for site in topology.sites_of(stage.group) if demand.path not in OF_A_RANK else ():
             flows += 1
-            for unit, use in _limited(plant.way(demand, Place(rank=0, site=site))):
+            for unit, use in _limited(topology.way(demand, Location(rank=0, site=site))):
                 common[unit].append((flows, use))
-    return {name: (float(plant.units[name].capacity), *uses) for name, uses in common.items()}
+    return {name: (float(topology.units[name].capacity), *uses) for name, uses in common.items()}
 
 
-def _limited(way: Way) -> Route:
+def _limited(way: WeightedRoute) -> Route:
     """The units of a way that what is carried there takes something of."""
     return tuple((unit, float(use)) for unit, use in way if float(use) > 0.0)
 

@@ -16,8 +16,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from simpy import Environment, Event
 
-from simulator.engine.supply import Supply
-from simulator.workload.loader import Assignment
+from simulator.engine.batches import Supply
+from simulator.scenario.workload.loader import Assignment
 
 Steps: TypeAlias = Generator[Event, object, None]
 T = TypeVar("T")

@@ -9,15 +9,15 @@ from typing import TypeAlias
 
 from simpy import Environment, Event
 
-from simulator.engine.courses import Courses, course
+from simulator.engine.contention import NOTHING, Unshared, limiting, own_rate
 from simulator.engine.cpu_pool import CpuPool
+from simulator.engine.fixed_delays import Courses, course
 from simulator.engine.flows import FlowNetwork, Flows
 from simulator.engine.folding import Fold
-from simulator.engine.notes import Meter
 from simulator.engine.stream import Stream
-from simulator.engine.unshared import NOTHING, Unshared, limiting, own_rate
-from simulator.plant import CPU, Place, Plant
-from simulator.stages.base import Demand, Path
+from simulator.engine.trace_events import Meter
+from simulator.pipeline.stages.base import Demand, Path
+from simulator.pipeline.topology import CPU, Location, Topology
 
 Task: TypeAlias = Callable[[float], Event]
 """Carries out a demand scaled by a factor; the event fires when it is done."""
@@ -26,32 +26,32 @@ Task: TypeAlias = Callable[[float], Event]
 class Machine:
     """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
-    Of the plant's ranks and units those of `fold` are there; what ranks ask for counts for all that
-    they stand for. What `alone` says is never slowed takes its fixed time; all else shares.
+    Of the topology's ranks and units those of `fold` are there; what ranks ask for counts for all
+    that they stand for. What `alone` says is never slowed takes its fixed time; all else shares.
     """
 
     def __init__(
         self,
         env: Environment,
-        plant: Plant,
+        topology: Topology,
         fold: Fold,
         alone: Unshared = NOTHING,
         meter: Meter | None = None,
     ) -> None:
         self.env = env
-        self.plant = plant
+        self.topology = topology
         self.fold = fold
         self._alone = alone
         on_change = None if meter is None else meter.shared
         self._courses = Courses(env, None if meter is None else meter.fixed)
         wider = {
-            plant.sites[site].prefix: float(fold.machines(site))
+            topology.sites[site].prefix: float(fold.machines(site))
             for site in set(fold.sites.values())
         }
         self._network = FlowNetwork(
             env,
             {
-                name: float(plant.units[name].capacity) * wider.get(_machine_of(name), 1.0)
+                name: float(topology.units[name].capacity) * wider.get(_machine_of(name), 1.0)
                 for name in dict.fromkeys(fold.units.values())
             },
             on_change=on_change,
@@ -66,31 +66,31 @@ class Machine:
                 on_change=on_change,
                 unit=site.prefix + CPU,
             )
-            for number, site in enumerate(plant.sites)
+            for number, site in enumerate(topology.sites)
             if fold.site(number) == number
         }
         self._compute = {
             rank: Stream(env, on_change=on_change, unit=device(rank)) for rank in fold.ranks
         }
 
-    def task(self, demand: Demand, place: Place) -> Task | None:
+    def task(self, demand: Demand, place: Location) -> Task | None:
         """How to carry out a demand at a place; None where it asks for nothing."""
         amount, latency = float(demand.amount), float(demand.latency)
         if amount == 0.0 and latency == 0.0:
             return None
         if demand.path is Path.COMPUTE:
             return partial(_scaled, self._compute[place.rank].run, amount)
-        fixed = course(demand, place, self.plant, self.fold, self._alone)
+        fixed = course(demand, place, self.topology, self.fold, self._alone)
         if fixed is not None:
             return partial(self._courses.run, fixed)
         if demand.path is Path.CORES:
             count = self.fold.count(place.rank)
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
-        route = self.fold.route(self.plant, demand, place)
+        route = self.fold.route(self.topology, demand, place)
         if place.site in self.fold.sites:
             # On machines taken together none is faster than on the one that it is on.
-            ceiling = own_rate(demand, limiting(route, self.plant), self.plant)
+            ceiling = own_rate(demand, limiting(route, self.topology), self.topology)
         flows = self._network.flows(route, ceiling)
         return partial(self._carry, flows, amount, ceiling, latency)
 
@@ -103,7 +103,8 @@ class Machine:
         """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
         flows = self._network.busy_times()
         pools = {
-            self.plant.sites[site].prefix + CPU: pool.busy() for site, pool in self._pools.items()
+            self.topology.sites[site].prefix + CPU: pool.busy()
+            for site, pool in self._pools.items()
         }
         streams = {device(rank): stream.busy() for rank, stream in self._compute.items()}
         shared = flows | pools

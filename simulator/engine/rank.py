@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 from simpy import Environment, Event
 
 from simulator.engine.barrier import Barrier
+from simulator.engine.batches import Supply
 from simulator.engine.loader import Mailbox, RankLoader, Steps
 from simulator.engine.machine import Task
-from simulator.engine.notes import (
+from simulator.engine.trace_events import (
     COMMUNICATION,
     COMPUTE,
     COPY,
@@ -20,11 +21,10 @@ from simulator.engine.notes import (
     lane_of,
     shown_on_device,
 )
-from simulator.engine.supply import Supply
 from simulator.equations.stragglers import left_to_wait
 from simulator.pipeline.ledger import DATA_LINE, OTHER_RANKS_LINE, Ledger, line_of, on_device
 from simulator.pipeline.program import FILLS_BUCKETS
-from simulator.stages.base import Actor, Per, Slot, StageDemands
+from simulator.pipeline.stages.base import Actor, Per, Slot, StageDemands
 
 RUN_AHEAD = 2
 """Batches handed to the device and not finished, the running one included, when the program

@@ -10,14 +10,13 @@ from typing import Final
 
 from simpy import Event
 
+from simulator.engine.batches import Supply
 from simulator.engine.clock import Clock
 from simulator.engine.folding import Fold
 from simulator.engine.machine import Machine
-from simulator.engine.notes import Noted
 from simulator.engine.rank import Rank
 from simulator.engine.sharing import LAST, Alarm
-from simulator.engine.supply import Supply
-from simulator.engine.watch import (
+from simulator.engine.steady_state import (
     CHECK_EVERY,
     Steady,
     batch_means,
@@ -27,9 +26,10 @@ from simulator.engine.watch import (
     warm_up,
     whole_bursts,
 )
+from simulator.engine.trace_events import Noted
 from simulator.pipeline.ledger import OWN_WORK, by_line, entries
-from simulator.results import Sample, Slice, Solver
-from simulator.scenario import Job
+from simulator.results.prediction import Sample, Slice, Solver
+from simulator.scenario.scenario import Job
 from simulator.units import Seconds
 
 MOST_STEPS: Final = 400

@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from simulator.binding import binding
-from simulator.engine import compose, merging
+from simulator.engine import compose, microbatch_merging
 from simulator.engine.epoch import run_epoch
 from simulator.engine.maxplus import single
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.tracing import trace_of
-from simulator.loads import least_step, limiting_time, pressures
 from simulator.pipeline.ledger import entries
-from simulator.plant import Plant
-from simulator.results import Communication, Solver, StepSplit, Timing
-from simulator.run_length import Extras, Lengths, worker_start
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase, Resource, StageDemands
-from simulator.stages.exchange import hidden_exchange, uncounted_links
+from simulator.pipeline.loads import least_step, limiting_time, pressures
+from simulator.pipeline.run_length import Extras, Lengths, worker_start
+from simulator.pipeline.stages.base import Phase, Resource, StageDemands
+from simulator.pipeline.stages.exchange import hidden_exchange, uncounted_links
+from simulator.pipeline.topology import Topology
+from simulator.results.binding import binding
+from simulator.results.prediction import Communication, Solver, StepSplit, Timing
+from simulator.scenario.scenario import Scenario
 from simulator.units import Seconds
 
 
@@ -48,7 +48,7 @@ class Question:
     """What is simulated: the scenario, its units, demands (cold and warm) and lengths."""
 
     scenario: Scenario
-    plant: Plant
+    topology: Topology
     demands: Mapping[Phase, tuple[StageDemands, ...]]
     lengths: Lengths
     extras: Extras
@@ -96,9 +96,9 @@ def _timing(
     step = compose.distribution(warm, parts.total)
     stretch = step.mean / warm.seen_step if warm.seen_step else 1.0
     unknown = uncounted_links(asked.scenario)
-    busy = compose.usage(warm, question.plant, stretch)
+    busy = compose.usage(warm, question.topology, stretch)
     used = {name: usage for name, usage in busy.items() if name not in unknown}
-    imposed = pressures(question.scenario, question.plant, question.demands[_phase(again)])
+    imposed = pressures(question.scenario, question.topology, question.demands[_phase(again)])
     limits = binding(imposed, parts, used)
     samples = _samples_a_step(question.scenario) * lengths.fullest
     gpu = used.get(str(Resource.GPU))
@@ -121,7 +121,7 @@ def _timing(
         half_width=warm.half_width,
         simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
-        trace=trace_of(asked.scenario, question.plant, warm) if options.trace else None,
+        trace=trace_of(asked.scenario, question.topology, warm) if options.trace else None,
         bounded=cold.bounded or warm.bounded,
         solver=max(cold.solver, warm.solver, key=_SLOWER.index),
     )
@@ -139,17 +139,17 @@ def _samples_a_step(scenario: Scenario) -> float:
 def _merged(question: Question) -> Question:
     """The question with accumulated batches merged where that changes nothing."""
     scenario = question.scenario
-    together = merging.merged_together(scenario, question.plant, question.demands)
+    together = microbatch_merging.merged_together(scenario, question.topology, question.demands)
     if together == 1:
         return question
     return replace(
         question,
-        scenario=merging.merge_scenario(scenario, together),
+        scenario=microbatch_merging.merge_scenario(scenario, together),
         demands={
-            phase: merging.merge_stages(stages, together)
+            phase: microbatch_merging.merge_stages(stages, together)
             for phase, stages in question.demands.items()
         },
-        lengths=merging.merge_lengths(question.lengths, together),
+        lengths=microbatch_merging.merge_lengths(question.lengths, together),
     )
 
 
@@ -159,18 +159,18 @@ def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
 
 def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
     plan, stages = plan_of(question, phase, options), question.demands[phase]
-    line = None if options.trace else pipeline(question.scenario, question.plant, stages)
+    line = None if options.trace else pipeline(question.scenario, question.topology, stages)
     if line is not None:
         with suppress(TieError):
-            return single.run_epoch(line, question.plant, plan)
-    return run_epoch(question.scenario, question.plant, stages, plan, options.seed)
+            return single.run_epoch(line, question.topology, plan)
+    return run_epoch(question.scenario, question.topology, stages, plan, options.seed)
 
 
 def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
     """How an epoch of a question is to be run."""
     loader, lengths = question.scenario.job.loader, question.lengths
     starts = phase is Phase.COLD or loader.crew.restarts
-    least = float(least_step(question.scenario, question.plant, question.demands[phase]))
+    least = float(least_step(question.scenario, question.topology, question.demands[phase]))
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
@@ -194,6 +194,6 @@ def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
         passed = epoch.mean_step * (question.lengths.full_steps if whole else steps)
         # a short epoch may live on batches made ahead of it, of which the next one finds fewer
         stages = question.demands[Phase.WARM]
-        slowest = float(limiting_time(question.scenario, question.plant, stages))
+        slowest = float(limiting_time(question.scenario, question.topology, stages))
         return max(passed, slowest * question.lengths.full_steps)
     return compose.epoch_time(epoch, steps) - start

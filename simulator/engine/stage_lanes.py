@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from simulator.compute.device_time import pipeline_of
+from simulator.compute.schedule import Pipeline, Stretch, timelines
 from simulator.compute.step import TrainingStep
 from simulator.engine.recorder import Epoch
-from simulator.results import PIPELINE, Slice
-from simulator.scenario import Scenario
-from simulator.schedule import Pipeline, Stretch, timelines
-from simulator.stages.exchange import step_of
+from simulator.pipeline.stages.exchange import step_of
+from simulator.results.prediction import PIPELINE, Slice
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.parallelism import Parallelism
 from simulator.units import Seconds, in_common
-from simulator.workload.parallelism import Parallelism
 
 ALL_SHOWN: Final = 4
 """Stages of which all are shown; of longer pipelines the first, a middle one and the last."""

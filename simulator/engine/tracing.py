@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
 from simulator.engine.stage_lanes import stage_slices
-from simulator.loads import resource_name
-from simulator.plant import CPU, Plant
-from simulator.results import Counter, Sample, Trace
-from simulator.scenario import Scenario
-from simulator.stages.base import Resource
+from simulator.pipeline.loads import resource_name
+from simulator.pipeline.stages.base import Resource
+from simulator.pipeline.topology import CPU, Topology
+from simulator.results.prediction import Counter, Sample, Trace
+from simulator.scenario.scenario import Scenario
 
 
-def trace_of(scenario: Scenario, plant: Plant, epoch: Epoch) -> Trace:
+def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
     """Everything that a traced epoch noted.
 
     A model on a pipeline of devices is simulated on its slowest stage; the slots of the others in
@@ -22,13 +22,13 @@ def trace_of(scenario: Scenario, plant: Plant, epoch: Epoch) -> Trace:
 
     Parameters
     ----------
-    scenario, plant : Scenario, Plant
+    scenario, topology : Scenario, Topology
         What was simulated, and on which units.
     epoch : Epoch
         With its slices and samples.
     """
     fold = epoch.fold
-    counters = tuple(_counters(plant, epoch))
+    counters = tuple(_counters(topology, epoch))
     idle = (Sample(unit=counter.unit, time=0.0, value=0.0) for counter in counters)
     return Trace(
         slices=(*epoch.slices, *stage_slices(scenario, epoch)),
@@ -45,16 +45,16 @@ def trace_of(scenario: Scenario, plant: Plant, epoch: Epoch) -> Trace:
     )
 
 
-def _counters(plant: Plant, epoch: Epoch) -> Iterator[Counter]:
+def _counters(topology: Topology, epoch: Epoch) -> Iterator[Counter]:
     """Every unit that may be sampled, in the order it is shown."""
-    home = plant.sites[0].group.name
-    helpers = [site.prefix for site in plant.sites[1:]]
-    units = {site.prefix + CPU: home for site in plant.sites}
-    units |= {name: unit.owner for name, unit in plant.units.items()}
+    home = topology.sites[0].group.name
+    helpers = [site.prefix for site in topology.sites[1:]]
+    units = {site.prefix + CPU: home for site in topology.sites}
+    units |= {name: unit.owner for name, unit in topology.units.items()}
     for unit, owner in units.items():
         machine = next((prefix.strip() for prefix in helpers if unit.startswith(prefix)), owner)
-        yield Counter(unit=unit, machine=machine, resource=resource_name(plant, unit))
-    if plant.host.gpu is not None:
+        yield Counter(unit=unit, machine=machine, resource=resource_name(topology, unit))
+    if topology.host.gpu is not None:
         lanes = sorted(lane for rank in epoch.fold.ranks for lane in epoch.fold.lanes(rank))
         for lane in lanes:
             yield Counter(unit=device(lane), machine=home, resource=str(Resource.GPU))

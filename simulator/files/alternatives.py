@@ -10,7 +10,7 @@ from simulator.files.document import Document
 from simulator.files.lines import KeyPath
 from simulator.files.quantity import Number, Quantity
 from simulator.files.settings import choices_of, is_switch, marker_of, mistake, setting_names
-from simulator.goal import Plain
+from simulator.scenario.goal import Plain
 
 FOR_PEOPLE: Final = frozenset(
     {"data.name", "remote.name", "software.framework", "software.version", "calibration.overlay"}

@@ -26,7 +26,7 @@ from simulator.files.settings import (
     setting_names,
     unknown_hint,
 )
-from simulator.goal import Axes, Axis, Plain, Span
+from simulator.scenario.goal import Axes, Axis, Plain, Span
 
 OPTION: Final = "--over"
 MOST_VALUES: Final = 500_000

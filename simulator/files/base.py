@@ -14,9 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from simulator.errors import InputError
 from simulator.files.document import Document, model_at
-from simulator.files.draft import LEFT_OUT, SECTIONS, Draft, draft_of, read_sections
-from simulator.files.gather import parse_override
 from simulator.files.lines import KeyPath
+from simulator.files.merge_documents import parse_override
+from simulator.files.resolved import LEFT_OUT, SECTIONS, Draft, draft_of, read_sections
 from simulator.files.sections import ScenarioFile
 
 MOST_KEPT: Final = 20_000

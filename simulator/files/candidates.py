@@ -15,13 +15,14 @@ from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
 from simulator.files.alternatives import without_key
+from simulator.files.assumed_spread import with_assumed_spreads
 from simulator.files.base import base_of
 from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
 from simulator.files.document import Document
-from simulator.files.draft import Draft
-from simulator.files.gather import chain_of, joined
 from simulator.files.goal_section import goal_of
+from simulator.files.merge_documents import chain_of, joined
+from simulator.files.resolved import Draft
 from simulator.files.scenario import (
     asking,
     checked,
@@ -33,11 +34,10 @@ from simulator.files.scenario import (
 )
 from simulator.files.sections import ScenarioFile
 from simulator.files.settings import as_option, possible_names
-from simulator.files.spread import with_assumed_spreads
 from simulator.files.sweep_section import axes_of
 from simulator.files.together import Bare, Together
-from simulator.goal import Axes, Goal, Plain
-from simulator.scenario import Scenario
+from simulator.scenario.goal import Axes, Goal, Plain
+from simulator.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import (
     AnyModel,
@@ -25,7 +26,6 @@ from simulator.files.document import (
     read_document,
     schema_problem,
 )
-from simulator.files.gather import merge
 from simulator.files.hardware import to_cpu, to_gpu, to_link, to_storage
 from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
@@ -39,12 +39,12 @@ from simulator.files.hardware_sections import (
     StorageFile,
 )
 from simulator.files.lines import KeyPath
+from simulator.files.merge_documents import merge
 from simulator.files.swap import swapped
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Cpu, Host
-from simulator.hardware.link import Link
-from simulator.hardware.storage import Storage
-from simulator.provenance import Source
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Cpu, Host
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.storage import Storage
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.files.draft import LOCAL, Draft
+from simulator.files.resolved import LOCAL, Draft
 from simulator.files.swap import swap_problems
-from simulator.hardware.storage import Scope, Storage
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation
+from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, show
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Preparation
-from simulator.workload.train import Mode
 
 Problems: TypeAlias = Iterator[Problem]
 

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 from simulator.errors import Problem
 from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
-from simulator.files.draft import Draft
 from simulator.files.kernels import ANY, attentions, frameworks
+from simulator.files.resolved import Draft
 
 Problems: TypeAlias = Iterator[Problem]
 

@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.document import Document
-from simulator.files.draft import Draft
+from simulator.files.resolved import Draft
 from simulator.files.sections import ModelSection
-from simulator.workload.train import Recompute
+from simulator.scenario.workload.train import Recompute
 
 Problems: TypeAlias = Iterator[Problem]
 _FIGURES: Final = (

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
+from simulator.files.check_distributions import SPREAD_CHECKS
 from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_kernels import KERNEL_CHECKS
 from simulator.files.check_model import MODEL_CHECKS
-from simulator.files.check_spreads import SPREAD_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
-from simulator.files.draft import Draft
+from simulator.files.resolved import Draft
+from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
+from simulator.scenario.workload.loader import LoaderKind
+from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, show
-from simulator.workload.dataset import CachePolicy, Layout, Placement
-from simulator.workload.loader import LoaderKind
-from simulator.workload.train import Mode
 
 Problems: TypeAlias = Iterator[Problem]
 

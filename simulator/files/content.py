@@ -18,8 +18,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from simulator.files.convert_calibration import calibration_of
-from simulator.files.draft import LOOKED_UP, SECTIONS, Ask, Draft
-from simulator.kept import Kept
+from simulator.files.resolved import LOOKED_UP, SECTIONS, Ask, Draft
+from simulator.memo import Memo
 from simulator.version import __version__
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -78,7 +78,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-_digests: Final[Kept[str]] = Kept(10_000)
+_digests: Final[Memo[str]] = Memo(10_000)
 """Of profiles and sections, which many scenarios share."""
 _PARTS: Final[tuple[Callable[[Draft], str], ...]] = (
     _of_calibration,

@@ -2,7 +2,7 @@
 
 Stores and networks are scaled here, where they are described, so that every reader of the
 description sees the same figures. The other factors are applied where the demand arises; see
-`simulator.calibration.FACTORS`.
+`simulator.confidence.calibration.FACTORS`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
-from simulator.calibration import FACTORS, Calibration, Factor, Overlay
+from simulator.confidence.calibration import FACTORS, Calibration, Factor, Overlay
+from simulator.confidence.provenance import Assumption, Source
 from simulator.files.document import Document
-from simulator.files.draft import Draft
 from simulator.files.overlay import read_overlay
-from simulator.hardware.cluster import Group
-from simulator.hardware.host import Network
-from simulator.hardware.storage import Storage
-from simulator.provenance import Assumption, Source
-from simulator.scenario import Scenario
+from simulator.files.resolved import Draft
+from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.hardware.host import Network
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.scenario import Scenario
 
 _STORE_RATES: Final = (
     "read_bandwidth",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from simulator.confidence.provenance import Assumption
 from simulator.files import defaults
 from simulator.files.check_groups import cache_drives
 from simulator.files.convert_hardware import said_in
-from simulator.files.draft import Draft
 from simulator.files.group_sections import RemoteSection
-from simulator.hardware.cluster import Cluster, Group, Role
-from simulator.hardware.host import Host
-from simulator.hardware.storage import Scope, Storage
-from simulator.provenance import Assumption
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Remote
+from simulator.files.resolved import Draft
+from simulator.scenario.hardware.cluster import Cluster, Group, Role
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Remote
 
 _QUEUE = 2
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.confidence.provenance import Source
 from simulator.files.document import Document
-from simulator.files.draft import Draft
-from simulator.hardware.cluster import Group, Role
-from simulator.hardware.host import CpuPool, Host, Network, PcieSwitch
-from simulator.hardware.link import Link
-from simulator.hardware.storage import NO_STORE, Storage
-from simulator.plant import drives_used
-from simulator.provenance import Source
+from simulator.files.resolved import Draft
+from simulator.pipeline.topology import drives_used
+from simulator.scenario.hardware.cluster import Group, Role
+from simulator.scenario.hardware.host import CpuPool, Host, Network, PcieSwitch
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.storage import NO_STORE, Storage
+from simulator.scenario.workload.train import Mode
 from simulator.units import BytesPerSecond
-from simulator.workload.train import Mode
 
 _ROLES = {
     Mode.TRAIN: Role.TRAIN,

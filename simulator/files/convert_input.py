@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from simulator.confidence.provenance import Assumption
 from simulator.files import defaults
 from simulator.files.convert_groups import yardstick
 from simulator.files.convert_hardware import said_in
 from simulator.files.defaults import Default
-from simulator.files.draft import Draft
+from simulator.files.resolved import Draft
 from simulator.files.sections import InputSection, SpreadTable
-from simulator.provenance import Assumption
-from simulator.units import BYTE, Bytes, Seconds, show
-from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.workload.loader import (
+from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+from simulator.scenario.workload.loader import (
     Loader,
     LoaderKind,
     Preparation,
@@ -21,8 +21,8 @@ from simulator.workload.loader import (
     Straggler,
     Transport,
 )
-from simulator.workload.models import Model
-from simulator.workload.spread import CONSTANT, Shape, Spread
+from simulator.scenario.workload.models import Model
+from simulator.units import BYTE, Bytes, Seconds, show
 
 _PREFETCH = 2
 

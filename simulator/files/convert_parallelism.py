@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.files.draft import Draft
 from simulator.files.parallel_sections import ParallelismSection
-from simulator.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
+from simulator.files.resolved import Draft
+from simulator.scenario.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
 
 Problems: TypeAlias = Iterator[Problem]
 

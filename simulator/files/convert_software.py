@@ -10,19 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.files.convert_training import fused_attention
-from simulator.files.draft import Draft
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
+from simulator.files.resolved import Draft
 from simulator.files.software import efficiency
 from simulator.files.software_section import SoftwareSection
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.link import Link
-from simulator.kept import Kept
-from simulator.precision import Precision
-from simulator.workload.models import Model
-from simulator.workload.software import Software
+from simulator.memo import Memo
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.software import Software
 
-_kept: Final[Kept[Software]] = Kept(1000)
+_kept: Final[Memo[Software]] = Memo(1000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from simulator.confidence.provenance import Assumption, Source
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
 from simulator.files.convert_input import spread_of
-from simulator.files.draft import Draft
+from simulator.files.resolved import Draft
 from simulator.files.sections import ModelSection
-from simulator.kept import Kept
-from simulator.precision import Precision
-from simulator.provenance import Assumption, Source
-from simulator.workload.models import Model, StepTimes
-from simulator.workload.models.convnet import ConvNet
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.models.families import with_attention
-from simulator.workload.software import MemoryFormat
-from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
+from simulator.memo import Memo
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model, StepTimes
+from simulator.scenario.workload.models.convnet import ConvNet
+from simulator.scenario.workload.models.custom import CustomModel
+from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.software import MemoryFormat
+from simulator.scenario.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 _SIXTEEN = (Precision.FP16, Precision.BF16)
@@ -110,7 +110,7 @@ def _optimizer(mode: Mode) -> Optimizer:
     return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
 
 
-_attended: Final[Kept[Model]] = Kept(64)
+_attended: Final[Memo[Model]] = Memo(64)
 
 
 def _attending(model: Model, *, fused: bool | None) -> Model:
@@ -120,7 +120,7 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
     return _attended.of((model,), lambda: with_attention(model, fused=fused), fused)
 
 
-_laid: Final[Kept[Model]] = Kept(64)
+_laid: Final[Memo[Model]] = Memo(64)
 
 
 def _laid_out(model: Model, order: MemoryFormat) -> Model:

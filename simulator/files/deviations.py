@@ -8,7 +8,8 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
-from simulator.envelope import Envelope, Listed, Span
+from simulator.confidence.doubts import Axis, Grade, Rate, Reach
+from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.model_sections import SourcedTable
 from simulator.files.quantity import (
@@ -18,8 +19,7 @@ from simulator.files.quantity import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.provenance import Source
-from simulator.uncertainty import Axis, Grade, Rate, Reach
+from simulator.results.envelope import Envelope, Listed, Span
 
 _DATA: Final = Path(__file__).resolve().parents[1] / "data"
 

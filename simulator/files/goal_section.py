@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue, nearest_names
 from simulator.files.document import Document, examine
-from simulator.files.gather import gather
 from simulator.files.lines import KeyPath
+from simulator.files.merge_documents import gather
 from simulator.files.quantity import nearest_hint
 from simulator.files.search_sections import GoalFile, GoalSection, SpotTable
 from simulator.files.sections import ScenarioFile
@@ -23,10 +24,9 @@ from simulator.files.sweep_section import (
     read_expression,
     table_of_axes,
 )
-from simulator.goal import Goal, Limits, Objective, Plain, Sense, Spot
-from simulator.hardware.gpu import Stack
-from simulator.precision import Precision
-from simulator.provenance import Source
+from simulator.scenario.goal import Goal, Limits, Objective, Plain, Sense, Spot
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.precision import Precision
 
 _SECTION: Final[KeyPath] = ("goal",)
 

@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document
 from simulator.files.hardware_figures import Figure
@@ -18,11 +19,10 @@ from simulator.files.hardware_sections import (
     StorageFile,
 )
 from simulator.files.relatives import with_relative
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Cpu
-from simulator.hardware.link import Curve, Link, Regime
-from simulator.hardware.storage import Storage
-from simulator.provenance import Source
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Cpu
+from simulator.scenario.hardware.link import Curve, Link, Regime
+from simulator.scenario.hardware.storage import Storage
 
 Value_co = TypeVar("Value_co", covariant=True)
 Value = TypeVar("Value")

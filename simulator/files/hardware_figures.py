@@ -28,7 +28,7 @@ from simulator.files.quantity import (
     TimeField,
     refuse,
 )
-from simulator.hardware.host import PeerTopology
+from simulator.scenario.hardware.host import PeerTopology
 
 _DAY: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?"
 _DATE: Final = re.compile(rf"undated|(?:[<>]=)?{_DAY}|{_DAY}\.\.{_DAY}")

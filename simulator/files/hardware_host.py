@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import Document
 from simulator.files.hardware import Cite, amount, cited, refuse_if
 from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_sections import DefaultsFile, HostFile, LayoutTable
 from simulator.files.lines import KeyPath
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
-from simulator.hardware.link import Link
-from simulator.hardware.price import Price
-from simulator.hardware.storage import Storage
-from simulator.provenance import Source
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.storage import Storage
 
 Part = TypeVar("Part")
 

@@ -37,10 +37,10 @@ from simulator.files.quantity import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.hardware.gpu import Stack
-from simulator.hardware.link import Collective, LinkKind
-from simulator.hardware.storage import Scope
-from simulator.precision import Precision
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.hardware.link import Collective, LinkKind
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.precision import Precision
 
 
 class ProfileFile(FileModel):

@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, TextField
-from simulator.provenance import Source
-from simulator.workload.software import CudaGraphs, GradientSum, Software
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, Software
 
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "kernels"
 _SOURCES: Final = "sources"

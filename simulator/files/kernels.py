@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from simulator.confidence.provenance import Source
 from simulator.files.kernel_figures import (
     Figures,
     KernelFile,
@@ -17,12 +18,10 @@ from simulator.files.kernel_figures import (
     launch_factor,
     source_of,
 )
-from simulator.hardware.gpu import Gpu, Stack
-from simulator.hardware.link import Link
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.units import Bytes
-from simulator.workload.kernels import (
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.kernels import (
     ExchangeFigures,
     ExpertFigures,
     KernelFigures,
@@ -32,7 +31,8 @@ from simulator.workload.kernels import (
     ProductFigures,
     UpdateFigures,
 )
-from simulator.workload.software import CudaGraphs, GradientSum, Scaling, Software
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, Scaling, Software
+from simulator.units import Bytes
 
 ANY: Final = "any"
 """A framework nobody measured: it takes the figures of one, as carried over."""

@@ -15,7 +15,7 @@ from typing import Final, get_args
 from pydantic_core import PydanticCustomError
 
 from simulator import units
-from simulator.calibration import FACTORS
+from simulator.confidence.calibration import FACTORS
 from simulator.errors import InputError, Problem
 from simulator.files.document import field_at, model_at
 from simulator.files.quantity import Number, Quantity, nearest

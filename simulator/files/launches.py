@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
-from simulator.hardware.gpu import Gpu, Stack
-from simulator.workload.kernels import LAYER_KERNELS, Launching
-from simulator.workload.software import Software
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.workload.kernels import LAYER_KERNELS, Launching
+from simulator.scenario.workload.software import Software
 
 
 def launching(gpu: Gpu | None, software: Software) -> Launching | None:

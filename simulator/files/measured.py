@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from simulator.confidence.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import Document, check, parse_document, read_document
 from simulator.files.keys import numeric_key
@@ -18,8 +20,6 @@ from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
 from simulator.files.shipped_sets import find_set, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
-from simulator.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
-from simulator.provenance import Source
 
 _COLUMN_LISTS = ("configuration", "group_by", "baseline_by")
 _LEVELS = ("median", "mean", "p90", "largest")

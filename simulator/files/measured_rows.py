@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
+from simulator.confidence.measurement import Row, Split, SplitRule, held_out
 from simulator.errors import InputError, Problem, UnitError
 from simulator.files.document import examine, field_at, model_at
-from simulator.files.gather import parse_override
 from simulator.files.measured_sections import SetFile
+from simulator.files.merge_documents import parse_override
 from simulator.files.models import shape_keys
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
 from simulator.files.shipped_sets import find_base, nearest_bases
 from simulator.files.table import Line, Table
-from simulator.measurement import Row, Split, SplitRule, held_out
-from simulator.metrics import Metric, measurable, measurable_names
+from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.units import Unit
 
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from simulator.confidence.measurement import Baseline, SplitRule
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, Text, TextField
-from simulator.measurement import Baseline, SplitRule
 
 NameField = Annotated[str, Text(longest=100)]
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteField,
@@ -23,9 +24,8 @@ from simulator.files.quantity import (
     TextField,
     TimeField,
 )
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.workload.models.resnet import Block
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models.resnet import Block
 
 
 class SourcedTable(FileModel):

@@ -29,16 +29,16 @@ from simulator.files.model_sections import (
     VitShape,
 )
 from simulator.files.quantity import nearest, nearest_hint
-from simulator.precision import Precision
-from simulator.workload.models import Model, StepTimes
-from simulator.workload.models.cpu_only import CpuOnly
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.models.efficientnet import efficientnet
-from simulator.workload.models.encoder_decoder import t5
-from simulator.workload.models.families import bert, gpt, llama, moe, vit
-from simulator.workload.models.recommender import Dlrm
-from simulator.workload.models.resnet import resnet
-from simulator.workload.models.unet import unet
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model, StepTimes
+from simulator.scenario.workload.models.cpu_only import CpuOnly
+from simulator.scenario.workload.models.custom import CustomModel
+from simulator.scenario.workload.models.efficientnet import efficientnet
+from simulator.scenario.workload.models.encoder_decoder import t5
+from simulator.scenario.workload.models.families import bert, gpt, llama, moe, vit
+from simulator.scenario.workload.models.recommender import Dlrm
+from simulator.scenario.workload.models.resnet import resnet
+from simulator.scenario.workload.models.unet import unet
 
 
 @dataclass(frozen=True, slots=True)

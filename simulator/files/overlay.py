@@ -14,7 +14,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from simulator.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document, FileModel, check, read_document
 from simulator.files.keys import Key, numeric_key
@@ -26,7 +27,6 @@ from simulator.files.quantity import (
     NumberOrZeroField,
     TextField,
 )
-from simulator.provenance import Source
 
 KIND: Final = "calibration"
 SYMMETRIC: Final = 1e-6

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, Number
-from simulator.precision import Precision
-from simulator.workload.parallelism import Schedule, Sharding
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.parallelism import Schedule, Sharding
 
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]

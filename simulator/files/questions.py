@@ -15,8 +15,8 @@ from typing import Any, Final, cast
 from pydantic import BaseModel
 
 from simulator.files.document import Document
-from simulator.files.draft import LOOKED_UP, SECTIONS, Draft
 from simulator.files.lines import KeyPath
+from simulator.files.resolved import LOOKED_UP, SECTIONS, Draft
 
 _SECTIONS: Final = frozenset(SECTIONS)
 _LOOKED_UP: Final = frozenset(LOOKED_UP)

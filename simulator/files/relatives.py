@@ -7,7 +7,7 @@ from functools import cache
 from typing import Final
 
 from simulator.files.kernel_figures import RelativeTable, kernel_files, source_of
-from simulator.hardware.gpu import Gpu, Relative
+from simulator.scenario.hardware.gpu import Gpu, Relative
 
 _FOLLOWS: Final = "{note}; kernels as on {device}"
 

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
+from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, Problem
+from simulator.files.assumed_spread import with_assumed_spread
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
 from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
@@ -29,20 +31,18 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
-from simulator.files.draft import Ask, Draft, look_up, read_sections
-from simulator.files.gather import STANDARD_INPUT, gather
+from simulator.files.merge_documents import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
+from simulator.files.resolved import Ask, Draft, look_up, read_sections
 from simulator.files.sections import ScenarioFile
 from simulator.files.sisters import sister_of
-from simulator.files.spread import with_assumed_spread
 from simulator.files.uncertainty import with_doubts
-from simulator.hardware.cluster import Cluster
-from simulator.provenance import Assumption
-from simulator.scenario import CostPlan, Job, Memory, Scenario
-from simulator.workload.loader import Loader, Preprocessing
-from simulator.workload.models import Model
-from simulator.workload.software import Software
-from simulator.workload.train import Mode
+from simulator.scenario.hardware.cluster import Cluster
+from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
+from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.software import Software
+from simulator.scenario.workload.train import Mode
 
 
 class ModelLibrary:

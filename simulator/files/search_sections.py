@@ -22,7 +22,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.goal import Sampling
+from simulator.scenario.goal import Sampling
 
 NodesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 MarginField = Annotated[float, Percent(high=0.9)]

@@ -35,12 +35,12 @@ from simulator.files.quantity import (
 )
 from simulator.files.search_sections import GoalSection, SweepSection
 from simulator.files.software_section import SoftwareSection
-from simulator.precision import Precision
-from simulator.scenario import Purchase
-from simulator.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.workload.loader import CostBasis, LoaderKind, Preparation, Transport
-from simulator.workload.spread import Shape
-from simulator.workload.train import Mode, Optimizer, Recompute
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Purchase
+from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.scenario.workload.distribution import Shape
+from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
+from simulator.scenario.workload.train import Mode, Optimizer, Recompute
 
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.
 WorkersField = Annotated[int, Number(high=4096.0, whole=True)]

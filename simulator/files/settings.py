@@ -14,12 +14,12 @@ from pydantic_core import PydanticCustomError
 
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import field_at, is_text, model_at
-from simulator.files.gather import value_of_text
 from simulator.files.keys import OF_A_SEARCH
+from simulator.files.merge_documents import value_of_text
 from simulator.files.models import model_names, shape_keys
 from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint, slip_of
 from simulator.files.sections import ScenarioFile
-from simulator.goal import Plain
+from simulator.scenario.goal import Plain
 from simulator.units import Unit
 
 Marker: TypeAlias = Quantity | Number | Choice | Text

@@ -8,10 +8,10 @@ from typing import Final
 
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_training import model_of
-from simulator.files.draft import Draft
-from simulator.hardware.gpu import Gpu
-from simulator.precision import Precision
-from simulator.workload.train import Mode
+from simulator.files.resolved import Draft
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.train import Mode
 
 _ALIKE: Final = 0.1
 """How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""

@@ -8,12 +8,12 @@ from typing import Final
 
 from pydantic import Field
 
-from simulator.calibration import Efficiency
+from simulator.confidence.calibration import Efficiency
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.model_sections import SourcedTable
 from simulator.files.quantity import FractionField, TextField
-from simulator.hardware.gpu import Gpu
-from simulator.precision import Precision
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "software.toml"
 _ANY: Final = "any"

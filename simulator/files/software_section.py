@@ -6,7 +6,7 @@ from typing import Annotated
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, TextField
-from simulator.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
 
 
 class SoftwareSection(FileModel):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from simulator.files.gather import parse_override
+from simulator.files.merge_documents import parse_override
 from simulator.files.profile_text import quote
 from simulator.files.sections import (
     CostSection,
@@ -26,11 +26,11 @@ from simulator.files.sections import (
     TrainSection,
 )
 from simulator.files.software_section import SoftwareSection
-from simulator.goal import Plain
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Host
-from simulator.precision import Precision
-from simulator.workload.train import Mode
+from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.train import Mode
 
 WIDTH: Final = 100
 """Columns of the file."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from simulator.errors import Problem
-from simulator.files.draft import Draft
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Host, PeerTopology
-from simulator.hardware.link import Link
+from simulator.files.resolved import Draft
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host, PeerTopology
+from simulator.scenario.hardware.link import Link
 
 
 class Parts(Protocol):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from simulator.errors import InputError, Problem
-from simulator.expression import Expression, ExpressionError, parse_expression
 from simulator.files.axes import axis_of, lost_pattern
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import Document, examine
@@ -14,7 +13,8 @@ from simulator.files.lines import KeyPath
 from simulator.files.reading import dotted
 from simulator.files.search_sections import SweepSection
 from simulator.files.settings import possible_names, setting_units
-from simulator.goal import Axes, Axis, Sampling
+from simulator.results.expression import Expression, ExpressionError, parse_expression
+from simulator.scenario.goal import Axes, Axis, Sampling
 
 _SECTION: Final[KeyPath] = ("sweep",)
 

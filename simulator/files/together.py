@@ -20,11 +20,11 @@ from simulator.errors import Problem
 from simulator.files.base import MOST_KEPT, Base
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import CHECKS
-from simulator.files.draft import Ask, Draft, Found, find
 from simulator.files.lines import KeyPath
 from simulator.files.questions import Notes, Settings, keys_of, watched
+from simulator.files.resolved import Ask, Draft, Found, find
 from simulator.files.scenario import ModelLibrary, converted, refuse
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 Thing = TypeVar("Thing")
 _NOTHING: Final = object()

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.calibration import Overlay
 from simulator.compute.device_time import (
     carried_times,
     is_carried,
@@ -19,17 +18,18 @@ from simulator.compute.device_time import (
     is_timed,
     measured_times,
 )
-from simulator.envelope import GPU, outside, placed
+from simulator.confidence.calibration import Overlay
+from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
+from simulator.confidence.provenance import Source
 from simulator.files.deviations import graded, shipped_envelope
-from simulator.files.draft import Draft
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
-from simulator.hardware.link import Link
-from simulator.provenance import Source
-from simulator.scenario import Scenario
-from simulator.uncertainty import Axis, Doubt, Grade, Rate, Reach, stretched
+from simulator.files.resolved import Draft
+from simulator.results.envelope import GPU, outside, placed
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
-from simulator.workload.models.transformer import Transformer
 
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:

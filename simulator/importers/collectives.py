@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from simulator import units
 from simulator.files.profile_text import Line, binary_size, comment, quantity, quote, table
-from simulator.hardware.link import Collective, Link, LinkKind, Regime
 from simulator.importers.result import Fragment, Kind
+from simulator.scenario.hardware.link import Collective, Link, LinkKind, Regime
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
+from simulator.confidence.provenance import Source
 from simulator.errors import Problem
 from simulator.files.measured_write import set_csv
 from simulator.files.profile_text import quote
@@ -26,7 +27,6 @@ from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.reading import read_text, refuse
 from simulator.importers.result import MeasuredRun
-from simulator.provenance import Source
 from simulator.units import Seconds
 
 WANTED: Final = "an MLPerf training log"

@@ -10,12 +10,12 @@ from simulator import units
 from simulator.errors import Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.profile_text import Line, binary_size, comment, quantity, quote, table
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import PeerTopology
 from simulator.importers.nvidia_query import Device
 from simulator.importers.nvidia_topology import Topology
 from simulator.importers.reading import refuse
 from simulator.importers.result import Fragment, Kind
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import PeerTopology
 from simulator.units import Bytes, BytesPerSecond
 
 MOST_LINKS: Final = 18

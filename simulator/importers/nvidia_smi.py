@@ -16,7 +16,6 @@ from simulator import units
 from simulator.errors import Problem, UnitError
 from simulator.files.catalogue import Catalogue
 from simulator.files.reading import fail
-from simulator.hardware.gpu import Gpu
 from simulator.importers import nvidia_query, nvidia_topology
 from simulator.importers.gpu_names import matching
 from simulator.importers.node_profile import Given, Seen, node_profile
@@ -24,6 +23,7 @@ from simulator.importers.nvidia_query import Device, Query
 from simulator.importers.nvidia_topology import Topology
 from simulator.importers.reading import changed, read_text, refuse
 from simulator.importers.result import Fragment
+from simulator.scenario.hardware.gpu import Gpu
 from simulator.units import BytesPerSecond
 
 WANTED: Final = "the output of nvidia-smi"

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.provenance import Source
+from simulator.confidence.provenance import Source
 from simulator.units import Seconds
 
 

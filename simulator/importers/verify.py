@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import check, parse_document
@@ -12,7 +13,6 @@ from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
 from simulator.files.hardware_sections import HostFile, LinkFile, StorageFile
 from simulator.importers.result import Fragment, Kind
-from simulator.provenance import Source
 
 
 def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from simulator.equations.step import exposed_communication
 from simulator.pipeline.program import FILLS_BUCKETS
-from simulator.stages.base import Actor, Demand, Per, StageDemands
+from simulator.pipeline.stages.base import Actor, Demand, Per, StageDemands
 from simulator.units import Real, Seconds
 
 SERIAL_STREAMS: Final = frozenset({Actor.COMPUTE_STREAM, Actor.RESULT_ENGINE})

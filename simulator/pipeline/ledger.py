@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from simulator.pipeline.program import CHECKPOINTING, USING
-from simulator.stages.base import Actor, Entry, Slot, StageDemands
+from simulator.pipeline.stages.base import Actor, Entry, Slot, StageDemands
 from simulator.units import Seconds
 
 DEVICE_STREAMS: Final = frozenset(

@@ -14,29 +14,29 @@ from typing import Final
 
 import numpy as np
 
-from simulator import stages
-from simulator.scenario import Scenario
-from simulator.stages.agree import Agree, Share
-from simulator.stages.allreduce import AllReduce
-from simulator.stages.base import Actor, Entry, Per, Phase, Slot, StageDemands, ask
-from simulator.stages.bubble import Bubble
-from simulator.stages.checkpoint import Checkpoint
-from simulator.stages.collate import Collate
-from simulator.stages.compute import Backward, Forward, Update
-from simulator.stages.copy import Copy
-from simulator.stages.decode import Decode
-from simulator.stages.decode_on_device import DecodeOnDevice
-from simulator.stages.exchange import Exchange, GradientExchange
-from simulator.stages.fit import Fit
-from simulator.stages.offload import HostOptimizer
-from simulator.stages.program import Program
-from simulator.stages.read import Read
-from simulator.stages.receive import Receive
-from simulator.stages.result import Result
-from simulator.stages.send import Send
-from simulator.stages.slowest import Slowest, SlowestDevice
-from simulator.stages.write import Write
-from simulator.workload.train import Mode
+from simulator.pipeline import stages
+from simulator.pipeline.stages.allreduce import AllReduce
+from simulator.pipeline.stages.base import Actor, Entry, Per, Phase, Slot, StageDemands, ask
+from simulator.pipeline.stages.bubble import Bubble
+from simulator.pipeline.stages.checkpoint import Checkpoint
+from simulator.pipeline.stages.collate import Collate
+from simulator.pipeline.stages.compute import Backward, Forward, Update
+from simulator.pipeline.stages.copy import Copy
+from simulator.pipeline.stages.cpu_training import Fit
+from simulator.pipeline.stages.decode import Decode
+from simulator.pipeline.stages.decode_on_device import DecodeOnDevice
+from simulator.pipeline.stages.exchange import Exchange, GradientExchange
+from simulator.pipeline.stages.gradient_sync import Agree, Share
+from simulator.pipeline.stages.offload import HostOptimizer
+from simulator.pipeline.stages.program import Program
+from simulator.pipeline.stages.read import Read
+from simulator.pipeline.stages.receive import Receive
+from simulator.pipeline.stages.result import Result
+from simulator.pipeline.stages.send import Send
+from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
+from simulator.pipeline.stages.write import Write
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Mode
 
 MAKING: Final[tuple[Slot, ...]] = (
     Slot(Read(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True, reads=True),

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from simulator import units
-from simulator.precision import Precision
 from simulator.probe.reading import Found, Reading, Say
+from simulator.scenario.precision import Precision
 from simulator.units import Bytes, Seconds
 
 SHAPES: Final = (

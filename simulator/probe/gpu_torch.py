@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from simulator import units
-from simulator.precision import Precision
 from simulator.probe.gpu import Unsupported
+from simulator.scenario.precision import Precision
 from simulator.units import Bytes, Seconds
 
 PATIENCE: Final = 120.0

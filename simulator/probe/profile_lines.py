@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from simulator.files.profile_text import Line, comment, quantity
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.link import Link
 from simulator.probe.reading import SHARE, Reading
 from simulator.probe.run import Probed
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.link import Link
 
 MARK: Final = "Written by plan probe"
 """How every profile made here begins: only such files are replaced."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.binding import FULL, Part
 from simulator.report.bound_by import next_part
 from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import device_word
-from simulator.results import Prediction
+from simulator.results.binding import FULL, Part
+from simulator.results.prediction import Prediction
 from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 

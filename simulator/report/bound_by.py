@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.binding import Part, part_time
-from simulator.metrics import waiting_for_ranks
+from simulator.pipeline.stages.base import Resource
 from simulator.report.layout import count, percent
-from simulator.results import Prediction
-from simulator.stages.base import Resource
+from simulator.results.binding import Part, part_time
+from simulator.results.metrics import waiting_for_ranks
+from simulator.results.prediction import Prediction
 
 _BOUND: Final = {
     Part.COMMUNICATION: "Communication-bound: exchange between the {device}s",

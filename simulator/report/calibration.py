@@ -7,10 +7,10 @@ import math
 from typing import Any, Final
 
 from simulator.files.keys import numeric_key
-from simulator.metrics import measurable
 from simulator.report.figures import figure
 from simulator.report.layout import INDENT, WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.table import Cell, Table, as_markdown
+from simulator.results.metrics import measurable
 from simulator.studies.calibrate import Calibrated, Estimate, Residual
 from simulator.studies.fitted_overlay import errors_of
 from simulator.version import __version__

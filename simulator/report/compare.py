@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from simulator.metrics import number_at, select
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
-from simulator.results import Prediction
+from simulator.results.metrics import number_at, select
+from simulator.results.prediction import Prediction
 from simulator.studies.compare import (
     Rule,
     Side,

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from simulator.measurement import MeasurementSet, Tolerance
-from simulator.metrics import measurable
+from simulator.confidence.measurement import MeasurementSet, Tolerance
 from simulator.report.figures import figure
 from simulator.report.layout import INDENT, WIDTH, columns, printable, section, wrapped
-from simulator.studies.bands import EACH, ENOUGH, WHOLE, Bands
+from simulator.results.metrics import measurable
+from simulator.studies.coverage import EACH, ENOUGH, WHOLE, Bands
 from simulator.studies.validate import EVERY_FAMILY, LEVELS, Family, Judged, Left, Validated
 
 ALL: Final = "all families"

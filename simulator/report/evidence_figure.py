@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from simulator.confidence.measurement import Split
 from simulator.errors import PlanError
-from simulator.measurement import Split
-from simulator.metrics import measurable
 from simulator.report.evidence_html import dots_of
 from simulator.report.plot.evidence import Panel, evidence_figure
+from simulator.results.metrics import measurable
 from simulator.studies.validate import Validated
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any, Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from simulator.measurement import MeasurementSet, Split
-from simulator.metrics import measurable
+from simulator.confidence.measurement import MeasurementSet, Split
 from simulator.report.evidence import (
     HEAD,
     LEGEND,
@@ -21,6 +20,7 @@ from simulator.report.evidence import (
 )
 from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.plot.style import COLOURS
+from simulator.results.metrics import measurable
 from simulator.studies.validate import Judged, Validated
 from simulator.version import __version__
 

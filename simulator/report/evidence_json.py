@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from simulator.measurement import MeasurementSet
-from simulator.studies.bands import Bands
+from simulator.confidence.measurement import MeasurementSet
+from simulator.studies.coverage import Bands
 from simulator.studies.validate import Family, Judged, Left, Validated
 from simulator.version import __version__
 

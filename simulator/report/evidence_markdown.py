@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from simulator.measurement import MeasurementSet
+from simulator.confidence.measurement import MeasurementSet
 from simulator.report.evidence import (
     HEAD,
     LEGEND,

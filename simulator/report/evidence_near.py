@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from simulator.metrics import select
 from simulator.report.evidence import share
 from simulator.report.figures import figure
 from simulator.report.layout import columns, printable, section, wrapped
-from simulator.results import Prediction
+from simulator.results.metrics import select
+from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import measured_here
 from simulator.studies.nearest import Near, Neighbourhood
 

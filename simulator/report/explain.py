@@ -12,21 +12,21 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from simulator.loads import alone, pressures, slowest_unit
-from simulator.metrics import Metric, select
 from simulator.pipeline.ledger import LINES
+from simulator.pipeline.loads import alone, pressures, slowest_unit
 from simulator.pipeline.program import CHECKPOINTING
-from simulator.plant import Place, Plant, build
-from simulator.power import draws
+from simulator.pipeline.run_length import checkpoint_time, checkpoints
+from simulator.pipeline.stages.base import Demand, Phase, Resource, ask
+from simulator.pipeline.topology import Location, Topology, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
 from simulator.report.rows import run_rows
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
-from simulator.results import Prediction
-from simulator.run_length import checkpoint_time, checkpoints
-from simulator.stages.base import Demand, Phase, Resource, ask
+from simulator.results.metrics import Metric, select
+from simulator.results.power import draws
+from simulator.results.prediction import Prediction
 from simulator.terms import Term, plain
 from simulator.units import (
     BYTE,
@@ -134,13 +134,13 @@ def _checkpoint(prediction: Prediction) -> list[str]:
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
     if not written or not any(stage.demands for stage in stages):
         return []
-    plant, known = build(scenario), origins(scenario)
-    taken = float(checkpoint_time(plant, stages))
+    topology, known = build(scenario), origins(scenario)
+    taken = float(checkpoint_time(topology, stages))
     lines = [
         f"  {line}"
         for stage in stages
         for demand in stage.demands
-        for line in _demand(demand, plant, Place(rank=0), known)
+        for line in _demand(demand, topology, Location(rank=0), known)
     ]
     share = show(taken * written / prediction.total_steps, SECOND)
     total = f"{count(written)} in {count(prediction.total_steps)} steps"
@@ -315,27 +315,29 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
 
 
 def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[str]:
-    plant = build(prediction.scenario)
+    topology = build(prediction.scenario)
     known = origins(prediction.scenario)
     lines: list[str] = []
     for stage in prediction.demands:
         wanted = [d for d in stage.demands if asks(d) and (only is None or d.resource in only)]
         where = f" of group '{stage.group}'" if stage.group else ""
         lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
-        place = Place(rank=0, site=plant.sites_of(stage.group)[0])
+        place = Location(rank=0, site=topology.sites_of(stage.group)[0])
         for demand in wanted:
-            lines += [f"  {line}" for line in _demand(demand, plant, place, known)]
+            lines += [f"  {line}" for line in _demand(demand, topology, place, known)]
     return section("What one batch of one rank asks for", lines)
 
 
-def _way(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...]) -> list[str]:
+def _way(
+    demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
+) -> list[str]:
     """What slows a demand most on its way through an otherwise idle machine."""
-    slowest = slowest_unit(plant, demand, place) if float(demand.amount) > 0.0 else None
+    slowest = slowest_unit(topology, demand, place) if float(demand.amount) > 0.0 else None
     if slowest is None or not math.isfinite(float(slowest[1])):
         return []
     unit, rate = slowest
     label = "rate peak achievable bandwidth cap limit operations"
-    origin = find(known, label, float(plant.units[unit].capacity))
+    origin = find(known, label, float(topology.units[unit].capacity))
     source = "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
     return [f"slowest on its way = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
 
@@ -345,15 +347,17 @@ def asks(demand: Demand) -> bool:
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
 
 
-def _demand(demand: Demand, plant: Plant, place: Place, known: tuple[Origin, ...]) -> list[str]:
+def _demand(
+    demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
+) -> list[str]:
     amount = show(float(demand.amount), unit_of(demand))
     parts = [f"{demand.resource}: {amount}", *_limits(demand)]
     if demand.resource is not Resource.GPU:
-        parts.append(f"{show(float(alone(plant, demand, place)), SECOND)} on an idle machine")
+        parts.append(f"{show(float(alone(topology, demand, place)), SECOND)} on an idle machine")
     lines = wrapped(", ".join(parts), width=_INNER)
     way = [
         part
-        for row in _way(demand, plant, place, known)
+        for row in _way(demand, topology, place, known)
         for part in wrapped(f"    {row}", " " * 8, _INNER)
     ]
     unit = SECOND if float(demand.amount) == 0.0 else unit_of(demand)

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from simulator import terms as recorded
-from simulator.metrics import Metric, select
+from simulator.pipeline.stages.base import Demand, Resource
 from simulator.report.explain import asks, input_of, origin_texts, symbol_of, unit_of
 from simulator.report.figures import figure
 from simulator.report.json import assumption_object
 from simulator.report.origins import Origin, origins
 from simulator.report.rows import parts
 from simulator.report.table import Table, as_markdown
-from simulator.results import Prediction
-from simulator.stages.base import Demand, Resource
+from simulator.results.metrics import Metric, select
+from simulator.results.prediction import Prediction
 from simulator.units import BYTE, SECOND, Unit
 
 SCHEMA: Final = 1

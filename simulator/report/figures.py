@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.metrics import METRICS, Value
 from simulator.report.layout import count, printable
 from simulator.report.table import Cell, Table
-from simulator.results import Prediction
+from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
 from simulator.units import PER_SECOND, Unit, show
 
 

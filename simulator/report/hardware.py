@@ -9,11 +9,11 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from simulator.confidence.provenance import Source
 from simulator.errors import PlanError
-from simulator.hardware.host import Host
-from simulator.provenance import Source
 from simulator.report.hardware_figures import Figure, Profile, figures
 from simulator.report.layout import INDENT, columns, printable, section, wrapped
+from simulator.scenario.hardware.host import Host
 
 SCHEMA: Final = 1
 """Version of the JSON that ``plan hardware`` prints."""

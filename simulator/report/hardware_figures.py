@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from simulator.hardware.gpu import Gpu
-from simulator.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
-from simulator.hardware.link import Curve, Link
-from simulator.hardware.price import Price
-from simulator.hardware.storage import Storage
-from simulator.provenance import Source
+from simulator.confidence.provenance import Source
 from simulator.report.layout import count, printable
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
+from simulator.scenario.hardware.link import Curve, Link
+from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.storage import Storage
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simulator.metrics import METRICS, Value
-from simulator.provenance import Assumption
-from simulator.results import Prediction
+from simulator.confidence.provenance import Assumption
+from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
 from simulator.version import __version__
 
 SCHEMA: Final = 1

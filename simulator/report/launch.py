@@ -7,13 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.hardware.gpu import Stack
 from simulator.report.layout import printable
-from simulator.scenario import Purchase, Scenario
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.workload.loader import LoaderKind
+from simulator.scenario.workload.parallelism import Sharding
+from simulator.scenario.workload.train import Mode
 from simulator.units import SECOND, show
-from simulator.workload.loader import LoaderKind
-from simulator.workload.parallelism import Sharding
-from simulator.workload.train import Mode
 
 _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
 """A machine that is rented with accelerators put into it."""

@@ -8,10 +8,10 @@ from dataclasses import asdict, astuple, dataclass, fields
 from typing import Final
 
 from simulator.files.models import model_names, read_model
-from simulator.precision import Precision
 from simulator.report.table import Table, as_markdown
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import forward_flops
 from simulator.units import FLOP, show
-from simulator.workload.models import forward_flops
 
 SCHEMA: Final = 1
 HEAD: Final = ("model", "parameters", "forward/sample", "measured", "what it is")

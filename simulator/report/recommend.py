@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.goal import Goal, Objective
 from simulator.report.figures import figure
 from simulator.report.launch import Launch
 from simulator.report.layout import INDENT, WIDTH, columns, section, wrapped
@@ -17,6 +16,7 @@ from simulator.report.recommend_best import (
     winner_lines,
 )
 from simulator.report.recommend_words import hardware, measures, worth
+from simulator.scenario.goal import Goal, Objective
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import PORTING

@@ -5,8 +5,6 @@ from __future__ import annotations
 from textwrap import shorten
 from typing import Final
 
-from simulator.goal import Objective
-from simulator.metrics import USD_PER_HOUR
 from simulator.report.figures import figure
 from simulator.report.layout import columns, percent, printable
 from simulator.report.recommend_words import (
@@ -19,6 +17,8 @@ from simulator.report.recommend_words import (
     unit_of,
     worth,
 )
+from simulator.results.metrics import USD_PER_HOUR
+from simulator.scenario.goal import Objective
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.expression import parse_expression
-from simulator.goal import Objective
 from simulator.report.figures import figure
+from simulator.results.expression import parse_expression
+from simulator.scenario.goal import Objective
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.units import SECOND, USD, Unit
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from simulator.metrics import METRICS
 from simulator.report.layout import columns, wrapped
 from simulator.report.table import Table, as_markdown
+from simulator.results.metrics import METRICS
 
 _BETTER: Final = {"high": "higher", "low": "lower", None: ""}
 

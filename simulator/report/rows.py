@@ -7,10 +7,10 @@ from dataclasses import fields
 from functools import partial
 from typing import Final
 
-from simulator.metrics import JOULE, select
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
-from simulator.results import Prediction, StepSplit, Timing
+from simulator.results.metrics import JOULE, select
+from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
 
 Row = tuple[str, str]

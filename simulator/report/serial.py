@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.binding import starved
-from simulator.loads import Cycle, main_process, slowest_actor
-from simulator.plant import build
+from simulator.pipeline.loads import Cycle, main_process, slowest_actor
+from simulator.pipeline.stages.base import Actor, Resource
+from simulator.pipeline.topology import build
 from simulator.report.layout import percent
-from simulator.results import Prediction
-from simulator.stages.base import Actor, Resource
+from simulator.results.binding import starved
+from simulator.results.prediction import Prediction
 from simulator.units import SECOND, show
 
 _DOES = {
@@ -33,11 +33,11 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     scenario = prediction.scenario
     if scenario.job.remote is not None:
         return None
-    plant, split = build(scenario), prediction.timing.split
+    topology, split = build(scenario), prediction.timing.split
     if not scenario.job.loader.crew.makers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
-        return main_process(scenario, plant, prediction.demands)
-    found = slowest_actor(scenario, plant, prediction.demands)
+        return main_process(scenario, topology, prediction.demands)
+    found = slowest_actor(scenario, topology, prediction.demands)
     if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
         return None
     return found if str(_most(found)) == prediction.timing.bottleneck else None

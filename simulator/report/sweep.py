@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS
 from simulator.report.figures import figure
 from simulator.report.layout import columns, count, percent, printable, section, wrapped
 from simulator.report.table import Table
+from simulator.results.metrics import METRICS
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.findings import Findings, Reason
 from simulator.studies.frame import column_names, row
 from simulator.studies.outcome import Outcome, Status

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from simulator.metrics import Value
+from simulator.results.metrics import Value
 from simulator.studies.findings import Findings
 from simulator.studies.outcome import Outcome
 from simulator.version import __version__

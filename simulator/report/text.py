@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.binding import PARTS
-from simulator.footprint import HostRam, MemoryFit, Verdict
-from simulator.metrics import training_log
-from simulator.provenance import Assumption
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.confidence.provenance import Assumption
+from simulator.pipeline.stages.exchange import uncounted_links
 from simulator.report.layout import (
     WIDTH,
     bar,
@@ -28,8 +27,9 @@ from simulator.report.rows import (
     run_rows,
 )
 from simulator.report.verdict import device_word, verdict
-from simulator.results import Prediction, Timing
-from simulator.stages.exchange import uncounted_links
+from simulator.results.binding import PARTS
+from simulator.results.metrics import training_log
+from simulator.results.prediction import Prediction, Timing
 from simulator.units import BYTE, SECOND, show
 
 _FITS: Final = {

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from simulator.report.layout import printable
 from simulator.report.timeline_part import Part, part_of
-from simulator.results import PIPELINE, Counter, Prediction, Slice, Trace
+from simulator.results.prediction import PIPELINE, Counter, Prediction, Slice, Trace
 from simulator.units import SECOND, Seconds, parse
 from simulator.version import __version__
 

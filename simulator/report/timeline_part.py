@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final
 
-from simulator.results import Sample, Slice, Trace
+from simulator.results.prediction import Sample, Slice, Trace
 from simulator.units import SECOND, Seconds, parse
 
 MOST: Final = 120_000

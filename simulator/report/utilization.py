@@ -13,7 +13,7 @@ import numpy as np
 from simulator.importers.result import Quantity, Series, Utilization
 from simulator.report.layout import columns, percent, section
 from simulator.report.table import Table, as_markdown
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
 
 _P95: Final = 95.0

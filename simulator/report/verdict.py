@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from simulator.binding import FULL, Part, starved
-from simulator.footprint import HostRam, MemoryFit, Verdict
-from simulator.hardware.gpu import Stack
-from simulator.loads import Cycle
-from simulator.metrics import unstarved_rate, waiting_for_ranks
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.pipeline.loads import Cycle
+from simulator.pipeline.stages.base import Resource
 from simulator.report.bound_by import IDLE, bound_by, next_part, share
 from simulator.report.layout import count, percent
 from simulator.report.serial import makes as makes_of
 from simulator.report.serial import serial_limit, serial_text
-from simulator.results import STARVED, Prediction, Timing
-from simulator.scenario import Scenario
-from simulator.stages.base import Resource
+from simulator.results.binding import FULL, Part, starved
+from simulator.results.metrics import unstarved_rate, waiting_for_ranks
+from simulator.results.prediction import STARVED, Prediction, Timing
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.scenario import Scenario
 from simulator.units import BYTE, show
 
 NEXT: Final = 0.1

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.metrics import number_at, select
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.rows import head
@@ -14,10 +13,11 @@ from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import verdict
 from simulator.report.whatif_rates import rates_json, rates_lines
 from simulator.report.whatif_swap import swap_json, swap_lines
-from simulator.results import Prediction
-from simulator.studies.flips import FARTHEST, MOST_WORKERS, Flip
-from simulator.studies.generations import Generation
-from simulator.studies.knobs import SPEED, Knob
+from simulator.results.metrics import number_at, select
+from simulator.results.prediction import Prediction
+from simulator.studies.accelerator_swap import Generation
+from simulator.studies.bottleneck_shifts import FARTHEST, MOST_WORKERS, Flip
+from simulator.studies.levers import SPEED, Knob
 from simulator.studies.sensitivity import Sensitivity
 from simulator.studies.whatif import Margins, Worth, misfit
 from simulator.units import SECOND, USD, show

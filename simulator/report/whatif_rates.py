@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.metrics import select
 from simulator.report.figures import figure
 from simulator.report.layout import bar, columns, percent, section, wrapped
+from simulator.results.metrics import select
 from simulator.studies.sensitivity import Bar, Sensitivity, Share
 
 CHART: Final = 36

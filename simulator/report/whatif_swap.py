@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from simulator.report.layout import columns, count, printable, section, wrapped
-from simulator.studies.generations import Generation, turning_point
+from simulator.studies.accelerator_swap import Generation, turning_point
 from simulator.units import SECOND, show
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.compute.footprint import Verdict
 from simulator.errors import BrokenLaw, NotModelled, PlanError
-from simulator.footprint import Verdict
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import Met, noted
-from simulator.studies.knobs import Read
+from simulator.studies.levers import Read
 from simulator.studies.whatif import Progress, reason_of
 from simulator.units import Bytes
 

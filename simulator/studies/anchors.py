@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from simulator.measurement import Parameter, Row
+from simulator.confidence.measurement import Parameter, Row
 from simulator.studies.fitting import Errors, Predictor, box, knob, observations, predicted
 from simulator.studies.secant import solve
 

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from simulator.measurement import Baseline, MeasurementSet, Row, Split
+from simulator.confidence.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.studies.facts import Facts
 from simulator.units import Seconds
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from simulator.measurement import MeasurementSet, Parameter
+from simulator.confidence.measurement import MeasurementSet, Parameter
 from simulator.studies.anchors import anchored
 from simulator.studies.fitting import (
     Answer,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.errors import NotModelled, UnknownName
 from simulator.files.axes import is_pattern, lost_pattern, matching, with_unit
 from simulator.files.candidates import CandidateReader
-from simulator.goal import Axes, Axis, Plain, Sampling, Span
+from simulator.scenario.goal import Axes, Axis, Plain, Sampling, Span
 from simulator.studies.outcome import Candidate
 
 MOST: Final = 10_000_000

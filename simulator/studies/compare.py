@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from simulator.confidence.measurement import Row
 from simulator.equations.cost import cost_ratio, saving
-from simulator.files.inputs import Input
-from simulator.measurement import Row
-from simulator.metrics import number_at
-from simulator.results import Prediction
+from simulator.files.effective_settings import Input
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
 from simulator.units import PerSecond, UsdPerSecond
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
+from simulator.compute.footprint import Verdict
 from simulator.errors import InputError, PlanError
-from simulator.footprint import Verdict
-from simulator.goal import Plain
-from simulator.metrics import METRICS, Value
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Plain
+from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import told
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.scoring import exact

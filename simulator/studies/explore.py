@@ -17,8 +17,8 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 
 from simulator.errors import PlanError
-from simulator.goal import Objective, Sense
-from simulator.metrics import Value
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.pareto import comparable

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from simulator.compute.cost_model import cost_model
-from simulator.loads import pressures
-from simulator.plant import build
-from simulator.results import Prediction
-from simulator.scenario import Job, Scenario
+from simulator.pipeline.loads import pressures
+from simulator.pipeline.topology import build
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.models import Model, forward_flops
+from simulator.scenario.workload.train import Mode
 from simulator.units import Flops, FlopsPerSecond, Seconds
-from simulator.workload.models import Model, forward_flops
-from simulator.workload.train import Mode
 
 FORWARD_AND_BACKWARD = 3.0
 """Operations of a training step over those of its forward pass: the backward pass takes two."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.goal import Objective
+from simulator.scenario.goal import Objective
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.pareto import comparable, front, within
 from simulator.studies.scoring import Criteria

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.calibration import Fitted, Overlay
-from simulator.provenance import Source
+from simulator.confidence.calibration import Fitted, Overlay
+from simulator.confidence.provenance import Source
 from simulator.studies.calibrate import Calibrated, Residual
 
 

@@ -15,12 +15,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.confidence.measurement import Parameter, Row
 from simulator.errors import InputError, PlanError, Problem
 from simulator.files.keys import Key, numeric_key
 from simulator.files.scenario import load_scenario
-from simulator.measurement import Parameter, Row
-from simulator.metrics import number_at
 from simulator.predict import predict
+from simulator.results.metrics import number_at
 
 Vector: TypeAlias = NDArray[np.float64]
 Figures: TypeAlias = Mapping[str, float | None]

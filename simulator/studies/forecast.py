@@ -14,19 +14,19 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from simulator.envelope import placed
+from simulator.confidence.doubts import Axis
+from simulator.confidence.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.files.uncertainty import calibrated
-from simulator.measurement import Baseline, MeasurementSet, Parameter, Row
-from simulator.metrics import number_at
 from simulator.predict import predict
+from simulator.results.envelope import placed
+from simulator.results.metrics import number_at
 from simulator.studies.anchors import anchored
 from simulator.studies.bugs import told
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.workers import Progress, Workers
-from simulator.uncertainty import Axis
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
 """A set's name, and the labels of one of its groups."""

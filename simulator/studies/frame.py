@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import pandas as pd
 
-from simulator.goal import Plain
-from simulator.metrics import METRICS
+from simulator.results.metrics import METRICS
+from simulator.scenario.goal import Plain
 from simulator.studies.outcome import Outcome
 
 Cell: TypeAlias = Plain | None

@@ -12,19 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from simulator.bill import machines_price
+from simulator.compute.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.errors import BrokenLaw, PlanError
 from simulator.files.alternatives import alternatives, given_keys
 from simulator.files.document import Document
-from simulator.footprint import host_ram, memory_fit, page_cache_bytes
-from simulator.loads import unit_loads
-from simulator.metrics import METRICS, Value
-from simulator.plant import Plant
+from simulator.pipeline.loads import unit_loads
+from simulator.pipeline.stages.allreduce import bucket_shares
+from simulator.pipeline.stages.base import StageDemands
+from simulator.pipeline.topology import Topology
 from simulator.predict import predict, question_of
-from simulator.scenario import Scenario
-from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import StageDemands
-from simulator.studies.knobs import Settings
+from simulator.results.cost import machines_price
+from simulator.results.metrics import METRICS, Value
+from simulator.scenario.scenario import Scenario
+from simulator.studies.levers import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
@@ -97,7 +97,7 @@ def _made_of(scenario: Scenario) -> tuple[object, ...]:
     fit = memory_fit(scenario)
     return (
         [_asked(stages) for stages in question.demands.values()],
-        [_used(question.plant, stages) for stages in question.demands.values()],
+        [_used(question.topology, stages) for stages in question.demands.values()],
         question.lengths,
         question.extras,
         host_ram(scenario).items,
@@ -126,9 +126,9 @@ def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
     ]
 
 
-def _used(plant: Plant, stages: Sequence[StageDemands]) -> dict[str, float]:
+def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float]:
     """How long each unit is busy for a batch, of those that anything passes."""
-    loads = ((unit, float(load)) for unit, load in unit_loads(plant, stages).items())
+    loads = ((unit, float(load)) for unit, load in unit_loads(topology, stages).items())
     return {unit: load for unit, load in loads if load > 0.0}
 
 

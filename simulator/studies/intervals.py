@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from scipy.special import stdtrit
 
-from simulator.measurement import Parameter
+from simulator.confidence.measurement import Parameter
 from simulator.studies.fitting import Knob, Vector, box
 from simulator.studies.secant import prior_weights
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.metrics import number_at
-from simulator.results import Prediction
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
 from simulator.studies.nearest import Near, Neighbourhood
 from simulator.studies.validate import Judged
 

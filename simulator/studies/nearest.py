@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from simulator.confidence.measurement import MeasurementSet, Row
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
-from simulator.measurement import MeasurementSet, Row
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 from simulator.studies.facts import Facts, facts_of
 from simulator.studies.forecast import known_profiles
 from simulator.studies.scores import Score, score

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from simulator.goal import Plain
-from simulator.metrics import Value
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Plain
 
 
 class Status(StrEnum):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from simulator.calibration import FACTORS
+from simulator.confidence.calibration import FACTORS
+from simulator.confidence.measurement import MeasurementSet, Parameter
 from simulator.errors import InputError, Problem
-from simulator.files.gather import gather
 from simulator.files.keys import Key, numeric_key
+from simulator.files.merge_documents import gather
 from simulator.files.sections import ScenarioFile
-from simulator.measurement import MeasurementSet, Parameter
 
 REACH: Final = 10.0
 """Without bounds given, a key is fitted between a tenth and ten times its start."""

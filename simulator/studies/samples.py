@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from simulator.calibration import Envelope
+from simulator.confidence.calibration import Envelope
+from simulator.confidence.measurement import MeasurementSet, Parameter, Row, Split
 from simulator.errors import InputError, Problem
 from simulator.files.scenario import load_scenario
-from simulator.measurement import MeasurementSet, Parameter, Row, Split
 from simulator.studies.anchors import anchored
 from simulator.studies.fitting import Observation, Predictor, observations
 

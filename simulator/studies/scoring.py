@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import PlanError
-from simulator.expression import Expression, parse_expression
 from simulator.files.settings import unit_of
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS
+from simulator.results.expression import Expression, parse_expression
+from simulator.results.metrics import METRICS
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.outcome import Candidate
 
 Scores = NDArray[np.float64]

@@ -11,15 +11,15 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.confidence.doubts import Doubt, Rate, covariance, within_reason
+from simulator.engine.intervals import all_doubts, figures
 from simulator.engine.run import Question
-from simulator.ensemble import all_doubts, figures
-from simulator.faster import Speeds
-from simulator.metrics import number_at
+from simulator.pipeline.rate_scaling import Speeds
 from simulator.predict import predict, question_of
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Scenario
 from simulator.studies.whatif import Progress
-from simulator.uncertainty import Doubt, Rate, covariance, within_reason
 
 TAIL: Final = NormalDist().inv_cdf(0.9)
 """Standard deviations from the median to P90."""

@@ -12,10 +12,17 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from simulator.measurement import REGIME_SEPARATOR, Baseline, MeasurementSet, Row, Split, Tolerance
-from simulator.metrics import measurable
-from simulator.studies.bands import Bands, Figure, bands
+from simulator.confidence.measurement import (
+    REGIME_SEPARATOR,
+    Baseline,
+    MeasurementSet,
+    Row,
+    Split,
+    Tolerance,
+)
+from simulator.results.metrics import measurable
 from simulator.studies.baselines import Seen, baseline
+from simulator.studies.coverage import Bands, Figure, bands
 from simulator.studies.forecast import Forecasts, GroupKey, forecast_all
 from simulator.studies.scores import (
     Point,

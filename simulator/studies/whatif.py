@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.compute.footprint import Verdict
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
-from simulator.footprint import Verdict
-from simulator.metrics import measurable, number_at, select
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.metrics import measurable, number_at, select
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import Met, noted
-from simulator.studies.knobs import Knob, Read, turned
+from simulator.studies.levers import Knob, Read, turned
 from simulator.units import Usd, UsdPerSecond
 
 Progress = Callable[[float], None]

@@ -13,7 +13,7 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.report.page.prediction import as_page
 from simulator.report.verdict import verdict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.units import SECOND, parse
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from simulator import predict as door
 from simulator.cli.exits import Exit
 from simulator.engine.run import Question
 from simulator.laws import Law
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from tests.support.answers import SCENARIO, write_evidence
 
 Plan = Callable[..., Any]

@@ -91,7 +91,8 @@ def test_the_shell_takes_the_script(plan: Run, tmp_path: Path, shell: str) -> No
 def test_completing_a_verb_imports_no_verb(root: Path) -> None:
     """Names of verbs come from the table, whatever the verbs would load."""
     code = (
-        "import sys; from simulator.cli.late import LateGroup; from simulator.cli.main import plan;"
+        "import sys; from simulator.cli.lazy_group import LateGroup;"
+        "from simulator.cli.main import plan;"
         "context = plan.make_context('plan', [], resilient_parsing=True);"
         "print(len(plan.shell_complete(context, '')));"
         "print([m for m in sys.modules if m in ('simulator.cli.sweep', 'numpy', 'pydantic')])"

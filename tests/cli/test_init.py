@@ -13,7 +13,7 @@ from simulator.cli.exits import Exit
 from simulator.cli.main import main
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.workload.train import Mode
+from simulator.scenario.workload.train import Mode
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,14 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
-from simulator.goal import Axes, Goal
+from simulator.scenario.goal import Axes, Goal
 from simulator.studies.candidates import expand
 from simulator.studies.explore import Request, explore
 from simulator.studies.outcome import Candidate
-from simulator.studies.recommend.asking import asking
+from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.choice import MONEY, TIME, number
-from simulator.studies.recommend.ground import ground_of
-from simulator.studies.recommend.inquiry import inquire
+from simulator.studies.recommend.evaluator import asking
+from simulator.studies.recommend.problem import inquire
 from simulator.studies.recommend.ranking import front
 from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import HELPERS

@@ -14,7 +14,7 @@ import pytest
 
 from simulator import predict as door
 from simulator.cli.exits import Exit
-from simulator.footprint import Verdict
+from simulator.compute.footprint import Verdict
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""

@@ -9,20 +9,20 @@ from typing import Final
 import numpy as np
 import pytest
 
-from simulator.files.measured import load_set
-from simulator.files.scenario import load_scenario
-from simulator.files.shipped_sets import find_base, set_folder
-from simulator.footprint import (
+from simulator.compute.footprint import (
     MemoryFit,
     Verdict,
     assumptions,
     host_ram,
     memory_fit,
 )
-from simulator.measurement import Split
-from simulator.scenario import Scenario
+from simulator.confidence.measurement import Split
+from simulator.files.measured import load_set
+from simulator.files.scenario import load_scenario
+from simulator.files.shipped_sets import find_base, set_folder
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import BYTE, parse
-from simulator.workload.models.transformer import Transformer
 
 OUTSIDE: Final = ("context", "collective_buffers", "gradient_buckets", "input_batches")
 """What an allocator's own count leaves out."""

@@ -8,6 +8,7 @@ import pytest
 
 from simulator.compute.activations import logits_bytes
 from simulator.compute.describe import describe, kernels_of
+from simulator.compute.footprint import memory_fit
 from simulator.compute.kernels import fused_attention, loss, score_traffic
 from simulator.compute.launch import layer as launches
 from simulator.compute.products import product_times
@@ -19,10 +20,9 @@ from simulator.compute.shapes import (
 )
 from simulator.compute.step import training_step
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
-from simulator.limits import check_modelled
+from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 ALL_FULL = ("software.framework=megatron-lm", "software.fused_attention=true", "model.filled=1")
 MASKED = 0.15

@@ -10,7 +10,7 @@ from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.exchange import inside, tensor_all_reduce
 from simulator.files.scenario import load_scenario
-from simulator.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import Kernels
 
 SIZE = 64e6
 

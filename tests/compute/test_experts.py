@@ -12,7 +12,7 @@ from simulator.compute.experts import passes
 from simulator.compute.kernels import bandwidth, cast_bytes
 from simulator.compute.shapes import tokens
 from simulator.files.scenario import load_scenario
-from simulator.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import Kernels
 
 
 def mixture(*, shared: float = 0.0, low: float = 0.0) -> tuple[Description, Kernels]:

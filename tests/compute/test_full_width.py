@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from simulator.compute.describe import describe, kernels_of
+from simulator.compute.footprint import memory_fit
 from simulator.compute.kernels import passes
 from simulator.compute.step import training_step
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
 from simulator.predict import predict
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 LAYOUT = ("parallelism.tensor=2", "parallelism.sharding=optimizer", "train.mixed_precision=false")
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from simulator.compute.describe import describe
+from simulator.compute.footprint import Verdict, memory_fit
 from simulator.compute.holding import of_layers
 from simulator.compute.memory import State, training_memory
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict, memory_fit
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import BYTE, parse
-from simulator.workload.models.transformer import Transformer
 
 ADAM = State(master=4.0, moments=8.0)
 STATES = ("parameters", "master_weights", "gradients", "optimizer")

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.compute.device_time import device_time
 from simulator.files.scenario import load_scenario
-from simulator.workload.models.convnet import ConvNet
+from simulator.scenario.workload.models.convnet import ConvNet
 
 LAST, FIRST = (f"software.memory_format=channels-{order}" for order in ("last", "first"))
 

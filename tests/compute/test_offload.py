@@ -15,12 +15,12 @@ from simulator.compute.step import TrainingStep, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
 from simulator.files.scenario import load_scenario
-from simulator.limits import check_modelled
+from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
-from simulator.run_length import extras, lengths
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
+from simulator.pipeline.run_length import extras, lengths
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import build
+from simulator.scenario.scenario import Scenario
 
 OFFLOAD = "parallelism.offload_optimizer=true"
 
@@ -113,11 +113,15 @@ def test_devices_below_one_switch_share_its_uplink() -> None:
 def test_the_event_engine_takes_as_long_as_the_closed_form() -> None:
     """A step of the simulated job is the sum of its parts, the host's among them."""
     scenario = job()
-    plant = build(scenario)
+    topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    beside = extras(scenario, plant, demands[Phase.WARM])
+    beside = extras(scenario, topology, demands[Phase.WARM])
     question = Question(
-        scenario=scenario, plant=plant, demands=demands, lengths=lengths(scenario), extras=beside
+        scenario=scenario,
+        topology=topology,
+        demands=demands,
+        lengths=lengths(scenario),
+        extras=beside,
     )
     timing = solve(question, Options(seed=0))
     whole = step(scenario)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from simulator.compute.operator_time import Rates, work_of
+from simulator.confidence.provenance import Source
 from simulator.files.models import load_model
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.workload.kernels import Launching
-from simulator.workload.models import Operator, Product
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.kernels import Launching
+from simulator.scenario.workload.models import Operator, Product
 
 RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, units=100.0)
 LAUNCHING = Launching(

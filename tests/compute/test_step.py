@@ -14,21 +14,21 @@ from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.device_time import device_time
 from simulator.compute.exchange import ring
+from simulator.compute.footprint import memory_fit
 from simulator.compute.layer import gathering
+from simulator.compute.schedule import Pipeline, simulate
 from simulator.compute.shapes import layer_parameters
 from simulator.compute.step import TrainingStep, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
-from simulator.run_length import extras, lengths
-from simulator.scenario import Scenario
-from simulator.schedule import Pipeline, simulate
-from simulator.stages.base import Phase
-from simulator.workload.kernels import Kernels
-from simulator.workload.parallelism import Schedule
+from simulator.pipeline.run_length import extras, lengths
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import build
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.parallelism import Schedule
 
 SELECTIVE = ("train.recompute=selective", "parallelism.sequence=true")
 
@@ -268,14 +268,14 @@ def test_all_forward_passes_first_keep_everything() -> None:
 
 def solved(scenario: Scenario) -> Any:
     """What the event engine says of a scenario."""
-    plant = build(scenario)
+    topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     question = Question(
         scenario=scenario,
-        plant=plant,
+        topology=topology,
         demands=demands,
         lengths=lengths(scenario),
-        extras=extras(scenario, plant, demands[Phase.WARM]),
+        extras=extras(scenario, topology, demands[Phase.WARM]),
     )
     return solve(question, Options(seed=0))
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.batching import stack
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import once
+from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.files.scenario import load_scenario
-from simulator.footprint import memory_fit
-from simulator.scenario import Scenario
+from simulator.scenario.candidates import stack
+from simulator.scenario.scenario import Scenario
 
 DIFFERENT: dict[str, list[float]] = {
     "tensor": [1, 2, 8],

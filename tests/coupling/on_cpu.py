@@ -15,11 +15,11 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
-from simulator.scenario import Scenario
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Remote
-from simulator.workload.spread import CONSTANT, Spread
-from simulator.workload.train import Mode
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import CONSTANT, Spread
+from simulator.scenario.workload.loader import LoaderKind, Remote
+from simulator.scenario.workload.train import Mode
 
 
 def workers_and_receiver() -> Coupling:

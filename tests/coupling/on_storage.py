@@ -15,10 +15,10 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
-from simulator.hardware.storage import Scope, Storage
-from simulator.scenario import Scenario
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import Preparation
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import Preparation
 
 CARD = 3.125e9
 """25 Gb/s [B/s]."""

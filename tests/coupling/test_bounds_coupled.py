@@ -20,15 +20,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.scenarios import host, link, question, scenario, simulate, store
 
-from simulator.bounds import bounds
-from simulator.hardware.host import Host, PcieSwitch
-from simulator.hardware.link import LinkKind
-from simulator.hardware.storage import Scope, Storage
-from simulator.limits import check_modelled
-from simulator.scenario import Scenario
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.workload.train import Mode
+from simulator.engine.bounds import bounds
+from simulator.pipeline.limits import check_modelled
+from simulator.scenario.hardware.host import Host, PcieSwitch
+from simulator.scenario.hardware.link import LinkKind
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
+from simulator.scenario.workload.train import Mode
 
 pytestmark = pytest.mark.untraced
 
@@ -177,7 +177,7 @@ def coupled(draw: st.DrawFn) -> Scenario:
 def test_total_time_lies_between_the_bounds(job: Scenario) -> None:
     """No run beats its busiest unit, and none is slower than doing everything in turn."""
     asked = question(job)
-    limits = bounds(job, asked.plant, asked.demands, asked.lengths, asked.extras)
+    limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = simulate(job).total_time / asked.lengths.total_steps
     assert per_step >= limits.lower * (1 - LOOSE)
     assert per_step <= limits.upper * (1 + LOOSE)

@@ -15,9 +15,9 @@ from support.scenarios import host, question, scenario
 
 from simulator.engine.run import Options, solve
 from simulator.predict import predict
-from simulator.results import Trace
-from simulator.scenario import Scenario
-from simulator.workload.loader import Remote
+from simulator.results.prediction import Trace
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Remote
 
 
 def trace(job: Scenario) -> Trace:

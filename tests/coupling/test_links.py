@@ -14,14 +14,14 @@ from coupling.on_links import (
 )
 from support.scenarios import host, link, scenario, store
 
-from simulator.hardware.host import PcieSwitch
 from simulator.pipeline.program import demand_table
-from simulator.plant import Place, build
+from simulator.pipeline.stages.base import Path, Phase
+from simulator.pipeline.topology import Location, build
 from simulator.predict import predict
-from simulator.scenario import Scenario
-from simulator.stages.base import Path, Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.train import Mode
+from simulator.scenario.hardware.host import PcieSwitch
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.train import Mode
 
 
 def copy_times(job: Scenario) -> Mapping[str, float]:
@@ -95,7 +95,7 @@ def test_only_rings_that_leave_a_switch_pass_its_uplink() -> None:
         for d in stage.demands
         if d.path is Path.DEVICE_TO_DEVICE
     )
-    ways = [{unit for unit, _ in build(job).way(reduce, Place(rank=rank))} for rank in (0, 1)]
+    ways = [{unit for unit, _ in build(job).way(reduce, Location(rank=rank))} for rank in (0, 1)]
     uplinks = {"pcie switch0 up", "pcie switch1 down"}
     assert ways == [
         {"pcie gpu0 up", "pcie gpu1 down"},

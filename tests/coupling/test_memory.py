@@ -8,10 +8,10 @@ import pytest
 from coupling.build import with_job
 from coupling.on_memory import crowded
 
-from simulator.footprint import Verdict, host_ram, page_cache_bytes
+from simulator.compute.footprint import Verdict, host_ram, page_cache_bytes
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.stages.read import hit_ratio
 from simulator.predict import predict
-from simulator.stages.base import Phase
-from simulator.stages.read import hit_ratio
 
 
 def test_the_cache_is_what_the_processes_leave() -> None:

@@ -23,17 +23,17 @@ from coupling.on_network import (
 from simpy import Environment, Event
 
 from simulator.engine.flows import FlowNetwork
-from simulator.hardware.storage import Scope
 from simulator.pipeline.program import demand_table
-from simulator.plant import Place, build
+from simulator.pipeline.stages.base import Demand, Phase
+from simulator.pipeline.stages.base import Path as Way
+from simulator.pipeline.topology import Location, build
 from simulator.predict import predict
-from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Phase
-from simulator.stages.base import Path as Way
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Scenario
 
 AGREEMENT = 1e-6
 REFERENCE = Path(__file__).parents[1] / "theory" / "data" / "simgrid_reference.csv"
-Flows = list[tuple[float, Demand, Place]]
+Flows = list[tuple[float, Demand, Location]]
 """When a demand of whom starts [s]."""
 
 
@@ -56,15 +56,17 @@ def demand(job: Scenario, path: Way) -> Demand:
 
 def finish_times(job: Scenario, flows: Flows) -> list[float]:
     """When these demands end on the machine as the model lays it out [s]."""
-    env, plant = Environment(), build(job)
-    network = FlowNetwork(env, {name: float(unit.capacity) for name, unit in plant.units.items()})
+    env, topology = Environment(), build(job)
+    network = FlowNetwork(
+        env, {name: float(unit.capacity) for name, unit in topology.units.items()}
+    )
     finish = [math.nan] * len(flows)
 
     def carry(
-        number: int, start: float, asked: Demand, place: Place
+        number: int, start: float, asked: Demand, place: Location
     ) -> Generator[Event, None, None]:
         yield env.timeout(start)
-        route = [(unit, float(use)) for unit, use in plant.way(asked, place)]
+        route = [(unit, float(use)) for unit, use in topology.way(asked, place)]
         yield network.transfer(float(asked.amount), route)
         finish[number] = env.now
 
@@ -82,8 +84,8 @@ def test_reads_and_gradients_end_when_simgrid_says() -> None:
     ready = COMPUTE + 100e6 / 235e9
     ours = finish_times(
         job,
-        [(0.0, read, Place(rank=rank)) for rank in range(2)]
-        + [(ready, ring, Place(rank=rank)) for rank in range(2)],
+        [(0.0, read, Location(rank=rank)) for rank in range(2)]
+        + [(ready, ring, Location(rank=rank)) for rank in range(2)],
     )
     theirs = [float(row["finish"]) for row in rows]
     assert ours[:2] == pytest.approx(theirs[:2], rel=AGREEMENT)
@@ -111,8 +113,8 @@ def test_batches_and_gradients_in_the_pcie_tree_end_when_simgrid_says() -> None:
     rows = simgrid("PCIe tree, batches and ring")
     job = copies_and_gradients().job
     copy, ring = demand(job, Way.HOST_TO_DEVICE), demand(job, Way.DEVICE_TO_DEVICE)
-    flows = [(0.0, copy, Place(rank=rank)) for rank in range(4)]
-    flows += [(0.01, ring, Place(rank=rank)) for rank in range(4)]
+    flows = [(0.0, copy, Location(rank=rank)) for rank in range(4)]
+    flows += [(0.01, ring, Location(rank=rank)) for rank in range(4)]
     theirs = [float(row["finish"]) for row in rows]
     assert finish_times(job, flows) == pytest.approx(theirs, rel=AGREEMENT)
 

@@ -25,23 +25,23 @@ from coupling.on_ranks import four_ranks, sharing_a_store
 from coupling.on_storage import placed, prepared_beforehand
 from support.scenarios import host, link, question, scenario, simulate, store
 
-from simulator.assumptions import warnings
-from simulator.bounds import bounds
-from simulator.footprint import Verdict, host_ram, memory_fit
-from simulator.hardware.host import PcieSwitch
-from simulator.hardware.link import LinkKind
-from simulator.hardware.storage import Scope
-from simulator.metrics import samples_per_step
+from simulator.compute.footprint import Verdict, host_ram, memory_fit
+from simulator.engine.bounds import bounds
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
+from simulator.pipeline.run_length import placement_time, preparation, preparation_time
+from simulator.pipeline.stages.base import Path, Phase
+from simulator.pipeline.stages.read import hit_ratio
+from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.run_length import placement_time, preparation, preparation_time
-from simulator.scenario import Memory, Scenario
-from simulator.stages.base import Path, Phase
-from simulator.stages.read import hit_ratio
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.workload.train import Mode
+from simulator.results.assumptions import warnings
+from simulator.results.metrics import samples_per_step
+from simulator.scenario.hardware.host import PcieSwitch
+from simulator.scenario.hardware.link import LinkKind
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Memory, Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
+from simulator.scenario.workload.train import Mode
 
 LOOSE = 1e-9
 """Rounding of a sum of some thousand times."""
@@ -409,7 +409,7 @@ def test_a_last_step_of_fewer_batches_reduces_as_much_as_a_whole_one() -> None:
     base = scenario(batches=4, compute=0.001, workers=2, accumulation=3, machine=machine)
     job = with_job(base, model=model(100e6))
     asked = question(job)
-    limits = bounds(job, asked.plant, asked.demands, asked.lengths, asked.extras)
+    limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     time = simulate(job).total_time
     assert time == pytest.approx(4 * 0.001 + 2 * 400e6 / 16e9, rel=1e-4)
     assert time / asked.lengths.total_steps <= limits.upper * (1 + LOOSE)

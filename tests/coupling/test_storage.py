@@ -10,15 +10,15 @@ from coupling.on_storage import behind_drives, placed, prepared_beforehand, wind
 from support.scenarios import host, scenario, store
 
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.storage import Storage
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
+from simulator.pipeline.run_length import placement_time, preparation_time
+from simulator.pipeline.stages.base import Demand, Path, Phase
+from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.run_length import placement_time, preparation_time
-from simulator.scenario import Memory, Scenario
-from simulator.stages.base import Demand, Path, Phase
-from simulator.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.workload.loader import Preparation
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.scenario import Memory, Scenario
+from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.scenario.workload.loader import Preparation
 
 IMAGE = 114_660.0
 """A JPEG of common size [B]."""

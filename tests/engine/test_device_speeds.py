@@ -14,16 +14,16 @@ from simpy import Event
 from support.scenarios import host, scenario, simulate
 
 from simulator.engine import epoch
+from simulator.engine.batches import Draws
 from simulator.engine.folding import everyone
 from simulator.engine.machine import Machine, Task
-from simulator.engine.supply import Draws
-from simulator.lateness import slowest_factor
-from simulator.plant import Place
-from simulator.results import Timing
-from simulator.scenario import Scenario
-from simulator.stages.base import Demand, Path
-from simulator.workload.loader import Straggler
-from simulator.workload.spread import CONSTANT, Shape, Spread
+from simulator.pipeline.stages.base import Demand, Path
+from simulator.pipeline.stragglers import slowest_factor
+from simulator.pipeline.topology import Location
+from simulator.results.prediction import Timing
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+from simulator.scenario.workload.loader import Straggler
 
 COMPUTE = 0.02
 RUNS = 30
@@ -49,7 +49,7 @@ class Uneven(Machine):
 
     generator = np.random.default_rng(0)
 
-    def task(self, demand: Demand, place: Place) -> Task | None:
+    def task(self, demand: Demand, place: Location) -> Task | None:
         """How to carry out a demand; forward and backward pass of a step take equally longer."""
         found = super().task(demand, place)
         if found is None or demand.path is not Path.COMPUTE:
@@ -79,7 +79,7 @@ def expanded(made: Scenario, runs: int = RUNS) -> tuple[float, float]:
 
 
 def _expanded(made: Scenario, seed: int = 0) -> Timing:
-    every = patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks))
+    every = patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks))
     with every, patch.object(epoch, "Machine", Uneven):
         return simulate(replace(made, name="every device"), replay=True, seed=seed)
 
@@ -133,7 +133,7 @@ def test_a_slow_loader_counts_the_same_folded_or_not() -> None:
     made = spread(
         scenario(machine=machine, compute=COMPUTE, batches=20, batch_cpu=0.02, stragglers=late)
     )
-    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
         every = simulate(made, replay=True)
     folded = simulate(made, replay=True)
     assert folded.step_times == pytest.approx(every.step_times, rel=1e-9)

@@ -16,14 +16,14 @@ from simulator.engine import epoch
 from simulator.engine.barrier import Barrier, expected_maximum
 from simulator.engine.folding import MACHINES, SAMPLED, Fold, everyone, fold
 from simulator.engine.run import Options, solve
-from simulator.hardware.gpu import EMULATED
-from simulator.hardware.host import Host, PcieSwitch
-from simulator.results import Timing
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Straggler
-from simulator.workload.spread import Shape, Spread
+from simulator.pipeline.stages.base import Phase
+from simulator.results.prediction import Timing
+from simulator.scenario.hardware.gpu import EMULATED
+from simulator.scenario.hardware.host import Host, PcieSwitch
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind, Straggler
 
 
 def played(ranks: int, cores: float = 16.0) -> Host:
@@ -50,13 +50,13 @@ def shared(ranks: int, rate: float = 1e9, **changes: object) -> Scenario:
 def folds(job: Scenario) -> Fold:
     """How a job is folded, with cold caches."""
     asked = question(job)
-    return fold(job, asked.plant, asked.demands[Phase.COLD])
+    return fold(job, asked.topology, asked.demands[Phase.COLD])
 
 
 def unfolded(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> Timing:
     """The same with every rank simulated."""
     with monkeypatch.context() as patch:
-        patch.setattr(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks))
+        patch.setattr(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks))
         return simulate(job)
 
 
@@ -123,7 +123,7 @@ SPREAD = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
 )
 def test_random_ranks_that_differ_are_all_simulated(job: Scenario) -> None:
     """Random samples and a slow rank, a link to each accelerator, or few ranks: not folded."""
-    assert folds(job).ranks == tuple(range(question(job).plant.ranks))
+    assert folds(job).ranks == tuple(range(question(job).topology.ranks))
 
 
 def test_a_slow_rank_is_a_class_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,10 +225,10 @@ def test_machines_taken_together_lose_none() -> None:
     """Every machine is in one part, parts differ by one machine at most; few stay as they are."""
     for machines in (17, 40, 1000):
         found = question(helped(machines, 1e3, 0.02))
-        folded = fold(found.scenario, found.plant, found.demands[Phase.WARM])
+        folded = fold(found.scenario, found.topology, found.demands[Phase.WARM])
         sizes = [folded.machines(site) for site in set(folded.sites.values())]
         assert sum(sizes) == machines
         assert len(sizes) == MACHINES
         assert max(sizes) - min(sizes) <= 1
     few = question(helped(MACHINES, 1e3, 0.02))
-    assert not fold(few.scenario, few.plant, few.demands[Phase.WARM]).sites
+    assert not fold(few.scenario, few.topology, few.demands[Phase.WARM]).sites

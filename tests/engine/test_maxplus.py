@@ -12,13 +12,13 @@ from support.scenarios import host, question, scenario, store
 from simulator.engine import run
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.run import Options, solve
-from simulator.results import Solver, Timing
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Straggler
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.spread import CONSTANT, Shape, Spread
+from simulator.pipeline.stages.base import Phase
+from simulator.results.prediction import Solver, Timing
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind, Straggler
+from simulator.scenario.workload.models.custom import CustomModel
 
 ROUND = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.08])
 """Round times: they meet at one instant again and again."""
@@ -73,7 +73,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
 def exact(job: Scenario) -> bool:
     """Whether both epochs of a job may be solved by the recursion."""
     asked = question(job)
-    return all(pipeline(job, asked.plant, asked.demands[phase]) is not None for phase in Phase)
+    return all(pipeline(job, asked.topology, asked.demands[phase]) is not None for phase in Phase)
 
 
 def by_events(job: Scenario, options: Options) -> Timing:

@@ -8,17 +8,17 @@ from itertools import pairwise
 import pytest
 from support.scenarios import host, link, question, scenario, simulate, step_ends, store
 
-from simulator.bounds import bounds
+from simulator.engine.bounds import bounds
 from simulator.engine.run import Options, solve
-from simulator.hardware.host import PcieSwitch
-from simulator.loads import least_step, pressures
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase, Resource
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Straggler
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.spread import Shape, Spread
-from simulator.workload.train import Mode
+from simulator.pipeline.loads import least_step, pressures
+from simulator.pipeline.stages.base import Phase, Resource
+from simulator.scenario.hardware.host import PcieSwitch
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind, Straggler
+from simulator.scenario.workload.models.custom import CustomModel
+from simulator.scenario.workload.train import Mode
 
 ACTORS = LoaderKind.ACTORS
 
@@ -253,7 +253,7 @@ def test_what_runs_once_a_step_counts_once_a_step() -> None:
         output_bytes=4.0,
     )
     asked = question(replace(job, jobs=(replace(job.jobs[0], model=model),)))
-    limits = bounds(asked.scenario, asked.plant, asked.demands, asked.lengths, asked.extras)
+    limits = bounds(asked.scenario, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = solve(asked, Options()).total_time / asked.lengths.total_steps
     assert limits.lower <= per_step <= limits.upper
 
@@ -303,14 +303,14 @@ def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
         kind=LoaderKind.TF_DATA,
     )
     asked = question(job)
-    imposed = pressures(job, asked.plant, asked.demands[Phase.COLD])
+    imposed = pressures(job, asked.topology, asked.demands[Phase.COLD])
     assert max(imposed.values()) == pytest.approx(0.04, rel=1e-3)
 
 
 def bound(job: Scenario) -> float:
     """The least step of a job [s], as `bounds` has it."""
     asked = question(job)
-    return float(least_step(job, asked.plant, asked.demands[Phase.WARM]))
+    return float(least_step(job, asked.topology, asked.demands[Phase.WARM]))
 
 
 @pytest.mark.parametrize("prefetch", [1, 2])

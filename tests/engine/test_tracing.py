@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 from support.scenarios import host, question, scenario, store
 
-from simulator.engine.notes import Meter
 from simulator.engine.run import Options, solve
-from simulator.hardware.gpu import EMULATED
-from simulator.hardware.host import Host
-from simulator.results import Slice, Timing, Trace
-from simulator.scenario import Scenario
+from simulator.engine.trace_events import Meter
+from simulator.results.prediction import Slice, Timing, Trace
+from simulator.scenario.hardware.gpu import EMULATED
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.scenario import Scenario
 
 
 def traced(job: Scenario, *, replay: bool = True) -> tuple[Timing, Trace]:

@@ -10,7 +10,7 @@ from simulator import units
 from simulator.errors import InputError
 from simulator.files.axes import parse_axis, with_axes
 from simulator.files.settings import setting_names, setting_units
-from simulator.goal import Axes, Axis, Sampling, Span
+from simulator.scenario.goal import Axes, Axis, Sampling, Span
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from simulator.files.candidates import CandidateReader, Loaded
 from simulator.files.catalogue import packaged
 from simulator.files.scenario import load_scenario
 from simulator.files.settings import as_option
-from simulator.goal import Plain
-from simulator.scenario import Scenario
+from simulator.scenario.goal import Plain
+from simulator.scenario.scenario import Scenario
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 SCENARIOS = (

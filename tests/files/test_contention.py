@@ -6,7 +6,7 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.files.scenario import load_scenario
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 HELPED = "remote-workers-mnist"
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.calibration import FACTORS
 from simulator.compute.device_time import device_time
+from simulator.confidence.calibration import FACTORS
 from simulator.files.calibration_section import CalibrationSection
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import demand_table
-from simulator.scenario import Scenario
-from simulator.stages.base import Path, Phase
-from simulator.stages.slowest import Slowest
+from simulator.pipeline.stages.base import Path, Phase
+from simulator.pipeline.stages.slowest import Slowest
+from simulator.scenario.scenario import Scenario
 
 BASE = "resnet50-imagenet-p4d"
 MODEL = "model.name=resnet101"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.collectives import network_rate
 from simulator.files.scenario import load_scenario
-from simulator.hardware.host import Host
+from simulator.network.collectives import network_rate
+from simulator.scenario.hardware.host import Host
 
 SCENARIO = "two-nodes-cpu-starved"
 

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from simulator.compute.footprint import host_ram, memory_fit
 from simulator.errors import InputError, NotModelled
 from simulator.files.catalogue import Catalogue
 from simulator.files.json_schema import scenario_schema
 from simulator.files.scenario import load_scenario
-from simulator.footprint import host_ram, memory_fit
-from simulator.hardware.cluster import Group, Role
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.stages.decode import core_scale
+from simulator.pipeline.stages.read import drive_hit_ratio
 from simulator.predict import predict
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.stages.decode import core_scale
-from simulator.stages.read import drive_hit_ratio
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Preparation, Remote, Straggler
+from simulator.scenario.hardware.cluster import Group, Role
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 HELPERS = "remote={machine='instance/aws/c5.18xlarge', storage='storage/s3'}"

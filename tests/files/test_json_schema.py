@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simulator.files.json_schema import scenario_schema
-from simulator.precision import Precision
+from simulator.scenario.precision import Precision
 
 
 def nodes(part: Any) -> Iterator[dict[str, Any]]:

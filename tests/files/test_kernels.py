@@ -15,12 +15,12 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.kernel_figures import kernel_files, trying
 from simulator.files.kernels import Use, kernels
 from simulator.files.scenario import load_scenario
-from simulator.limits import check_modelled
-from simulator.precision import Precision
+from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.workload.kernels import Kernels
-from simulator.workload.software import CudaGraphs, GradientSum, Software
+from simulator.results.prediction import Prediction
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, Software
 
 FOLDER = Path(__file__).parents[2] / "simulator" / "data" / "kernels"
 FILES = {

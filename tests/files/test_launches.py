@@ -9,9 +9,9 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.kernel_figures import kernel_files
 from simulator.files.launches import launching
 from simulator.files.scenario import load_scenario
-from simulator.hardware.gpu import Gpu
-from simulator.workload.kernels import Launching
-from simulator.workload.software import CudaGraphs, Software
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.workload.kernels import Launching
+from simulator.scenario.workload.software import CudaGraphs, Software
 
 CATALOGUE = Catalogue.default(())
 

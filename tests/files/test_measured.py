@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.confidence.measurement import Baseline, MeasurementSet, Split
 from simulator.errors import InputError, UnknownName
 from simulator.files.measured import load_set, parse_set
 from simulator.files.shipped_sets import set_folder
-from simulator.measurement import Baseline, MeasurementSet, Split
 
 TOML = """
 schema = 1

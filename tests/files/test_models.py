@@ -12,10 +12,10 @@ import pytest
 from simulator.errors import InputError, NotModelled, UnknownName
 from simulator.files.document import parse_document
 from simulator.files.models import load_model, model_names, parse_model, read_model
-from simulator.precision import Precision
-from simulator.workload.models import forward_flops
-from simulator.workload.models.transformer import Transformer
-from simulator.workload.train import Recompute
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import forward_flops
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.train import Recompute
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "simulator" / "data" / "models"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from simulator.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.provenance import Source
 from simulator.errors import InputError
 from simulator.files.overlay import overlay_text, read_overlay
 from simulator.files.scenario import load_scenario
-from simulator.provenance import Source
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 BASE = "resnet50-imagenet-p4d"
 OVERLAY = Overlay(

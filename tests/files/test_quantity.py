@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from simulator import units
 from simulator.files import quantity
 from simulator.files.quantity import Choice, Number, Quantity, nearest, nearest_hint
-from simulator.precision import Precision
+from simulator.scenario.precision import Precision
 
 FIELDS = {
     quantity.ByteField: ("80 GiB", 80 * 2.0**30),

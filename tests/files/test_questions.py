@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from simulator.files.base import base_of
-from simulator.files.draft import Draft
-from simulator.files.gather import gather
+from simulator.files.merge_documents import gather
 from simulator.files.questions import Notes, Settings, watched
+from simulator.files.resolved import Draft
 from simulator.files.sections import HardwareSection, ScenarioFile
-from simulator.hardware.host import Host
+from simulator.scenario.hardware.host import Host
 
 KEYS = {
     "hardware.count": "2",

@@ -12,19 +12,19 @@ from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import CHECKS, find_problems
 from simulator.files.document import parse_document
-from simulator.files.draft import Draft, look_up, read_sections
+from simulator.files.resolved import Draft, look_up, read_sections
 from simulator.files.scenario import ModelLibrary, load_scenario
 from simulator.files.sections import ScenarioFile
 from simulator.files.shipped import scenario_names
-from simulator.hardware.cluster import Role
-from simulator.precision import Precision
-from simulator.scenario import Purchase, Scenario
+from simulator.scenario.hardware.cluster import Role
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.workload.dataset import Access, CachePolicy, Layout
+from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.scenario.workload.loader import CostBasis, LoaderKind, Straggler, Transport
+from simulator.scenario.workload.models.custom import CustomModel
+from simulator.scenario.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Recompute
 from simulator.units import BYTE, parse
-from simulator.workload.dataset import Access, CachePolicy, Layout
-from simulator.workload.loader import CostBasis, LoaderKind, Straggler, Transport
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.spread import Shape, Spread
-from simulator.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Recompute
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 

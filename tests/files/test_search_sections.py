@@ -10,7 +10,7 @@ from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
 from simulator.files.goal_section import read_goal
 from simulator.files.scenario import load_scenario
-from simulator.goal import Axis, Objective, Sampling, Sense
+from simulator.scenario.goal import Axis, Objective, Sampling, Sense
 
 DATA = Path(__file__).parents[1] / "data"
 BROKEN = DATA / "broken_search"

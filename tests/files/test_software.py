@@ -15,11 +15,11 @@ from simulator.equations.pipeline import overlapped
 from simulator.files.launches import launching
 from simulator.files.models import load_model
 from simulator.files.software import efficiency
-from simulator.hardware.gpu import Gpu, Stack
-from simulator.precision import Precision
-from simulator.workload.models import Model, StepTimes
-from simulator.workload.models.families import with_attention
-from simulator.workload.software import Software
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model, StepTimes
+from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.software import Software
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,8 +7,8 @@ import pytest
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.hardware.host import Host, PeerTopology
-from simulator.scenario import Scenario
+from simulator.scenario.hardware.host import Host, PeerTopology
+from simulator.scenario.scenario import Scenario
 
 SCENARIO = "resnet50-imagenet-p4d"
 

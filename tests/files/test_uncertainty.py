@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.calibration import Envelope, Fitted, Overlay
+from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, covariance
+from simulator.confidence.provenance import Source
 from simulator.files.deviations import graded, shipped_envelope
 from simulator.files.measured import load_set
 from simulator.files.overlay import overlay_text
@@ -16,9 +18,7 @@ from simulator.files.scenario import load_scenario
 from simulator.files.shipped import scenario_names
 from simulator.files.uncertainty import calibrated, rate_of, sign_of
 from simulator.predict import predict
-from simulator.provenance import Source
-from simulator.scenario import Scenario
-from simulator.uncertainty import Axis, Doubt, Grade, Rate, covariance
+from simulator.scenario.scenario import Scenario
 
 BASE = "resnet50-imagenet-p4d"
 COMPUTED = "gpt2-tokens-h100"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support.refusals import refusal
 
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.storage import Scope, Storage
 from simulator.importers.fio import read
 from simulator.importers.result import Fragment
+from simulator.scenario.hardware.storage import Scope, Storage
 
 Refused = Callable[..., list[str]]
 INVENTED = "fio-3.33-invented.json"

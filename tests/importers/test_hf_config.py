@@ -24,8 +24,8 @@ from simulator.importers.hf_count import (
     parameters,
 )
 from simulator.importers.hf_shape import Config, Shape, shape_of
-from simulator.precision import Precision
-from simulator.workload.models import forward_flops as model_flops
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import forward_flops as model_flops
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.

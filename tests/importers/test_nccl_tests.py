@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support.refusals import refusal
 
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.link import Collective, Link, LinkKind, Regime
 from simulator.importers.collectives import MeasuredCollective, Point, envelope, regimes
 from simulator.importers.nccl_tests import read
 from simulator.importers.result import Fragment
+from simulator.scenario.hardware.link import Collective, Link, LinkKind, Regime
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parent / "data"

@@ -12,12 +12,12 @@ from support.refusals import refusal
 
 from simulator import units
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.host import Host, PeerTopology
 from simulator.importers import nvidia_query, nvidia_topology
 from simulator.importers.gpu_names import matching
 from simulator.importers.node_profile import Given
 from simulator.importers.nvidia_smi import read
 from simulator.importers.result import Fragment
+from simulator.scenario.hardware.host import Host, PeerTopology
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parent / "data"

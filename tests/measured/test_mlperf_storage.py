@@ -6,11 +6,11 @@ from functools import cache
 
 import pytest
 
+from simulator.confidence.measurement import MeasurementSet, Row
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
-from simulator.measurement import MeasurementSet, Row
-from simulator.metrics import number_at
 from simulator.predict import predict
+from simulator.results.metrics import number_at
 from simulator.studies.anchors import anchored
 
 GROUP = "mlperf_storage"

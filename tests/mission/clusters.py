@@ -23,12 +23,12 @@ from mission.machines import (
     trainers,
 )
 
-from simulator.hardware.host import Host
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import CostBasis, Loader, LoaderKind, Preprocessing, Remote
 from simulator.units import BYTE_PER_SECOND, HOUR, parse
-from simulator.workload.loader import CostBasis, Loader, LoaderKind, Preprocessing, Remote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

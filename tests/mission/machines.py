@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from simulator.confidence.provenance import Source
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.cluster import Cluster, Group, Role
-from simulator.hardware.host import Host
-from simulator.hardware.storage import Storage
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.scenario import Job, Scenario
-from simulator.workload.dataset import CachePolicy, Dataset
-from simulator.workload.loader import Loader, Preprocessing
-from simulator.workload.models import StepTimes
-from simulator.workload.software import Software
-from simulator.workload.train import Mode, Train
+from simulator.scenario.hardware.cluster import Cluster, Group, Role
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Dataset
+from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.scenario.workload.models import StepTimes
+from simulator.scenario.workload.software import Software
+from simulator.scenario.workload.train import Mode, Train
 
 BLOG = Source(
     reference="Improve price performance of your model training using Amazon SageMaker "

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from mission.machines import DATA, alike, in_memory, job, makers, scenario, trainers
 
-from simulator.hardware.host import Host
-from simulator.scenario import Scenario
-from simulator.workload.loader import (
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import (
     CostBasis,
     Loader,
     LoaderKind,

@@ -22,10 +22,10 @@ from mission.clusters import (
 )
 from support.theory import implied_price_ratio
 
-from simulator.bill import bill
 from simulator.equations.cost import saving
-from simulator.results import Prediction
-from simulator.scenario import CostPlan
+from simulator.results.cost import bill
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import CostPlan
 from simulator.units import HOUR
 
 

@@ -23,7 +23,7 @@ from mission.machines import managed
 from mission.starved import starved
 
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 PAGE = Path(__file__).parents[2] / "docs" / "heterogeneous.md"
 C5, P4D = "ml.c5.18xlarge", "ml.p4d.24xlarge"

@@ -9,13 +9,13 @@ from mission.machines import in_memory, job, rented, scenario, trainers
 
 from simulator.files.models import load_model
 from simulator.files.software import efficiency
-from simulator.hardware.cluster import Role
-from simulator.precision import Precision
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.workload.loader import Loader, Preprocessing
-from simulator.workload.software import Software
-from simulator.workload.train import Mode
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.cluster import Role
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.scenario.workload.software import Software
+from simulator.scenario.workload.train import Mode
 
 
 def inference(batch: float, name: str = "vit-b16", gpus: int = 1) -> Prediction:

@@ -25,7 +25,7 @@ from mission.clusters import (
 )
 from mission.machines import managed, per_vcpu
 
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 C5, P3 = "ml.c5.9xlarge", "ml.p3.2xlarge"
 BATCH_BYTES = MNIST_BATCH * DIGIT_AS_FLOATS

@@ -15,17 +15,17 @@ from support.scenarios import simulate
 from simulator.files.models import load_model
 from simulator.files.scenario import load_scenario
 from simulator.files.software import efficiency
-from simulator.hardware.host import Host
-from simulator.hardware.storage import Storage
-from simulator.metrics import training_log
-from simulator.precision import Precision
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
+from simulator.results.metrics import training_log
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout
+from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.scenario.workload.software import Software
 from simulator.units import DAY
-from simulator.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.workload.loader import Loader, Preprocessing
-from simulator.workload.software import Software
 
 P4D, G5 = "p4d.24xlarge", "g5.48xlarge"
 BUCKET = 25e6

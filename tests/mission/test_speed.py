@@ -9,7 +9,7 @@ import pytest
 from mission.clusters import A6, tensorflow
 
 from simulator.predict import predict
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 
 
 def with_machines(count: int, *, shares_batches: bool) -> Scenario:

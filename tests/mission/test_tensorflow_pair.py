@@ -19,9 +19,9 @@ import pytest
 from mission.clusters import A6, A7, AS_FLOATS, Row, from_row, tensorflow
 from mission.machines import alike, managed, per_vcpu
 
-from simulator.hardware.host import Host, Network
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.host import Host, Network
 
 STEP_BYTES = A7.samples * AS_FLOATS
 WIDE = 1e15

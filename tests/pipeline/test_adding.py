@@ -17,10 +17,10 @@ CLIP = 0.05
 SHOW = """
 import json, sys
 from simulator import load
-from simulator.estimate import estimate
+from simulator.engine.estimate import estimate
 from simulator.predict import predict
 from simulator.report.explain import as_explanation
-from simulator.results import Solver
+from simulator.results.prediction import Solver
 from simulator.studies.screening import best_cases
 
 found = {}
@@ -90,14 +90,20 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
     """Without its slot nothing starts; with it, 50 ms more in all that reads the step program."""
     stage, imported, slot = recipe(root)
     before = figures(copy)
-    (copy / "simulator" / "stages" / "clip.py").write_text(stage, encoding="utf-8")
+    (copy / "simulator" / "pipeline" / "stages" / "clip.py").write_text(stage, encoding="utf-8")
     refused = run(copy, "import simulator.predict")
     assert refused.returncode != 0
-    assert "no slot in simulator/pipeline/program.py for simulator.stages.clip" in refused.stderr
+    assert (
+        "no slot in simulator/pipeline/program.py for simulator.pipeline.stages.clip"
+        in refused.stderr
+    )
 
     table = copy / "simulator" / "pipeline" / "program.py"
     text = table.read_text(encoding="utf-8")
-    for place, line in (("from simulator.stages.collate", imported), ("    Slot(Update()", slot)):
+    for place, line in (
+        ("from simulator.pipeline.stages.collate", imported),
+        ("    Slot(Update()", slot),
+    ):
         text = text.replace(place, line + place, 1)
     table.write_text(text, encoding="utf-8")
     after = figures(copy)

@@ -9,7 +9,7 @@ import pytest
 from simulator.equations.step import step_time
 from simulator.pipeline.ledger import DATA, LINES, OTHER_RANKS, Ledger, by_line, entries
 from simulator.pipeline.program import FILLS_BUCKETS, STEP, check_slots, slot_of
-from simulator.stages.base import Actor, Entry, Per
+from simulator.pipeline.stages.base import Actor, Entry, Per
 
 
 def test_entries_are_the_parts_of_the_step() -> None:
@@ -20,14 +20,14 @@ def test_entries_are_the_parts_of_the_step() -> None:
 def test_a_stage_without_a_slot_is_an_error() -> None:
     """A stage that no solver would ever carry out is named."""
     left = tuple(slot for slot in STEP if slot.name != "optimizer on the host")
-    with pytest.raises(ImportError, match=r"no slot .* for simulator\.stages\.offload"):
+    with pytest.raises(ImportError, match=r"no slot .* for simulator\.pipeline\.stages\.offload"):
         check_slots(left)
 
 
 def test_one_of_two_stages_of_a_file_without_a_slot_is_an_error() -> None:
     """A class is missed too, not only a file."""
     left = tuple(slot for slot in STEP if slot.name != "slowest device")
-    with pytest.raises(ImportError, match=r"simulator\.stages\.slowest\.SlowestDevice"):
+    with pytest.raises(ImportError, match=r"simulator\.pipeline\.stages\.slowest\.SlowestDevice"):
         check_slots(left)
 
 

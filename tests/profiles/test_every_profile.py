@@ -12,8 +12,8 @@ import pytest
 
 from simulator import units
 from simulator.files.catalogue import KINDS, Catalogue, packaged
-from simulator.hardware.host import Host
 from simulator.report.hardware_figures import Figure, figures
+from simulator.scenario.hardware.host import Host
 from simulator.units import parse
 
 FOLDER = packaged()

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.host import PeerTopology
-from simulator.hardware.link import LinkKind
-from simulator.precision import Precision
+from simulator.scenario.hardware.host import PeerTopology
+from simulator.scenario.hardware.link import LinkKind
+from simulator.scenario.precision import Precision
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scenarios import demand_table, host, link, question, scenario, simulate, store
 
-from simulator.bounds import bounds
-from simulator.hardware.host import PcieSwitch
-from simulator.plant import build
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Straggler
-from simulator.workload.spread import CONSTANT, Shape, Spread
+from simulator.engine.bounds import bounds
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import build
+from simulator.scenario.hardware.host import PcieSwitch
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind, Straggler
 
 pytestmark = pytest.mark.untraced
 
@@ -79,7 +79,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 def test_total_time_lies_between_the_bounds(job: Scenario) -> None:
     """No run beats its busiest unit, and none is slower than doing everything in turn."""
     asked = question(job)
-    limits = bounds(job, asked.plant, asked.demands, asked.lengths, asked.extras)
+    limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = simulate(job).total_time / asked.lengths.total_steps
     assert per_step >= limits.lower * (1 - 1e-9)
     assert per_step <= limits.upper * (1 + 1e-9)
@@ -113,7 +113,7 @@ def most(job: Scenario) -> float:
     two rests while all need the other.
     """
     asked = question(job)
-    limits = bounds(job, asked.plant, asked.demands, asked.lengths, asked.extras)
+    limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     return simulate(job, replay=True).total_time * (1 + 1e-9) + limits.upper
 
 
@@ -232,5 +232,5 @@ def test_one_more_slow_worker_can_be_slower_in_order() -> None:
 def test_plant_shares_what_is_shared() -> None:
     """Two GPUs under a switch go through one uplink, both ways."""
     switch = PcieSwitch(socket=0, uplink=link(16e9), gpus=(0, 1))
-    plant = build(scenario(machine=host(gpus=2, switches=(switch,))))
-    assert {"pcie switch0 up", "pcie switch0 down"} <= set(plant.units)
+    topology = build(scenario(machine=host(gpus=2, switches=(switch,))))
+    assert {"pcie switch0 up", "pcie switch0 down"} <= set(topology.units)

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from support.scenarios import host, scenario, store
 
 from simulator.files.scenario import load_scenario
-from simulator.hardware.host import Network
-from simulator.hardware.storage import Scope, Storage
-from simulator.loads import limiting_time, unit_loads
+from simulator.pipeline.loads import limiting_time, unit_loads
 from simulator.pipeline.program import demand_table
-from simulator.plant import NETWORK_OPERATIONS, OPERATIONS, REQUESTS, build
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import NETWORK_OPERATIONS, OPERATIONS, REQUESTS, build
 from simulator.predict import predict
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.train import Mode
+from simulator.scenario.hardware.host import Network
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.train import Mode
 
 pytestmark = pytest.mark.untraced
 

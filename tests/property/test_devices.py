@@ -14,9 +14,9 @@ from simulator.compute.device_time import device_time
 from simulator.errors import PlanError
 from simulator.files.kernel_figures import kernel_files
 from simulator.files.scenario import load_scenario
-from simulator.hardware.gpu import Gpu
-from simulator.precision import Precision
 from simulator.predict import predict
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
 
 ROOT: Final = Path(__file__).parents[2]
 GPUS: Final = tuple(

@@ -14,16 +14,16 @@ from simulator.engine import epoch
 from simulator.engine.folding import everyone, fold
 from simulator.engine.run import Options, solve
 from simulator.files.scenario import load_scenario
-from simulator.hardware.cluster import Group, Role
-from simulator.hardware.host import Host, Network, PcieSwitch
-from simulator.results import Timing
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Remote, Straggler
-from simulator.workload.models.custom import CustomModel
-from simulator.workload.parallelism import Parallelism
-from simulator.workload.spread import CONSTANT, Shape, Spread
+from simulator.pipeline.stages.base import Phase
+from simulator.results.prediction import Timing
+from simulator.scenario.hardware.cluster import Group, Role
+from simulator.scenario.hardware.host import Host, Network, PcieSwitch
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind, Remote, Straggler
+from simulator.scenario.workload.models.custom import CustomModel
+from simulator.scenario.workload.parallelism import Parallelism
 
 pytestmark = pytest.mark.untraced
 
@@ -116,7 +116,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
 
 def whole(job: Scenario, seed: int = 0) -> Timing:
     """The run with every rank simulated."""
-    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
         return simulate(job, replay=True, seed=seed)
 
 
@@ -146,11 +146,11 @@ def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
 def test_ranks_are_folded_into_few(job: Scenario) -> None:
     """Every rank is stood for once, and never more are simulated than there are."""
     asked = question(job)
-    folded = fold(job, asked.plant, asked.demands[Phase.COLD])
+    folded = fold(job, asked.topology, asked.demands[Phase.COLD])
     assert sorted(rank for alike in folded.members.values() for rank in alike) == list(
-        range(asked.plant.ranks)
+        range(asked.topology.ranks)
     )
-    assert sum(folded.counts) == asked.plant.ranks
+    assert sum(folded.counts) == asked.topology.ranks
     assert tuple(folded.members) == folded.ranks
 
 
@@ -166,10 +166,10 @@ def test_replicas_of_a_model_are_folded(name: str, overrides: tuple[str, ...]) -
     """Shipped jobs with several replicas on a machine: as if each had been simulated."""
     job = load_scenario(name, overrides=overrides)
     asked = question(job)
-    few = fold(job, asked.plant, asked.demands[Phase.COLD])
-    assert len(few.ranks) < asked.plant.ranks
+    few = fold(job, asked.topology, asked.demands[Phase.COLD])
+    assert len(few.ranks) < asked.topology.ranks
     folded = solve(asked, Options(most_steps=60))
-    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
         full = solve(asked, Options(most_steps=60))
     assert folded.step_time.mean == pytest.approx(full.step_time.mean, rel=1e-9)
     assert folded.total_time == pytest.approx(full.total_time, rel=1e-9)
@@ -186,9 +186,9 @@ def test_with_random_samples_few_ranks_say_what_all_say(deviation: float) -> Non
         machine=machine, batches=400, batch_cpu=0.02, compute=0.01, workers=2, cost_spread=spread
     )
     asked = question(job)
-    assert len(fold(job, asked.plant, asked.demands[Phase.COLD]).ranks) == 8
+    assert len(fold(job, asked.topology, asked.demands[Phase.COLD]).ranks) == 8
     few = simulate(job)
-    with patch.object(epoch, "fold", lambda _, plant, __: everyone(plant, plant.ranks)):
+    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
         full = simulate(job)
     off = abs(few.step_time.mean - full.step_time.mean)
     assert off <= few.half_width + full.half_width

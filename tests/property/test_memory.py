@@ -7,11 +7,11 @@ from typing import Final
 
 import pytest
 
+from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import NotModelled
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict, memory_fit
-from simulator.limits import check_modelled
-from simulator.workload.models.transformer import Transformer
+from simulator.pipeline.limits import check_modelled
+from simulator.scenario.workload.models.transformer import Transformer
 
 MODELS: Final = sorted(
     path.stem for path in (Path(__file__).parents[2] / "simulator/data/models").glob("*.toml")

@@ -6,17 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.confidence.provenance import Assumption, Source
 from simulator.equations.batch import batch_bytes, decode_work
-from simulator.footprint import HostRam, MemoryFit, Verdict
-from simulator.hardware.cluster import Cluster, Group, Role
-from simulator.hardware.gpu import Gpu, Stack
-from simulator.hardware.host import CpuPool, Host
-from simulator.hardware.storage import Scope, Storage
 from simulator.pipeline.program import slot_of
-from simulator.precision import Precision
+from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking
 from simulator.predict import predict
-from simulator.provenance import Assumption, Source
-from simulator.results import (
+from simulator.results.prediction import (
     Bounds,
     Communication,
     Cost,
@@ -31,14 +27,18 @@ from simulator.results import (
     Trace,
     Usage,
 )
-from simulator.scenario import Job, Scenario
-from simulator.stages.base import Path, Resource, StageDemands, asking
+from simulator.scenario.hardware.cluster import Cluster, Group, Role
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.hardware.host import CpuPool, Host
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Job, Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Dataset
+from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.scenario.workload.models import StepTimes
+from simulator.scenario.workload.software import Software
+from simulator.scenario.workload.train import Mode, Train
 from simulator.terms import term
-from simulator.workload.dataset import CachePolicy, Dataset
-from simulator.workload.loader import Loader, Preprocessing
-from simulator.workload.models import StepTimes
-from simulator.workload.software import Software
-from simulator.workload.train import Mode, Train
 
 SHEET = Source(reference="maker's datasheet", date="2020-05")
 GUESS = Source(reference="a guess", date="undated", verified=False)

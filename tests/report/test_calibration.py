@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.calibration import Envelope
-from simulator.measurement import Parameter
+from simulator.confidence.calibration import Envelope
+from simulator.confidence.measurement import Parameter
 from simulator.report.calibration import as_json, as_text
 from simulator.studies.calibrate import Calibrated, Estimate, Residual
 from simulator.studies.identifiability import identifiability

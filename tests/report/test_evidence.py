@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from support.evidence import steps, validated
 
-from simulator.measurement import Baseline
+from simulator.confidence.measurement import Baseline
 from simulator.report.evidence import as_text
 from simulator.report.evidence_html import as_html
 from simulator.report.evidence_json import as_json

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+from simulator.confidence.measurement import Row, Split
 from simulator.files.scenario import load_scenario
-from simulator.measurement import Row, Split
 from simulator.predict import predict
 from simulator.report.evidence_near import as_json, as_text, headline
 from simulator.studies.nearest import Near, Neighbourhood

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.confidence.provenance import Source
 from simulator.errors import UnknownName
 from simulator.files.scenario import load_scenario
-from simulator.hardware.price import Price
-from simulator.metrics import METRICS
 from simulator.predict import predict
-from simulator.provenance import Source
 from simulator.report.explain import as_explanation
 from simulator.report.layout import WIDTH
-from simulator.results import Prediction
+from simulator.results.metrics import METRICS
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.price import Price
 
 
 def test_the_explanation_reads_as_it_should(

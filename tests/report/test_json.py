@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.metrics import METRICS
+from simulator.pipeline.stages.base import Resource
 from simulator.report.json import as_json, as_object
-from simulator.results import Prediction
-from simulator.stages.base import Resource
+from simulator.results.metrics import METRICS
+from simulator.results.prediction import Prediction
 
 KEYS = """
     schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s

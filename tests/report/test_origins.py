@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.report.origins import find, origins
-from simulator.scenario import Scenario
+from simulator.scenario.scenario import Scenario
 from simulator.units import BYTE, SECOND
 
 

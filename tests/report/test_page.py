@@ -15,7 +15,7 @@ from simulator.report.page.bars import stack, waterfall
 from simulator.report.page.prediction import as_page
 from simulator.report.page.timeline import timeline
 from simulator.report.verdict import verdict
-from simulator.results import Prediction, Slice, Trace
+from simulator.results.prediction import Prediction, Slice, Trace
 
 SCENARIO = "resnet18-imagenet-hidden"
 

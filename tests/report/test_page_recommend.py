@@ -7,10 +7,10 @@ from html import unescape
 import pytest
 
 from simulator.files.scenario import load_scenario
-from simulator.goal import Goal, Objective, Sense
 from simulator.report.launch import Launch
 from simulator.report.page.recommend import as_page
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Goal, Objective, Sense
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice

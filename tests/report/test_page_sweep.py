@@ -7,10 +7,10 @@ from html import unescape
 
 import pytest
 
-from simulator.goal import Objective, Plain, Sense
 from simulator.report.page.axes import axis
 from simulator.report.page.sweep import as_page
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Objective, Plain, Sense
 from simulator.studies.explore import TIME_AND_COST
 from simulator.studies.findings import Findings, findings
 from simulator.studies.outcome import Candidate, Outcome, Status

@@ -11,7 +11,7 @@ import pytest
 from simulator.errors import PlanError, UnknownName
 from simulator.report.plot.prediction import FIGURES, prediction_figure
 from simulator.report.plot.style import as_bytes, as_svg
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 
 @pytest.mark.parametrize("what", FIGURES)

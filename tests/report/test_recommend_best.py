@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from simulator.files.scenario import load_scenario
-from simulator.goal import Goal
 from simulator.report.recommend import as_text
 from simulator.report.recommend_best import before_lines, best_title, winner_lines
+from simulator.scenario.goal import Goal
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.confidence import Sureness
 from simulator.studies.recommend.moving import Move

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.report.figures import metric_table
 from simulator.report.table import Cell, Format, Table, as_columns, as_csv, as_markdown, rendered
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="\r\x00", codec="utf-8"), max_size=8)
 CELLS = st.one_of(st.none(), WORDS, st.floats(allow_nan=False), st.integers())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from simulator.footprint import Verdict
+from simulator.compute.footprint import Verdict
 from simulator.report.layout import WIDTH
 from simulator.report.text import as_text, log_text, split_lines
-from simulator.results import Communication, Prediction, Timing
+from simulator.results.prediction import Communication, Prediction, Timing
 
 
 def test_the_report_reads_as_it_should(

@@ -13,11 +13,11 @@ from support.chrome_trace import ChromeTrace
 
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import STEP
+from simulator.pipeline.stages.base import Entry
 from simulator.predict import predict
 from simulator.report.timeline import as_chrome_trace, counter_name, timeline_text
 from simulator.report.timeline_part import part_of
-from simulator.results import Counter, Prediction, Sample, Slice, Trace
-from simulator.stages.base import Entry
+from simulator.results.prediction import Counter, Prediction, Sample, Slice, Trace
 
 VARIED = ("data.size_spread.shape=lognormal", "data.size_spread.relative_deviation=0.6")
 SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {

@@ -12,7 +12,7 @@ import pytest
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.report.timeline import timeline_text
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 perfetto: Any = pytest.importorskip(
     "perfetto.trace_processor", reason="perfetto is not installed (pip install perfetto)"

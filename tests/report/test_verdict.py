@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.binding import Part
+from simulator.compute.footprint import Verdict
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict
+from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
 from simulator.report.verdict import verdict
-from simulator.results import Prediction, StepSplit, Usage
-from simulator.stages.base import Resource
+from simulator.results.binding import Part
+from simulator.results.prediction import Prediction, StepSplit, Usage
 
 
 def with_timing(prediction: Prediction, **changes: object) -> Prediction:

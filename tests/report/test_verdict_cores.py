@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.report.verdict import verdict
-from simulator.results import Prediction, Usage
+from simulator.results.prediction import Prediction, Usage
 
 
 def with_threads_busy(prediction: Prediction, share: float) -> Prediction:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.measurement import Baseline, MeasurementSet, Row, Split
-from simulator.provenance import Source
+from simulator.confidence.measurement import Baseline, MeasurementSet, Row, Split
+from simulator.confidence.provenance import Source
 from simulator.studies.baselines import Seen, baseline, is_speed
 from simulator.studies.facts import Facts
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from support.made_up import BASE, COMPUTE, CPU, NETWORK, STEP, STORE, made_up, model, values
 
+from simulator.confidence.measurement import Parameter, Row, Split
 from simulator.errors import InputError
-from simulator.measurement import Parameter, Row, Split
 from simulator.studies.calibrate import Calibrated, Estimate, anchored, calibrate
 from simulator.studies.fitted_overlay import errors_of, overlay_of
 from simulator.studies.fitting import predicted

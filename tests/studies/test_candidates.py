@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simulator.errors import NotModelled, UnknownName
 from simulator.files.axes import parse_axis
 from simulator.files.candidates import CandidateReader
-from simulator.goal import Axes, Axis, Sampling
+from simulator.scenario.goal import Axes, Axis, Sampling
 from simulator.studies.candidates import expand
 from simulator.units import BYTE_PER_SECOND, parse
 

@@ -15,9 +15,9 @@ from support.search import BASE, SHORT, Buggy, Changing, Deadly, grid, reader
 from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS, Value
 from simulator.predict import predict
+from simulator.results.metrics import METRICS, Value
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies import store as store_module
 from simulator.studies.evaluate import plain
 from simulator.studies.explore import TIME_AND_COST, Request, Standing, bounds_of, explore

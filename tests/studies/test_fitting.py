@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from support.made_up import CPU, STEP, STORE, made_up, model
 
+from simulator.confidence.measurement import Parameter, Row
 from simulator.errors import InputError, NotModelled
-from simulator.measurement import Parameter, Row
 from simulator.studies.calibrate import calibrate
 from simulator.studies.fitting import Errors, Predictor, box, knob, observations
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from simulator.confidence.measurement import MeasurementSet, Row, Split
 from simulator.errors import InputError
 from simulator.files.measured import parse_set
 from simulator.files.scenario import load_scenario
-from simulator.measurement import MeasurementSet, Row, Split
 from simulator.predict import predict
 from simulator.studies import forecast as study
 from simulator.studies.validate import Validated, validate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.measurement import Row
+from simulator.confidence.doubts import Axis
+from simulator.confidence.measurement import Row
 from simulator.studies.forecast import Case, forecast, noise
-from simulator.uncertainty import Axis
 
 METRIC = "step_time_s.mean"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.measurement import Parameter
+from simulator.confidence.measurement import Parameter
 from simulator.studies.fitting import knob
 from simulator.studies.intervals import Estimate, estimates
 

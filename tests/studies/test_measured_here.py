@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.confidence.measurement import Row, Split
 from simulator.files.scenario import load_scenario
-from simulator.measurement import Row, Split
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import SAME, measured_here, widened
 from simulator.studies.nearest import Near, Neighbourhood
 from simulator.studies.scores import Point

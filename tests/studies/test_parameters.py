@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from support.made_up import STORE, made_up
 
+from simulator.confidence.measurement import MeasurementSet, Parameter
 from simulator.errors import InputError
-from simulator.measurement import MeasurementSet, Parameter
 from simulator.studies.parameters import parameters_of
 
 

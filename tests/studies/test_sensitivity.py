@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulator.scenario import Scenario
+from simulator.confidence.doubts import Doubt, Rate
+from simulator.scenario.scenario import Scenario
 from simulator.studies.sensitivity import TAIL, Share, deviations, indices, sobol, tornado
-from simulator.uncertainty import Doubt, Rate
 from tests.support.scenarios import SOURCE
 from tests.support.what_if import made_up, reader
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.metrics import Value
+from simulator.results.metrics import Value
 from simulator.studies import store as module
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.store import MEMORY, Store, StoreError, default_path

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.evidence import PREDICTED, forecast, steps, validated
 
-from simulator.measurement import Split
+from simulator.confidence.measurement import Split
 from simulator.report.evidence import as_text
 from simulator.report.evidence_json import as_object
 from simulator.report.evidence_markdown import as_markdown

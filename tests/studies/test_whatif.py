@@ -8,8 +8,8 @@ import pytest
 
 from simulator.errors import UnknownName
 from simulator.predict import predict
-from simulator.scenario import CostPlan
-from simulator.studies.knobs import Knob, knobs
+from simulator.scenario.scenario import CostPlan
+from simulator.studies.levers import Knob, knobs
 from simulator.studies.whatif import Change, Margins, Worth, changes, check_number, margins
 from simulator.units import HOUR
 from tests.support.what_if import made_up, reader

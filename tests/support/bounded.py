@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.metrics import METRICS
-from simulator.results import Prediction
+from simulator.results.metrics import METRICS
+from simulator.results.prediction import Prediction
 from simulator.studies.screening import BestCase
 
 BY_NAME = {metric.name: metric for metric in METRICS}

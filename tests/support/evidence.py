@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from simulator.confidence.measurement import MeasurementSet
 from simulator.files.measured import parse_set
-from simulator.measurement import MeasurementSet
 from simulator.studies import validate as study
 from simulator.studies.facts import Facts
 from simulator.studies.forecast import Fitted, Forecast, Forecasts

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from simulator.precision import Precision
 from simulator.probe.disk import LEAST, Place
 from simulator.probe.gpu import Unsupported
+from simulator.scenario.precision import Precision
 
 PEAK = 400e12
 """Rate of bf16 products of the made-up device [FLOP/s]."""

@@ -16,9 +16,9 @@ from support.mission_cases import cases
 from simulator.equations import host_memory, roofline
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.hardware.host import Host
 from simulator.predict import predict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.host import Host
 from simulator.units import BYTE, DAY, HOUR, parse
 
 IMAGES, ROUNDED = 1_281_167, 1_280_000

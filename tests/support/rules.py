@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict
 from simulator.laws import chance
 from simulator.predict import predict
-from simulator.results import Prediction
-from simulator.scenario import Scenario
-from simulator.studies.knobs import Knob, knobs, turned
+from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Preparation
+from simulator.studies.levers import Knob, knobs, turned
 from simulator.units import HOUR
-from simulator.workload.loader import Preparation
 from tests.support.generated import catalogue, written
 
 BEAT: Final = 0.01

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+from simulator.confidence.provenance import Source
 from simulator.engine.run import Options, Question, solve
-from simulator.hardware.cluster import Cluster, Group, Role
-from simulator.hardware.gpu import Gpu, Stack
-from simulator.hardware.host import CpuPool, Host, PcieSwitch
-from simulator.hardware.link import Link, LinkKind
-from simulator.hardware.storage import Scope, Storage
 from simulator.pipeline import program
-from simulator.plant import Plant, build
-from simulator.precision import Precision
-from simulator.provenance import Source
-from simulator.results import Timing
-from simulator.run_length import Extras, Lengths, extras, lengths
-from simulator.scenario import CostPlan, Job, Memory, Scenario
-from simulator.stages.base import Phase, StageDemands
-from simulator.workload.dataset import CachePolicy, Dataset
-from simulator.workload.loader import Loader, Preprocessing, Straggler
-from simulator.workload.models import StepTimes
-from simulator.workload.software import Software
-from simulator.workload.spread import CONSTANT, Spread
-from simulator.workload.train import Mode, Train
+from simulator.pipeline.run_length import Extras, Lengths, extras, lengths
+from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.topology import Topology, build
+from simulator.results.prediction import Timing
+from simulator.scenario.hardware.cluster import Cluster, Group, Role
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.hardware.host import CpuPool, Host, PcieSwitch
+from simulator.scenario.hardware.link import Link, LinkKind
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Dataset
+from simulator.scenario.workload.distribution import CONSTANT, Spread
+from simulator.scenario.workload.loader import Loader, Preprocessing, Straggler
+from simulator.scenario.workload.models import StepTimes
+from simulator.scenario.workload.software import Software
+from simulator.scenario.workload.train import Mode, Train
 
 SOURCE = Source(reference="made up for a test", date="2026-11-21")
 BATCH = 32
@@ -173,14 +173,14 @@ def scenario(  # noqa: PLR0913 - each figure of a job
 
 def question(job: Scenario) -> Question:
     """What the engine is asked for a scenario."""
-    plant = build(job)
+    topology = build(job)
     demands = demand_table(job)
     return Question(
         scenario=job,
-        plant=plant,
+        topology=topology,
         demands=demands,
         lengths=lengths(job),
-        extras=extras(job, plant, demands[Phase.WARM]),
+        extras=extras(job, topology, demands[Phase.WARM]),
     )
 
 
@@ -203,7 +203,7 @@ __all__ = [
     "BATCH",
     "Extras",
     "Lengths",
-    "Plant",
+    "Topology",
     "demand_table",
     "gpu",
     "host",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from simulator.errors import NotModelled
 from simulator.files.candidates import CandidateReader, Loaded
-from simulator.goal import Plain
+from simulator.scenario.goal import Plain
 from simulator.studies.outcome import Candidate
 
 BASE = "resnet18-imagenet-one-worker"

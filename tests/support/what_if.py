@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.scenario import Scenario
-from simulator.studies.knobs import Read, Settings
+from simulator.scenario.scenario import Scenario
+from simulator.studies.levers import Read, Settings
 from tests.support.scenarios import scenario
 
 CATALOGUE = Catalogue.default()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from simulator.engine.courses import Use, busy_times
+from simulator.engine.fixed_delays import Use, busy_times
 from simulator.engine.maxplus.pipeline import OnDevice, Piece
 from simulator.units import Seconds
 

@@ -9,7 +9,7 @@ from simulator.engine.maxplus.chains import Chain, Logs, walk
 from simulator.engine.maxplus.pipeline import Piece, Pipeline
 from simulator.engine.rank import Part, Work
 from simulator.pipeline.ledger import DATA_LINE, OTHER_RANKS_LINE, Ledger
-from simulator.stages.base import Per
+from simulator.pipeline.stages.base import Per
 from simulator.units import Seconds
 
 Row: TypeAlias = tuple[int, Per, Chain]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
+from simulator.engine.batches import Supply
 from simulator.engine.maxplus.chains import Chain, Logs, walk
 from simulator.engine.maxplus.pipeline import Piece, Pipeline
-from simulator.engine.supply import Supply
 from simulator.units import Seconds
 
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from simulator.engine.courses import Course, course
+from simulator.engine.contention import unshared
 from simulator.engine.epoch import ranks_meet
+from simulator.engine.fixed_delays import Course, course
 from simulator.engine.folding import Fold, fold
 from simulator.engine.rank import Work, work_of
-from simulator.engine.unshared import unshared
-from simulator.plant import Place, Plant
-from simulator.scenario import Scenario
-from simulator.stages.allreduce import bucket_shares
-from simulator.stages.base import Actor, Demand, Path, StageDemands
+from simulator.pipeline.stages.allreduce import bucket_shares
+from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
+from simulator.pipeline.topology import Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Assignment, Crew
 from simulator.units import Seconds
-from simulator.workload.loader import Assignment, Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,28 +57,30 @@ class Pipeline:
         return loader.pin_memory and loader.overlap_copies
 
 
-def pipeline(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -> Pipeline | None:
+def pipeline(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> Pipeline | None:
     """The pipeline of a run in fixed times; None where something may slow something else.
 
     Parameters
     ----------
-    scenario, plant, stages
+    scenario, topology, stages
         What is run, on which units, and what each stage asks for.
     """
     if not _in_turn(scenario):
         return None
-    folded = fold(scenario, plant, stages)
+    folded = fold(scenario, topology, stages)
     if len(folded.ranks) > 1:
         return None
-    alone = unshared(scenario, plant, stages, folded)
-    place = Place(rank=folded.ranks[0])
+    alone = unshared(scenario, topology, stages, folded)
+    place = Location(rank=folded.ranks[0])
     pieces: dict[int, list[Piece]] = {}
     for number, stage in enumerate(stages):
         own = pieces[number] = []
         for demand in stage.demands:
             if float(demand.amount) == 0.0 and float(demand.latency) == 0.0:
                 continue
-            fixed = _piece(demand, course(demand, place, plant, folded, alone))
+            fixed = _piece(demand, course(demand, place, topology, folded, alone))
             if fixed is None:
                 return None
             own.append(fixed)
@@ -99,7 +101,7 @@ def pipeline(scenario: Scenario, plant: Plant, stages: Sequence[StageDemands]) -
         make=of(Actor.WORKER),
         receive=of(Actor.RECEIVER),
         work=work_of(stages, bucket_shares(scenario), lambda stage: by_slot[stage.slot]),
-        meets=ranks_meet(scenario, plant),
+        meets=ranks_meet(scenario, topology),
     )
 
 

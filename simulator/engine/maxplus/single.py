@@ -6,6 +6,7 @@ import math
 from collections import deque
 from dataclasses import replace
 
+from simulator.engine.batches import Supply, drifting
 from simulator.engine.machine import device
 from simulator.engine.maxplus.chains import Logs
 from simulator.engine.maxplus.device import Device
@@ -13,20 +14,19 @@ from simulator.engine.maxplus.makers import Makers, OwnThread, Workers
 from simulator.engine.maxplus.pipeline import Pipeline
 from simulator.engine.rank import RUN_AHEAD
 from simulator.engine.recorder import Epoch, Observer, Plan, Snapshot
-from simulator.engine.supply import Supply, drifting
-from simulator.plant import CPU, Plant
-from simulator.results import Solver
+from simulator.pipeline.topology import CPU, Topology
+from simulator.results.prediction import Solver
 from simulator.units import Seconds
 
 
-def run_epoch(pipeline: Pipeline, plant: Plant, plan: Plan) -> Epoch:
+def run_epoch(pipeline: Pipeline, topology: Topology, plan: Plan) -> Epoch:
     """Find out what an epoch of a pipeline takes.
 
     Parameters
     ----------
     pipeline : Pipeline
         The pipeline in fixed times.
-    plant : Plant
+    topology : Topology
         Its units.
     plan : Plan
         How many batches, and when to stop.
@@ -54,7 +54,7 @@ def run_epoch(pipeline: Pipeline, plant: Plant, plan: Plan) -> Epoch:
     epoch = observer.epoch(program.run(plan.start_delay))
     snapshots = list(epoch.snapshots)
     rank = device(pipeline.fold.ranks[0])
-    pools = (site.prefix + CPU for site in plant.sites)
+    pools = (site.prefix + CPU for site in topology.sites)
     units = [*dict.fromkeys(pipeline.fold.units.values()), *pools]
     for index in {epoch.first, epoch.last}:
         snapshot = snapshots[index]

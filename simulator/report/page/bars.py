@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.footprint import HostRam, MemoryFit
+from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.report.layout import percent
 from simulator.report.rows import NEGLIGIBLE, parts
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.units import BYTE, SECOND, show
 
 TONES: Final[Mapping[str, int]] = {

@@ -7,7 +7,7 @@ from simulator.report.page.bars import busy, waterfall
 from simulator.report.page.environment import rendered
 from simulator.report.page.prediction import tiles
 from simulator.report.verdict import verdict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 
 
 def as_fragment(prediction: Prediction) -> str:

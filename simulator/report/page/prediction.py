@@ -7,7 +7,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from simulator.provenance import Assumption
+from simulator.confidence.provenance import Assumption
 from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import percent, printable
 from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
@@ -16,7 +16,7 @@ from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.rows import Row, band, cost_rows, head, hidden_exchange, run_rows
 from simulator.report.verdict import device_word, verdict
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
 from simulator.units import SECOND, USD, show

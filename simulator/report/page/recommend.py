@@ -14,7 +14,7 @@ from simulator.report.page.environment import rendered
 from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.recommend_best import before_lines, best_title, winner_lines
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number

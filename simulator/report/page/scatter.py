@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.metrics import METRICS
 from simulator.report.page.axes import Axis, axis
+from simulator.results.metrics import METRICS
 
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
 

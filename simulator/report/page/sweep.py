@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.files.settings import unit_of
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS
 from simulator.report.figures import figure
 from simulator.report.layout import printable
 from simulator.report.page.environment import rendered
@@ -18,7 +16,9 @@ from simulator.report.page.prediction import shown
 from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.rows import DIGITS
 from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
-from simulator.results import Prediction
+from simulator.results.metrics import METRICS
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.findings import Findings
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.outcome import Outcome, Status

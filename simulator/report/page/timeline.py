@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.report.page.bars import TONES
 from simulator.report.timeline import WAITS
-from simulator.results import PIPELINE, Slice, Trace
+from simulator.results.prediction import PIPELINE, Slice, Trace
 from simulator.units import SECOND, Seconds, show
 
 FEWEST: Final = 6

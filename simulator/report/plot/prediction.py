@@ -7,12 +7,12 @@ from typing import Final
 
 from matplotlib.axes import Axes
 
+from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.errors import UnknownName
-from simulator.footprint import HostRam, MemoryFit
 from simulator.report.plot.style import COLOURS, Figure, style
 from simulator.report.rows import NEGLIGIBLE, parts
 from simulator.report.verdict import device_word
-from simulator.results import Prediction
+from simulator.results.prediction import Prediction
 from simulator.units import BYTE, SECOND, scale
 
 WIDTH: Final = 7.0

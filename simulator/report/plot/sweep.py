@@ -13,11 +13,11 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from simulator.files.settings import unit_of
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS
 from simulator.report.layout import printable
 from simulator.report.plot.style import COLOURS, MARKERS, ORDERED, style
 from simulator.report.scales import is_wide, scaled
+from simulator.results.metrics import METRICS
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.findings import Findings
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.scoring import value_of

@@ -6,8 +6,8 @@ from typing import Final
 
 from matplotlib.figure import Figure
 
-from simulator.metrics import select
 from simulator.report.plot.style import COLOURS, style
+from simulator.results.metrics import select
 from simulator.studies.sensitivity import Sensitivity
 from simulator.units import PER_SECOND, scale
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.goal import Plain
-from simulator.metrics import Value
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Plain
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.recommend.machines import Machine
 

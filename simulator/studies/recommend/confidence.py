@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.goal import Objective, Sense
-from simulator.metrics import METRICS, Value
-from simulator.quasi_random import MOST_DIMENSIONS, normal_points
+from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points
+from simulator.results.metrics import METRICS, Value
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.recommend.choice import Choice, number
 from simulator.studies.recommend.ranking import Worth
 

@@ -14,16 +14,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.goal import Goal, Limits, Objective, Sense
-from simulator.hardware.gpu import Stack
+from simulator.scenario.goal import Goal, Limits, Objective, Sense
+from simulator.scenario.hardware.gpu import Stack
 from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
-from simulator.studies.recommend.asking import Ask, Search, limits_as_text
+from simulator.studies.recommend.baseline import COUNT, Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.conflict import smallest_conflict
-from simulator.studies.recommend.ground import COUNT, Settings
-from simulator.studies.recommend.inquiry import Inquiry, inquire
+from simulator.studies.recommend.evaluator import Ask, Search, limits_as_text
 from simulator.studies.recommend.limits import Subject, broken
+from simulator.studies.recommend.problem import Inquiry, inquire
 from simulator.units import SECOND, USD, show
 
 FURTHER: Final = 4

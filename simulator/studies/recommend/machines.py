@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
 from simulator.files.catalogue import Catalogue
-from simulator.hardware.host import Host
-from simulator.hardware.storage import Scope, Storage
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.units import Bytes
 
 

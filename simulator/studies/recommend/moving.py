@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from simulator.hardware.storage import Scope, Storage
-from simulator.scenario import Scenario
-from simulator.stages.read import drives_of
+from simulator.pipeline.stages.read import drives_of
+from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.units import Bytes, Seconds
-from simulator.workload.dataset import CachePolicy, Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

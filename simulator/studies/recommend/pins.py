@@ -5,8 +5,8 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 
-from simulator.goal import Plain
-from simulator.studies.recommend.ground import MACHINE, STORE, Ground, Settings
+from simulator.scenario.goal import Plain
+from simulator.studies.recommend.baseline import MACHINE, STORE, Ground, Settings
 from simulator.studies.recommend.machines import Machine, is_called
 
 DEVICE = "hardware.gpu"

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from simulator.expression import parse_expression
-from simulator.goal import Objective, Sense
-from simulator.metrics import Value
+from simulator.results.expression import parse_expression
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 
 CLOSE: Final = 1.005

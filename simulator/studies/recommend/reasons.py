@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from simulator.binding import LIMITS, Part
-from simulator.goal import Objective
-from simulator.results import STARVED
-from simulator.stages.base import Resource
+from simulator.pipeline.stages.base import Resource
+from simulator.results.binding import LIMITS, Part
+from simulator.results.prediction import STARVED
+from simulator.scenario.goal import Objective
 from simulator.studies.outcome import Status
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule

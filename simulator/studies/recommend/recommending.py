@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.goal import Sense
+from simulator.scenario.goal import Sense
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
-from simulator.studies.recommend.asking import Ask, Search
+from simulator.studies.recommend.baseline import Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of, number
 from simulator.studies.recommend.confidence import Sureness, sureness
 from simulator.studies.recommend.conflicts import conflict_of
-from simulator.studies.recommend.ground import Settings
-from simulator.studies.recommend.inquiry import Inquiry
+from simulator.studies.recommend.evaluator import Ask, Search
 from simulator.studies.recommend.moving import Move, moves
+from simulator.studies.recommend.problem import Inquiry
 from simulator.studies.recommend.ranking import front, in_order, runner_up, with_choice
 from simulator.studies.recommend.reasons import is_cpu_bound, why
 from simulator.studies.recommend.spot import Interrupted, interrupted

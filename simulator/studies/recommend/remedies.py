@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Final
 
-from simulator.goal import Plain
-from simulator.hardware.storage import Scope
-from simulator.studies.recommend.ground import COUNT, MACHINE, WORKERS, Ground, Settings
+from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.loader import LoaderKind, Preparation
+from simulator.scenario.workload.train import Mode
+from simulator.studies.recommend.baseline import COUNT, MACHINE, WORKERS, Ground, Settings
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.space import moved
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind, Preparation
-from simulator.workload.train import Mode
 
 FAMILY: Final = "a larger machine of the family"
 HELPERS: Final = "machines that prepare batches beside"

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from simulator.errors import InputError, PlanError
-from simulator.goal import Goal, Plain
-from simulator.limits import check_modelled
-from simulator.scenario import Purchase
-from simulator.studies.recommend.batches import splits
-from simulator.studies.recommend.ground import (
+from simulator.pipeline.limits import check_modelled
+from simulator.scenario.goal import Goal, Plain
+from simulator.scenario.scenario import Purchase
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.studies.recommend.baseline import (
     ACCUMULATION,
     BATCH,
     COUNT,
@@ -28,11 +30,9 @@ from simulator.studies.recommend.ground import (
     Ground,
     Settings,
 )
+from simulator.studies.recommend.batches import splits
 from simulator.studies.recommend.machines import Machine, holds_better
 from simulator.studies.recommend.spreading import ways
-from simulator.workload.dataset import CachePolicy, Placement
-from simulator.workload.loader import LoaderKind, Preparation
-from simulator.workload.models.transformer import Transformer
 
 MOST_NODES: Final = 8
 """Machines looked at where no limit says how many there may be."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
-from simulator.goal import Spot
-from simulator.metrics import Value
 from simulator.pipeline.program import CHECKPOINTING
-from simulator.plant import build
-from simulator.run_length import checkpoint_time as time_to_write
-from simulator.run_length import lengths
-from simulator.scenario import Purchase, Scenario
-from simulator.stages.base import Phase, ask
+from simulator.pipeline.run_length import checkpoint_time as time_to_write
+from simulator.pipeline.run_length import lengths
+from simulator.pipeline.stages.base import Phase, ask
+from simulator.pipeline.topology import build
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Spot
+from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.workload.train import Checkpointing
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.units import HOUR, Seconds
-from simulator.workload.train import Checkpointing
 
 _GROWS = ("cost.usd_per_step", "cost.time_to_train_s")
 _SHRINKS = ("cost.samples_per_usd",)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.goal import Plain
-from simulator.workload.parallelism import Sharding
+from simulator.scenario.goal import Plain
+from simulator.scenario.workload.parallelism import Sharding
 
 Settings = dict[str, Plain]
 

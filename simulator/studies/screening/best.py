@@ -9,23 +9,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.batching import Batch, stack
-from simulator.bill import machines_price
+from simulator.compute.footprint import Verdict, host_ram, memory_fit
 from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
 from simulator.equations import cost
 from simulator.errors import NotModelled
-from simulator.footprint import Verdict, host_ram, memory_fit
-from simulator.limits import check_modelled
+from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
-from simulator.plant import build
-from simulator.run_length import Extras, Lengths, extras, lengths, worker_start
-from simulator.scenario import Scenario
-from simulator.stages.base import Phase, StageDemands
-from simulator.stages.read import helpers_alone
+from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
+from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.stages.read import helpers_alone
+from simulator.pipeline.topology import build
+from simulator.results.cost import machines_price
+from simulator.scenario.candidates import Batch, stack
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Preparation
 from simulator.studies.screening.chance import AHEAD
-from simulator.studies.screening.floors import Floors
+from simulator.studies.screening.lower_bounds import Floors
 from simulator.units import BYTE, HOUR, Real, Seconds, show
-from simulator.workload.loader import Preparation
 
 Columns = Mapping[str, Real]
 Words = NDArray[np.str_]
@@ -109,13 +109,15 @@ def best_of(batch: Batch) -> tuple[Columns, Words]:
 
 def _times(scenario: Scenario) -> dict[str, Real]:
     """Least times, and the throughput that follows."""
-    plant, length = build(scenario), lengths(scenario)
+    topology, length = build(scenario), lengths(scenario)
     table = {phase: demand_table(scenario, phase) for phase in Phase}
-    beside = extras(scenario, plant, table[Phase.WARM])
-    warm = Floors(scenario=scenario, plant=plant, stages=table[Phase.WARM], lengths=length)
+    beside = extras(scenario, topology, table[Phase.WARM])
+    warm = Floors(scenario=scenario, topology=topology, stages=table[Phase.WARM], lengths=length)
     cold = warm
     if not _alike(table[Phase.COLD], table[Phase.WARM]):
-        cold = Floors(scenario=scenario, plant=plant, stages=table[Phase.COLD], lengths=length)
+        cold = Floors(
+            scenario=scenario, topology=topology, stages=table[Phase.COLD], lengths=length
+        )
     first, later = _epochs(scenario, length, cold, warm)
     several = np.asarray(length.epochs) > 1.0
     own = np.where(several, _counted(warm), _counted(cold)) * ROUNDING

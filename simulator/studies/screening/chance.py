@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from simulator.engine.recorder import JUST_BELOW, MOST_STEPS
-from simulator.engine.watch import PRECISION
-from simulator.run_length import Lengths
-from simulator.scenario import Scenario
+from simulator.engine.steady_state import PRECISION
+from simulator.pipeline.run_length import Lengths
+from simulator.scenario.scenario import Scenario
 from simulator.units import Real
 
 STANDARD_ERRORS: Final = 5.0

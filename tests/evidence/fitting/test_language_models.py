@@ -9,9 +9,9 @@ from fitting.figures import free, shipped, with_values
 from fitting.kernels import expected, fit_all, measured
 from fitting.language_models import Runs, runs
 from simulator.compute.describe import describe, kernels_of
+from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.files.kernel_figures import kernel_files
-from simulator.footprint import memory_fit
 
 
 @pytest.fixture(scope="module")

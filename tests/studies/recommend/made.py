@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.goal import Objective, Plain, Sense
-from simulator.metrics import Value
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Objective, Plain, Sense
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.machines import Machine

@@ -9,12 +9,12 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
-from simulator.goal import Goal, Limits, Objective, Sense
+from simulator.scenario.goal import Goal, Limits, Objective, Sense
 from simulator.studies.outcome import Status
-from simulator.studies.recommend.asking import Search, asking
+from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.conflicts import FURTHER, conflict_of
-from simulator.studies.recommend.ground import ground_of
-from simulator.studies.recommend.inquiry import Inquiry, inquire
+from simulator.studies.recommend.evaluator import Search, asking
+from simulator.studies.recommend.problem import Inquiry, inquire
 from simulator.studies.workers import local_workers
 
 pytestmark = pytest.mark.untraced

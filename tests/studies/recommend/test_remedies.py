@@ -10,11 +10,11 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
-from simulator.goal import Plain
+from simulator.scenario.goal import Plain
 from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.asking import asking
-from simulator.studies.recommend.ground import ground_of
-from simulator.studies.recommend.inquiry import inquire
+from simulator.studies.recommend.baseline import ground_of
+from simulator.studies.recommend.evaluator import asking
+from simulator.studies.recommend.problem import inquire
 from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
 from simulator.studies.workers import local_workers

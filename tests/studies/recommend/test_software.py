@@ -6,10 +6,10 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
-from simulator.goal import Goal, Limits, Plain
-from simulator.studies.recommend.ground import MACHINE, ground_of
-from simulator.studies.recommend.inquiry import inquire
+from simulator.scenario.goal import Goal, Limits, Plain
+from simulator.studies.recommend.baseline import MACHINE, ground_of
 from simulator.studies.recommend.limits import PORTING
+from simulator.studies.recommend.problem import inquire
 from simulator.studies.recommend.software import program_of
 from tests.studies.recommend.made import CHEAPEST, machine
 

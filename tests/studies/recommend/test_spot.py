@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.confidence.provenance import Source
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
 from simulator.files.scenario import load_scenario
-from simulator.goal import Spot
-from simulator.provenance import Source
+from simulator.scenario.goal import Spot
 from simulator.studies.recommend.spot import checkpoint_time, interrupted, with_losses
 from simulator.units import HOUR
 

@@ -14,17 +14,17 @@ from property.test_bounds import scenarios
 from support.bounded import BY_NAME, better
 from support.scenarios import host, scenario, store
 
-from simulator import metrics
+from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
-from simulator.footprint import Verdict
 from simulator.predict import predict
-from simulator.scenario import Scenario
+from simulator.results import metrics
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.scenario.workload.loader import LoaderKind
 from simulator.studies.pareto import front, may_beat
 from simulator.studies.screening import best_cases
-from simulator.workload.dataset import CachePolicy
-from simulator.workload.loader import LoaderKind
-from simulator.workload.spread import Shape, Spread
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
 CHOICES = {

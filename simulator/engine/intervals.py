@@ -1,0 +1,380 @@
+"""How well a prediction is known: the same job at many plausible rates, and where 80% of them lie.
+
+Every doubt of the scenario is a rate that may be faster or slower. At each of `POINTS` points of a
+quasi-random set all rates are drawn at once, and the closed form says how much longer or shorter
+the step gets there: the slowest of all resources, of all serial actors, and of what the simulation
+saw exposed on a rank's timeline; where the simulated step is longer than that, the shorter of
+making and using batches comes on top with the share that explains it. That ratio multiplies the
+simulated figure. So the simulation gives the level and the closed form the slopes: one simulation,
+not hundreds. A test compares it with simulating at other rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.confidence.doubts import Doubt, Rate, covariance, within_reason
+from simulator.confidence.provenance import Source
+from simulator.engine.quasi_random import normal_points
+from simulator.engine.run import Question
+from simulator.pipeline.loads import (
+    TINY,
+    actor_times,
+    limiting_time,
+    longest,
+    maker_count,
+    unit_loads,
+)
+from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
+from simulator.pipeline.run_length import worker_start
+from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
+from simulator.pipeline.topology import Topology
+from simulator.results.cost import prepared_storage
+from simulator.results.metrics import METRICS
+from simulator.results.power import joules_per_step
+from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
+from simulator.units import Real, Seconds
+
+BITS: Final = 8
+"""Logarithm of the number of points: the ends of an 80% interval are then known to about 1% of its
+width."""
+QUANTILES: Final = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
+WIDTH: Final = 2.5631
+"""From the 10% to the 90% quantile of a normal distribution over its standard deviation."""
+HALF_WIDTH: Final = 1.96
+"""Half-width of a 95% interval of a normal distribution over its standard deviation."""
+
+_SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
+
+BESIDE: Final = 0.005
+"""Share of a step beyond its slowest part from which on waiting for one another counts."""
+SUPPLY: Final = MAKERS | {Actor.RECEIVER}
+"""Who makes batches and hands them over."""
+
+Vector: TypeAlias = NDArray[np.float64]
+_ONE_OFF: Final = {"placing the data": Rate.STORAGE, "preparing the data": Rate.WORKERS}
+"""Which rate sets the pace of what is done once; the rest goes with the step or is stated."""
+_STATED: Final = frozenset({"start-up", "shut-down"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """How many times as long as figured, at each point: a warm step, a cold one, the first one."""
+
+    step: Vector
+    cold: Vector
+    first: Vector
+
+
+def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str, float]]:
+    """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
+
+    Parameters
+    ----------
+    question : Question
+        What was simulated; its scenario holds the doubts.
+    prediction : Prediction
+        What came out at the rates as figured; its seed is that of the points.
+
+    Returns
+    -------
+    dict
+        Nothing where nothing is in doubt: no doubts, and a simulation without chance.
+    """
+    doubts = all_doubts(question, prediction)
+    if not doubts:
+        return {}
+    drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
+    table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
+    return {
+        name: dict(zip(QUANTILES, column.tolist(), strict=True))
+        for name, column in zip(drawn, table.T, strict=True)
+    }
+
+
+def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
+    """Everything a prediction is in doubt of, as ratios: nothing, or at least one above 0.
+
+    Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
+    deviation that evidence allows.
+    """
+    timing = prediction.timing
+    mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
+    stated = (
+        doubt.for_step(first if doubt.rate is Rate.START else mean)
+        for doubt in question.scenario.doubts
+    )
+    doubts = (*stated, *_of_chance(timing))
+    if not any(doubt.log_sd > 0.0 for doubt in doubts):
+        return ()
+    longer = stretch(question, timing, draw(doubts, prediction.seed or 0)).step
+    return (*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least)))
+
+
+def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[str, Vector]:
+    """What metrics come to at other speeds, point by point; only those that change.
+
+    Parameters
+    ----------
+    question, prediction : Question, Prediction
+        What was simulated, and what came out at the rates as figured.
+    speeds : mapping of Rate to array
+        How much faster rates are than figured; those left out are as figured.
+    """
+    longer = _begun(stretch(question, prediction.timing, speeds), prediction.timing)
+    timing = _drawn_timing(question, prediction.timing, longer, speeds)
+    cost = _drawn_cost(prediction, timing, longer.step)
+    # Arrays in place of numbers: every metric is computed as always, for all points at once.
+    drawn = replace(prediction, timing=timing, cost=cost)
+    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
+    return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+
+def _begun(longer: Stretch, timing: Timing) -> Stretch:
+    """The same with a first step that takes at least what devices compute in a step.
+
+    How long a program takes to begin is known far less well than its steps.
+    """
+    computing = min(timing.first_step, timing.split.compute + timing.split.bubble)
+    least = computing / max(TINY, timing.first_step) * longer.step
+    return replace(longer, first=np.maximum(longer.first, least))
+
+
+def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:
+    """The timing with an array, one number a point, for every time that changes."""
+    busy = timing.accelerator_utilization
+    if busy is not None:
+        busy = _number(np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer.step))
+    first, later = (time * longer.first for time in timing.first_steps)
+    first_epoch, epoch = _epochs(timing, longer)
+    return replace(
+        timing,
+        step_time=replace(timing.step_time, mean=_number(timing.step_time.mean * longer.step)),
+        first_step=_number(timing.first_step * longer.first),
+        first_steps=(_number(first), _number(later)),
+        epoch_time=_number(epoch),
+        first_epoch_time=_number(first_epoch),
+        total_time=_number(_total(question, timing, longer, speeds)),
+        throughput=_number(timing.throughput / longer.step),
+        accelerator_utilization=busy,
+    )
+
+
+def _epochs(timing: Timing, longer: Stretch) -> tuple[Vector, Vector]:
+    """Times of the first and of a later epoch [s]: a first step each, and all others."""
+    first, later = timing.first_steps
+    cold = first * longer.first + (timing.first_epoch_time - first) * longer.cold
+    return cold, later * longer.first + (timing.epoch_time - later) * longer.step
+
+
+def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
+    """The bill at each point; prices are certain, times are not."""
+    cost, figured = prediction.cost, prediction.timing
+    to_train, energy = cost.to_train, cost.energy_per_step
+    if to_train is not None and cost.per_second is not None:
+        kept = _number(prepared_storage(prediction.scenario, figured).value / figured.total_time)
+        to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
+    if energy is not None:
+        # Work on the cores stays as figured, so cores are less busy in a longer step.
+        usage = {
+            name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
+            for name, used in figured.usage.items()
+        }
+        drawn = joules_per_step(prediction.scenario, replace(timing, usage=usage))
+        energy = energy if drawn is None else _number(drawn.value + 0.0 * longer)
+    return replace(
+        cost,
+        per_step=None if cost.per_step is None else _number(cost.per_step * longer),
+        samples_per_usd=_number(cost.samples_per_usd / longer) if cost.samples_per_usd else None,
+        to_train=to_train,
+        time_to_train=timing.total_time,
+        energy_per_step=energy,
+    )
+
+
+def _number(points: Real) -> float:
+    """Numbers of all points, where a result has room for one."""
+    return cast("float", points)
+
+
+def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
+    """Speeds of all rates in doubt, at each point; lognormal, with 1 as their median."""
+    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
+    known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
+    values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
+    root = vectors * np.sqrt(np.maximum(0.0, values)) @ vectors.T
+    places = [list(Rate).index(rate) for rate in rates]
+    drawn = normal_points(BITS, len(Rate), seed)[:, places] @ root
+    return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
+
+
+def _lacking(longer: Vector, doubt: Doubt) -> tuple[Doubt, ...]:
+    """What the step, so many times as long as figured, lacks of the least deviation of a doubt."""
+    low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
+    lacks = doubt.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
+    if lacks <= 0.0:
+        return ()
+    return (replace(doubt, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),)
+
+
+def _of_chance(timing: Timing) -> tuple[Doubt, ...]:
+    """Run-to-run randomness: how well a random simulation knows its mean step."""
+    mean = timing.step_time.mean
+    if timing.half_width <= 0.0 or mean <= 0.0:
+        return ()
+    deviation = timing.half_width / HALF_WIDTH / mean
+    return (Doubt(name="run to run", rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
+
+
+def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
+    """How many times as long as figured everything takes at other speeds.
+
+    Parameters
+    ----------
+    question, timing : Question, Timing
+        What was simulated, and what came out.
+    speeds : mapping of Rate to float or array
+        How much faster rates are than figured; those left out are as figured.
+    """
+    demands, lengths = question.demands, question.lengths
+    again = lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    mean = timing.step_time.mean
+    at_first = timing.first_epoch_time / lengths.steps if again else mean
+    points = max((np.size(speed) for speed in speeds.values()), default=1)
+    known = {
+        rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
+        for rate, speed in speeds.items()
+    }
+    begun = _Times(question, timing.split, Phase.COLD, known)
+    cold = _ratio(_step(begun, at_first), points)
+    warm = cold
+    if again:
+        later = _Times(question, timing.split, Phase.WARM, known)
+        warm = _ratio(_step(later, mean), points)
+    whole = speeds.get(Rate.STEP, 1.0)
+    return Stretch(
+        step=warm / whole,
+        cold=cold / whole,
+        first=_ratio(begun.first, points) / whole / speeds.get(Rate.START, 1.0),
+    )
+
+
+def _step(times: _Times, mean: Seconds) -> Real:
+    """A step in closed form at each point, up to a factor; `mean` is the simulated one [s]."""
+    longest = np.maximum(TINY, times.slowest)
+    if _figured(times.working) > _figured(longest) * (1.0 + BESIDE):
+        # What is exposed beside the slowest resource counts only if that does not explain it.
+        longest = np.maximum(longest, times.working)
+    beside = mean - _figured(longest)
+    if beside <= BESIDE * mean:
+        return longest
+    # Part of what the slowest hides in theory comes on top of it: one waits for the other.
+    hidden = min(beside, _figured(times.shorter))
+    on_top = hidden * times.shorter / _figured(times.shorter)
+    return longest + on_top + (beside - hidden) * times.waiting
+
+
+def _figured(times: Real) -> Seconds:
+    """Of times at the rates as figured and as drawn, the one as figured [s]."""
+    return float(np.atleast_1d(times)[0])
+
+
+def _ratio(times: Real, points: int) -> Vector:
+    """Times as drawn over the time as figured, point by point."""
+    every = np.broadcast_to(times, points + 1)
+    longer: Vector = every[1:] / every[0]
+    return longer
+
+
+class _Times:
+    """Closed-form times of a step [s]: first at the rates as figured, then as drawn."""
+
+    def __init__(self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds) -> None:
+        self._question, self._split, self._speeds = question, split, speeds
+        self._plant = faster_plant(question.topology, speeds)
+        self._stages = tuple(faster_stage(stage, speeds) for stage in question.demands[phase])
+
+    @cached_property
+    def slowest(self) -> Real:
+        """What the slowest resource or serial actor imposes."""
+        return limiting_time(self._question.scenario, self._plant, self._stages)
+
+    @cached_property
+    def working(self) -> Real:
+        """What a rank's timeline shows in a step but waiting for data."""
+        split = self._split
+        total = (split.compute + split.bubble) / self._speeds.get(Rate.DEVICE, 1.0)
+        total = total + split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
+        total = total + split.other * self.waiting
+        parts = (
+            (split.h2d, Actor.COPY_ENGINE, Rate.PCIE),
+            (split.communication, Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+        )
+        for time, actor, rate in parts:
+            alone = alone_time(self._plant, self._stages, actor)
+            if _figured(alone) <= TINY:
+                # Not a demand of any stage; its rate is all that is known of it.
+                alone = 1.0 / self._speeds.get(rate, 1.0)
+            total = total + time * alone / _figured(alone)
+        return total
+
+    @cached_property
+    def waiting(self) -> Real:
+        """How many times as long as figured nothing works."""
+        return 1.0 / self._speeds.get(Rate.WAITING, 1.0)
+
+    @cached_property
+    def shorter(self) -> Real:
+        """The shorter of what making batches takes and what using them does."""
+        making = [stage for stage in self._stages if stage.actor in SUPPLY]
+        made = limiting_time(self._question.scenario, self._plant, making)
+        return np.maximum(TINY, np.minimum(made, self.working))
+
+    @cached_property
+    def first(self) -> Real:
+        """Until one batch has gone through everything."""
+        return _first_batch(self._question, self._plant, self._stages)
+
+
+def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:
+    """What an actor of a rank needs for a batch on idle machines [s]."""
+    return sum(actor_times(topology, stages, actor).values(), 0.0)
+
+
+def _first_batch(question: Question, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Time until one batch has gone through everything, all workers having begun at once [s]."""
+    scenario = question.scenario
+    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    made: Real = 0.0
+    for group in groups:
+        own = [stage for stage in stages if stage.actor in MAKERS and stage.group == group]
+        alone = sum(actor_times(topology, own, Actor.WORKER, group).values(), 0.0)
+        at_once = max(1, maker_count(scenario, topology, group))
+        crowded = longest(unit_loads(topology, own).values()) * at_once
+        made = np.maximum(made, np.maximum(alone, crowded))
+    then = (
+        alone_time(topology, stages, actor)
+        for actor in (Actor.SENDER, Actor.RECEIVER, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
+    )
+    return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
+
+
+def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
+    """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
+    parts, epochs = question.extras.parts, question.lengths.epochs
+    first_epoch, epoch = _epochs(timing, longer)
+    training = timing.total_time - sum(parts.values())
+    cold = min(training, min(1.0, epochs) * timing.first_epoch_time)
+    total: Real = cold * first_epoch / max(TINY, timing.first_epoch_time)
+    total = total + (training - cold) * epoch / max(TINY, timing.epoch_time)
+    for name, time in parts.items():
+        pace = longer.step if name not in _ONE_OFF else 1.0 / speeds.get(_ONE_OFF[name], 1.0)
+        total = total + time * (1.0 if name in _STATED else pace)
+    return total

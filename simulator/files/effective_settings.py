@@ -1,0 +1,103 @@
+"""What a scenario says, key by key, with defaults in place: for telling two of them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pydantic import BaseModel
+
+from simulator.files.document import Document, shown
+from simulator.files.lines import KeyPath
+from simulator.files.reading import dotted
+from simulator.files.resolved import read_sections
+from simulator.scenario.scenario import Scenario
+
+_SECTIONS: Final = (
+    *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
+    *("memory", "cost", "calibration"),
+)
+"""In the order people compare them; a name and a title are no input."""
+OPTIONAL: Final = frozenset({"remote", "parallelism"})
+"""Sections whose defaults mean nothing where they are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One key: its `value` for comparing, its `text` for reading; `given`: the file says it."""
+
+    value: object
+    text: str
+    given: bool
+
+
+def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
+    """Every key of a sound scenario with its value, by dotted name.
+
+    Parameters
+    ----------
+    document : Document
+        All that the scenario's files and options say.
+    scenario : Scenario
+        What became of it: it knows the defaults that depend on other keys.
+    """
+    draft, _ = read_sections(document)
+    found: dict[str, Input] = {}
+    for name in _SECTIONS:
+        section: BaseModel | None = getattr(draft, name)
+        if section is None or (name in OPTIONAL and name not in document.data):
+            continue
+        for path, value in _leaves(section, (name,)):
+            said = document.value(path)
+            settled = _settled(value, path, scenario)
+            text = _text(settled) if said is None else shown(said).strip("'\"")
+            found[dotted(path)] = Input(value=settled, text=text, given=said is not None)
+    return found
+
+
+def _leaves(table: BaseModel, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+    for name, info in type(table).model_fields.items():
+        value = getattr(table, name)
+        here = (*path, info.alias or name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, here)
+        elif isinstance(value, dict):
+            yield from (((*here, str(key)), item) for key, item in value.items())
+        else:
+            yield here, _plain(value)
+
+
+def _plain(value: object) -> object:
+    """A value that can be compared: lists of tables as text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, BaseModel):
+        return {key: _plain(item) for key, item in value.model_dump().items() if item is not None}
+    return value.value if isinstance(value, Enum) else value
+
+
+def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
+    """The value, or what stands in for one that was left out where the scenario has it by name."""
+    if value is not None or len(path) != 2:  # noqa: PLR2004 - a section and a key
+        return value
+    job = scenario.job
+    homes: dict[str, tuple[object, ...]] = {
+        "input": (job.loader, job.preprocessing),
+        "train": (job.train,),
+        "software": (job.software,),
+    }
+    for home in homes.get(str(path[0]), ()):
+        found = getattr(home, str(path[1]), None)
+        if isinstance(found, bool | int | float | str):
+            return found.value if isinstance(found, Enum) else found
+    return None
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "default"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,382 @@
+"""Closed-form loads: how long each unit and each actor needs for one batch, without queueing.
+
+`bounds` adds them up, `pressures` names the bottleneck. Everything works on floats and on arrays
+of candidates alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
+from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Assignment, Straggler
+from simulator.units import Real, Seconds
+
+TINY = 1e-300
+OF_A_RANK: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
+"""Ways that differ from rank to rank, whatever is carried."""
+
+
+def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Real]:
+    """Time each unit needs for one batch of every rank [s], by unit.
+
+    CPU pools and the devices' streams are units too. A group of several machines shares its work
+    equally, so each of its machines carries a part.
+    """
+    loads: dict[str, Real] = {}
+    for unit, seconds in _all_parts(topology, stages):
+        loads[unit] = loads.get(unit, 0.0) + seconds
+    return loads
+
+
+def _all_parts(topology: Topology, stages: Sequence[StageDemands]) -> Iterator[tuple[str, Real]]:
+    for stage in stages:
+        sites = topology.sites_of(stage.group)
+        for demand, site in product(stage.demands, sites):
+            for unit, seconds in _parts(topology, demand, site):
+                yield unit, seconds * stage.times / len(sites)
+
+
+def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
+    """What a demand of every rank asks of each unit [s], were `site` to carry all of it."""
+    if demand.path is Path.COMPUTE:
+        yield "gpu", demand.amount
+    elif demand.path is Path.CORES:
+        pool = topology.sites[site].host.cpu
+        yield topology.sites[site].prefix + CPU, topology.ranks * demand.amount / pool.capacity
+    else:
+        for rank, alike in users(topology, demand.path):
+            for unit, use in topology.way(demand, Location(rank=rank, site=site)):
+                yield unit, alike * (demand.amount * use / topology.units[unit].capacity)
+
+
+def users(topology: Topology, path: Path) -> tuple[tuple[int, float], ...]:
+    """Ranks that differ in the units they use on a way, each with how many are like it."""
+    return topology.representatives if path in OF_A_RANK else ((0, float(topology.ranks)),)
+
+
+def alone(topology: Topology, demand: Demand, place: Location) -> Real:
+    """Time of a demand on otherwise idle machines [s]."""
+    if demand.path is Path.COMPUTE:
+        return demand.amount
+    if demand.path is Path.CORES:
+        return demand.amount / topology.sites[place.site].host.cpu.capacity_for(demand.threads)
+    rate: Real = np.inf if demand.ceiling is None else demand.ceiling
+    for unit, use in topology.way(demand, place):
+        if np.any(use):
+            rate = np.minimum(rate, topology.units[unit].capacity / np.maximum(use, TINY))
+    time: Real = demand.latency + demand.amount / rate
+    return time
+
+
+def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[str, Real] | None:
+    """The unit that slows a demand most on idle machines, and the rate it leaves [amount/s].
+
+    None where the demand goes through no unit.
+    """
+    found = {
+        unit: topology.units[unit].capacity / use
+        for unit, use in topology.way(demand, place)
+        if np.any(use)
+    }
+    name = min(found, key=lambda unit: float(found[unit]), default=None)
+    return None if name is None else (name, found[name])
+
+
+def actor_times(
+    topology: Topology, stages: Sequence[StageDemands], actor: Actor, group: str = ""
+) -> dict[Resource, Real]:
+    """Time the first rank's `actor` spends on one batch on idle machines, by resource [s]."""
+    place = Location(rank=0, site=topology.sites_of(group)[0])
+    times: dict[Resource, Real] = {}
+    for stage in stages:
+        if stage.actor is actor and stage.group == group:
+            for demand in stage.demands:
+                spent = alone(topology, demand, place)
+                times[demand.resource] = times.get(demand.resource, 0.0) + spent * stage.times
+    return times
+
+
+def pressures(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> Mapping[str, Seconds]:
+    """Step time that each resource imposes by itself [s], longest first.
+
+    Either because a unit of it needs that long for a step's batches, or because an actor that
+    works serially (the loader's workers together, the receiving thread, the copy engine) spends
+    most of its time on it. Groups that make batches side by side share them by their speed.
+    """
+    found: dict[str, float] = {}
+
+    def raise_to(resource: str, seconds: Real) -> None:
+        found[resource] = max(found.get(resource, 0.0), float(seconds))
+
+    loads, cycles = _imposed(scenario, topology, stages)
+    for unit, load in loads:
+        raise_to(resource_name(topology, unit), load)
+    for cycle in cycles:
+        _charge(cycle, raise_to)
+    ordered = sorted(found.items(), key=lambda item: -item[1])
+    per_step = scenario.job.train.accumulation
+    return {resource: seconds * per_step for resource, seconds in ordered}
+
+
+def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Step time that the slowest of all resources imposes [s]: the longest of `pressures`.
+
+    Names nothing, and so works on batches of candidates.
+    """
+    loads, cycles = _imposed(scenario, topology, stages)
+    serial = (cycle.whole for cycle in cycles)
+    slowest = longest((*(load for _, load in loads), *serial))
+    return slowest * scenario.job.train.accumulation
+
+
+class Cycle(NamedTuple):
+    """What a serial actor of a group spends on a batch, by resource [s].
+
+    Makers work side by side, so together they spend a part of one maker's time on a batch.
+    """
+
+    group: str
+    actor: Actor
+    times: Mapping[Resource, Real]
+
+    @property
+    def whole(self) -> Real:
+        """From one batch to the next [s]."""
+        return sum(self.times.values(), 0.0)
+
+
+def slowest_actor(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> Cycle | None:
+    """The serial actor that a batch takes longest; None if a unit needs longer for it."""
+    loads, cycles = _imposed(scenario, topology, stages)
+    slowest = max(cycles, key=lambda cycle: float(cycle.whole), default=None)
+    longer = float(longest(load for _, load in loads))
+    return None if slowest is None or float(slowest.whole) <= longer else slowest
+
+
+def least_step(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Least mean step of a run that goes on for ever [s]."""
+    return least_batch(scenario, topology, stages) * scenario.job.train.accumulation
+
+
+def least_batch(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
+    serial = longest(serial_cycles(scenario, topology, stages))
+    return np.maximum(fastest_batch(topology, stages), serial)
+
+
+def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Least time between two batches of a rank [s].
+
+    That of the busiest unit. Where groups make batches side by side, together they make no more
+    than the sum of what each could make alone.
+    """
+    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    if len(groups) <= 1:
+        return longest(unit_loads(topology, stages).values())
+    using = longest(unit_loads(topology, [s for s in stages if s.actor not in MAKERS]).values())
+    rate: Real = 0.0
+    makers = [
+        unit_loads(topology, [s for s in stages if s.actor in MAKERS and s.group == group])
+        for group in groups
+    ]
+    for loads in makers:
+        rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
+    least: Real = np.maximum(using, 1.0 / rate)
+    for unit in set.intersection(*(set(loads) for loads in makers)):
+        # Whoever makes a batch, a unit that all go through carries it.
+        shared: Real = np.inf
+        for loads in makers:
+            shared = np.minimum(shared, loads[unit])
+        least = np.maximum(least, shared)
+    return least
+
+
+def serial_cycles(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> list[Real]:
+    """Time between two batches of a rank that each serial actor needs, alone on the machines [s].
+
+    Workers / time of a batch of one of them is the most that they make together; the receiving
+    thread, and the copy engine with the device that waits for it, take one batch at a time.
+    """
+    _, cycles = _imposed(scenario, topology, stages)
+    return [cycle.whole for cycle in cycles]
+
+
+def main_process(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Cycle:
+    """What the thread that trains spends on making a batch, where there are no workers."""
+    return next(c for c in _using_cycles(scenario, topology, stages) if c.actor is Actor.WORKER)
+
+
+def _imposed(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> tuple[list[tuple[str, Real]], list[Cycle]]:
+    """Time a batch takes on each unit, and of each serial actor, by the batches it makes [s]."""
+    making = [stage for stage in stages if stage.actor in MAKERS]
+    groups = sorted({stage.group for stage in making})
+    shares = _shares(scenario, topology, making, groups)
+    others = [stage for stage in stages if stage.actor not in MAKERS]
+    busy: list[tuple[str, Real]] = []
+    cycles: list[Cycle] = []
+    for group in ("", *(g for g in groups if g)):
+        own = [stage for stage in making if stage.group == group]
+        share = shares.get(group, 0.0)
+        loads = unit_loads(topology, others if group == "" else [])
+        for unit, load in unit_loads(topology, own).items():
+            loads[unit] = loads.get(unit, 0.0) + share * load
+        busy += loads.items()
+        made = _making_cycles(scenario, topology, own, group)
+        cycles += [
+            Cycle(group, Actor.WORKER, {r: share * time for r, time in cycle.items()})
+            for cycle in made
+        ]
+    cycles += _using_cycles(scenario, topology, stages)
+    return busy, cycles
+
+
+def longest(times: Iterable[Real]) -> Real:
+    """The longest of several times, for each candidate [s]; 0 of none."""
+    found: Real = 0.0
+    for time in times:
+        found = np.maximum(found, time)
+    return found
+
+
+def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
+    """Blame an actor's whole time on what it spends most of it on."""
+    times, whole = cycle.times, float(cycle.whole)
+    most = max(times, key=lambda resource: float(times[resource]), default=None)
+    for resource, part in times.items():
+        name = f"{cycle.group}.{resource}" if cycle.group else str(resource)
+        raise_to(name, whole if resource is most else part)
+
+
+def _shares(
+    scenario: Scenario, topology: Topology, making: Sequence[StageDemands], groups: Sequence[str]
+) -> dict[str, Real]:
+    """Share of the batches that each group makes when all work as fast as they can."""
+    if len(groups) == 1:
+        return {groups[0]: 1.0}
+    speeds: dict[str, Real] = {}
+    for group in groups:
+        own = [stage for stage in making if stage.group == group]
+        cycles = _making_cycles(scenario, topology, own, group)
+        serial = (sum(cycle.values(), 0.0) for cycle in cycles)
+        least = longest((*unit_loads(topology, own).values(), *serial))
+        speeds[group] = 1.0 / np.maximum(least, TINY)
+    total = sum(speeds.values(), 0.0)
+    return {group: speed / total for group, speed in speeds.items()}
+
+
+def resource_name(topology: Topology, unit: str) -> str:
+    """The resource a unit belongs to, led by its group's name if that does not train."""
+    known = topology.units.get(unit)
+    if known is not None:
+        own = known.owner == topology.sites[0].group.name
+        return str(known.resource) if own else f"{known.owner}.{known.resource}"
+    for site in topology.sites[1:]:
+        if unit == site.prefix + CPU:
+            return f"{site.group.name}.{Resource.CPU}"
+    return unit
+
+
+def _making_cycles(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], group: str
+) -> list[dict[Resource, Real]]:
+    """Times between two batches of a rank that the group's workers, all together, need."""
+    makers = maker_count(scenario, topology, group)
+    slow = 1.0 if group else mean_slowness(scenario)
+    if not np.any(makers):
+        return []
+    parts = [stages]
+    if scenario.job.loader.crew.reads_ahead and not group:
+        reading = [stage for stage in stages if stage.slot.reads]
+        parts = [reading, [stage for stage in stages if not stage.slot.reads]]
+    working = [actor_times(topology, part, Actor.WORKER, group) for part in parts]
+    return [{r: time * slow / makers for r, time in times.items()} for times in working]
+
+
+def _using_cycles(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> list[Cycle]:
+    """Times between two batches of a rank that its receiver and its device need.
+
+    Copies that don't run beside compute delay it. Without workers the thread that receives also
+    makes the batches.
+    """
+    loader = scenario.job.loader
+    receiving = actor_times(topology, stages, Actor.RECEIVER)
+    copying = actor_times(topology, stages, Actor.COPY_ENGINE)
+    if not (loader.pin_memory and loader.overlap_copies):
+        # what passes on the device's timeline holds its copies up, whatever it waits for
+        device = Resource.CPU if topology.host.gpu is None else Resource.GPU
+        working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
+        copying = {**copying, device: working + copying.get(device, 0.0)}
+    if np.any(maker_count(scenario, topology, "")) or scenario.job.remote is not None:
+        return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
+    slow, making = mean_slowness(scenario), actor_times(topology, stages, Actor.WORKER)
+    inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
+    return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]
+
+
+def maker_count(scenario: Scenario, topology: Topology, group: str) -> int:
+    """Workers of a group that make batches for one rank; 0: the trainer's own thread does."""
+    remote = scenario.job.remote
+    if group and remote is not None:
+        return remote.makers(topology.ranks) * len(topology.sites_of(group))
+    return scenario.job.loader.crew.makers
+
+
+def mean_slowness(scenario: Scenario) -> float:
+    """How many times longer than stated a worker takes, over all batches and the slowest worker.
+
+    With batches dealt round robin the slowest worker sets the pace of all; where whoever is free
+    takes the next batch, the others make up for it.
+    """
+    crew = scenario.job.loader.crew
+    in_turn = crew.assignment is Assignment.ROUND_ROBIN
+    slow = 1.0
+    for straggler in scenario.job.loader.stragglers:
+        slow *= _slowness(straggler, 1 if in_turn else crew.makers)
+    return slow
+
+
+def _slowness(straggler: Straggler, together: int) -> float:
+    """The factor that a straggler adds, if so many workers share what is to be done."""
+    if straggler.every is not None:
+        return 1.0 + (straggler.factor - 1.0) / straggler.every
+    if straggler.worker is None or together == 0:
+        return straggler.factor
+    return together / (together - 1.0 + 1.0 / straggler.factor)
+
+
+ALTERNATES = 0.1
+"""Share of a batch's time from which on a resource matters to who waits for whom."""
+
+
+def alternating(topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Whether workers go back and forth between a shared store and the cores, for each candidate.
+
+    Equal batches would then keep all workers in step for ever: they read together and compute
+    together, and each resource idles while the other is used. Real batches differ, so real
+    workers drift apart.
+    """
+    groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
+    found: Real = False
+    for group in groups:
+        times = actor_times(topology, stages, Actor.WORKER, group).values()
+        batch = sum(times, 0.0)
+        matter = sum((np.asarray(time > ALTERNATES * batch, dtype=int) for time in times), 0)
+        found = np.logical_or(found, matter > 1)
+    return found

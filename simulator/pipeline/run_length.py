@@ -1,0 +1,217 @@
+"""How long a run is: batches, steps and epochs, and what is composed beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, cast
+
+import numpy as np
+
+from simulator.equations.step import iterations_per_epoch
+from simulator.pipeline.loads import alone, limiting_time
+from simulator.pipeline.program import CHECKPOINTING, PREPARATION
+from simulator.pipeline.stages.base import Phase, StageDemands, ask
+from simulator.pipeline.stages.read import drives_of
+from simulator.pipeline.topology import MEMORY, Location, Topology, drives_used
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy, Placement
+from simulator.scenario.workload.loader import Preparation
+from simulator.scenario.workload.train import Mode
+from simulator.units import Real, Seconds, at_least, at_most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Batches of an epoch for each rank, its steps, and epochs (a fraction is allowed).
+
+    `last_share` is the size of the last batch as a share of a full one; a step takes
+    `accumulation` batches.
+    """
+
+    batches: int
+    steps: int
+    epochs: float
+    last_share: float = 1.0
+    accumulation: int = 1
+
+    @property
+    def full_steps(self) -> float:
+        """Steps of an epoch, an incomplete last one counted as what it holds."""
+        return (self.batches - 1.0 + self.last_share) / self.accumulation
+
+    @property
+    def fullest(self) -> float:
+        """Size of the fullest batch as a share of a full one: less only if there is just one."""
+        only = np.asarray(self.batches) == 1
+        return cast("float", np.where(only, self.last_share, 1.0)[()])
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run."""
+        steps: int = at_least(1, _counted(np.rint(self.steps * self.epochs)))
+        return steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extras:
+    """What is composed beside the epochs [s]: once a run, by name, and as a step's share."""
+
+    parts: Mapping[str, Seconds] = field(default_factory=dict)
+    per_step: Seconds = 0.0
+
+    @property
+    def once(self) -> Seconds:
+        """What the run takes beside its epochs [s]."""
+        return sum(self.parts.values())
+
+
+def lengths(scenario: Scenario) -> Lengths:
+    """Batches, steps and epochs of the scenario's job.
+
+    Every rank takes an equal share of the samples, padded to whole samples as
+    torch.utils.data.DistributedSampler does.
+    """
+    job = scenario.job
+    train, drop_last = job.train, job.loader.drop_last
+    own = -(-job.dataset.samples // scenario.ranks)
+    whole = _counted(iterations_per_epoch(own, train.batch_size, drop_last=drop_last))
+    batches = at_least(1, whole)
+    left = own - (batches - 1) * train.batch_size
+    return Lengths(
+        batches=batches,
+        steps=-(-batches // train.accumulation),
+        epochs=train.epochs,
+        last_share=at_most(1.0, left / train.batch_size),
+        accumulation=train.accumulation,
+    )
+
+
+def worker_start(scenario: Scenario) -> Seconds:
+    """Time until all workers of a rank have started, one after another [s]."""
+    loader = scenario.job.loader
+    return loader.worker_start * loader.crew.makers
+
+
+def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:
+    """Start-up, checkpoints and evaluation passes, composed around the epochs.
+
+    An evaluation pass takes what its slowest resource takes; a checkpoint what the ranks that
+    write most need to copy and write their shares while all wait.
+    """
+    return Extras(
+        parts=_one_off(scenario, topology, warm),
+        per_step=_checkpoint_share(scenario, topology),
+    )
+
+
+def _one_off(
+    scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]
+) -> dict[str, Seconds]:
+    """What a run takes beside its epochs, by name [s]; only what takes any time."""
+    train = scenario.job.train
+    parts = {
+        "start-up": train.start_up,
+        "placing the data": placement_time(scenario, topology),
+        "preparing the data": preparation_time(scenario, topology),
+        "evaluation": _evaluations(scenario, topology, warm),
+        "shut-down": train.shut_down,
+    }
+    return {name: time for name, time in parts.items() if np.any(time > 0.0)}
+
+
+def _counted(number: Any) -> Any:  # noqa: ANN401 - a count, or an array of them
+    """A whole number as such; arrays stay arrays of floats."""
+    return number if np.ndim(number) else int(number)
+
+
+def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
+    """Time to stage the data to the machine's own drives, or to preload it into RAM [s].
+
+    All bytes pass the slowest of the store they come from, the network, and what they go to.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    if job.dataset.placement is Placement.STREAM:
+        return 0.0
+    origin = group.origin or group.storage
+    sharers = 1 if origin.scope is Scope.LOCAL else group.count
+    rates: list[Real] = [origin.read_rate * drives_of(group, origin) / sharers]
+    network = group.host.network
+    if origin.scope is not Scope.LOCAL and network is not None:
+        own = network.storage_cap if origin.scope is Scope.VOLUME else None
+        rates.append(network.bandwidth if own is None else own)
+    if job.dataset.placement is Placement.STAGE:
+        written = group.storage.write_bandwidth or group.storage.read_rate
+        rates.append(written * drives_used(group))
+    elif topology.has(MEMORY):
+        rates.append(topology.units[MEMORY].capacity)
+    dataset = job.dataset
+    carried = job.stored_total
+    limits = [cap for cap in (origin.read_operations, origin.request_limit) if cap is not None]
+    files = dataset.samples if dataset.shard_size is None else carried / dataset.shard_size
+    asked = files / (min(limits) * drives_of(group, origin) / sharers) if limits else 0.0
+    return cast("Seconds", at_least(asked, carried / reduce(at_most, rates)))
+
+
+def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
+    """Time to prepare all samples before the run [s], on the machine that trains.
+
+    Reading, working and writing overlap, so the slowest of them counts.
+    """
+    job = scenario.job
+    if job.preprocessing.where is not Preparation.BEFOREHAND or job.mode is Mode.PREPARE:
+        return 0.0
+    once = preparation(scenario)
+    stages = ask(PREPARATION, once, Phase.COLD)
+    slowest = limiting_time(once, topology, stages) / job.train.accumulation
+    batches = job.dataset.samples / (job.train.batch_size * topology.ranks)
+    return cast("Seconds", batches * slowest)
+
+
+def preparation(scenario: Scenario) -> Scenario:
+    """The job that prepares a scenario's data beforehand: it reads the raw samples."""
+    job = scenario.job
+    work = replace(
+        job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
+    )
+    raw = replace(
+        job.dataset,
+        placement=Placement.STREAM,
+        cache_policy=CachePolicy.NONE,
+        window=None,
+        chunk_size=None,
+    )
+    once = replace(job, mode=Mode.PREPARE, dataset=raw, preprocessing=work, remote=None)
+    return replace(scenario, jobs=(once,))
+
+
+def _checkpoint_share(scenario: Scenario, topology: Topology) -> Seconds:
+    steps = lengths(scenario).total_steps
+    taken = checkpoint_time(topology, ask(CHECKPOINTING, scenario, Phase.WARM))
+    return cast("Seconds", taken * checkpoints(scenario) / steps)
+
+
+def checkpoints(scenario: Scenario) -> Real:
+    """How many checkpoints a run writes."""
+    every = scenario.job.train.checkpointing
+    return 0.0 if every is None else lengths(scenario).total_steps // every.every_steps
+
+
+def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Seconds:
+    """Time that all wait for one checkpoint [s]: what its demands take, one after another."""
+    times = (alone(topology, demand, Location(rank=0)) for s in stages for demand in s.demands)
+    return cast("Seconds", sum(times, 0.0))
+
+
+def _evaluations(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Seconds:
+    evaluation = scenario.job.train.evaluation
+    if evaluation is None:
+        return 0.0
+    forward = [stage for stage in stages if stage.slot.forward_only]
+    slowest = limiting_time(scenario, topology, forward)
+    own = evaluation.samples / scenario.ranks / scenario.job.train.batch_size
+    per_batch = slowest / scenario.job.train.accumulation
+    passes = scenario.job.train.epochs // evaluation.every_epochs
+    return cast("Seconds", own * per_batch * passes)

@@ -1,0 +1,38 @@
+"""Waiting for an optimizer that runs on the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.equations.batch import shared
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
+from simulator.pipeline.stages.exchange import step_of
+from simulator.scenario.scenario import Scenario
+from simulator.terms import term
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptimizer:
+    """Gradients to the host as far as seen, its update, and parameters back as far as seen.
+
+    The update shares host memory with whatever else uses it.
+    """
+
+    name: str = "optimizer on the host"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Time that passes, bytes through host memory, and time again."""
+        step = step_of(scenario)
+        if step is None or not scenario.job.parallelism.offload_optimizer:
+            return ()
+        host, ranks = step.host, scenario.ranks_per_host
+        return (
+            passing(host.sending, Resource.PCIE),
+            asking(
+                term(shared, whole=host.moving, sharers=ranks),
+                Resource.HOST_MEMORY,
+                Path.MEMORY,
+                ceiling=host.rate / ranks,
+            ),
+            passing(host.fetching, Resource.PCIE),
+        )

@@ -1,0 +1,419 @@
+"""The machines as units that can be busy, and which of them each way of a demand goes through.
+
+Both solvers use it: `bounds` divides by a unit's capacity, the engine shares it. A way is a list
+of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
+
+The first site is the (one) machine that trains; every machine of another group is a site of its
+own, whose units carry its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.pipeline.stages.allreduce import over_peer_link
+from simulator.pipeline.stages.base import Demand, Path, Resource
+from simulator.pipeline.stages.read import drives_of
+from simulator.scenario.hardware.cluster import Group, Role
+from simulator.scenario.hardware.host import Host, PcieSwitch
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Scenario
+from simulator.units import Real
+
+WeightedRoute = tuple[tuple[str, Real], ...]
+
+STORE = "storage"
+OPERATIONS = "storage operations"
+REQUESTS = "storage requests"
+NETWORK_IN = "network in"
+NETWORK_OUT = "network out"
+STORAGE_NETWORK = "storage network"
+NETWORK_OPERATIONS = "storage network operations"
+MEMORY = "host memory"
+SOCKET_LINK = "socket link"
+CPU = "cpu"
+CACHE = "cache drives"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Something with a capacity: bytes or operations per second; `owner` is a group's name."""
+
+    name: str
+    owner: str
+    resource: Resource
+    capacity: Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One machine: `prefix` leads the names of its units, `shared` those of its group's store."""
+
+    prefix: str
+    shared: str
+    group: Group
+
+    @property
+    def host(self) -> Host:
+        """The machine."""
+        return self.group.host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a demand arises: at a site, on behalf of a rank."""
+
+    rank: int
+    site: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """All flow units and the ways through them.
+
+    `ranks` train on the first site, `ring` of them to a job. Their batches lie in the memory of
+    `memory_socket` (None: of each device's own socket).
+    """
+
+    units: Mapping[str, Unit]
+    sites: tuple[Site, ...]
+    ranks: int
+    ring: int
+    memory_socket: int | None = None
+
+    @property
+    def host(self) -> Host:
+        """The machine that trains."""
+        return self.sites[0].host
+
+    @property
+    def ranks_alike(self) -> bool:
+        """Whether all units are shared by all ranks, so that no rank can differ from another."""
+        return not any(_of_one_rank(name) for name in self.units)
+
+    @property
+    def representatives(self) -> tuple[tuple[int, float], ...]:
+        """Ranks that differ in what they use, each with how many are like it."""
+        if self.ranks_alike:
+            return ((0, float(self.ranks)),)
+        return tuple((rank, 1.0) for rank in range(self.ranks))
+
+    def sites_of(self, group: str) -> tuple[int, ...]:
+        """Numbers of the sites of a group; of the trainers for the empty name."""
+        name = group or self.sites[0].group.name
+        return tuple(i for i, site in enumerate(self.sites) if site.group.name == name)
+
+    def way(self, demand: Demand, place: Location) -> WeightedRoute:
+        """Units that a demand goes through, with how much each byte uses of them."""
+        return _WAYS[demand.path](self, demand, place)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a unit."""
+        return name in self.units
+
+
+def _of_one_rank(unit: str) -> bool:
+    """Whether a unit is an accelerator's own link."""
+    return unit.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
+
+
+def build(scenario: Scenario) -> Topology:
+    """Lay out one machine that trains and all machines of other groups as units."""
+    trainers = scenario.cluster.trainers
+    others = [group for group in scenario.cluster.groups if group is not trainers]
+    sites = [Site(prefix="", shared="", group=trainers)]
+    for group in others:
+        same = group.storage.name == trainers.storage.name
+        sites += [
+            Site(prefix=f"{group.name}{i} ", shared="" if same else f"{group.name} ", group=group)
+            for i in range(group.count)
+        ]
+    units = {unit.name: unit for site in sites for unit in _units(site)}
+    return Topology(
+        units=units,
+        sites=tuple(sites),
+        ranks=scenario.ranks_per_host,
+        ring=scenario.ranks_per_job,
+        memory_socket=scenario.job.loader.socket,
+    )
+
+
+def _units(site: Site) -> Iterator[Unit]:
+    found = (
+        *_storage_units(site),
+        *_network_units(site),
+        *_pcie_units(site),
+        *_peer_units(site),
+    )
+    for name, resource, capacity in found:
+        yield Unit(name=name, owner=site.group.name, resource=resource, capacity=capacity)
+    memory = site.host.memory_bandwidth
+    if memory is not None:
+        yield Unit(
+            name=site.prefix + MEMORY,
+            owner=site.group.name,
+            resource=Resource.HOST_MEMORY,
+            capacity=memory,
+        )
+
+
+def store_prefix(site: Site) -> str:
+    """What leads the names of its store's units: drives are a machine's own, other stores not."""
+    return site.prefix if site.group.storage.scope is Scope.LOCAL else site.shared
+
+
+def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    group = site.group
+    store, network = group.storage, group.host.network
+    drives, prefix = drives_used(group) / clients(group), store_prefix(site)
+    yield prefix + STORE, Resource.STORAGE, store.read_rate * drives
+    operations = store.read_operations or store.write_operations
+    # Each cap is a unit of its own: a write may weigh more than a read in one and not in another.
+    if operations is not None:
+        yield prefix + OPERATIONS, Resource.STORAGE, operations * drives
+    if store.request_limit is not None:
+        yield prefix + REQUESTS, Resource.STORAGE, store.request_limit * drives
+    if group.cache is not None:
+        own = drives_of(group, group.cache)
+        yield site.prefix + CACHE, Resource.STORAGE, group.cache.read_rate * own
+    if store.scope is Scope.VOLUME and network is not None:
+        if network.storage_cap is not None:
+            yield site.prefix + STORAGE_NETWORK, Resource.NETWORK, network.storage_cap
+        limit = network.storage_operations_cap
+        if limit is not None:
+            yield site.prefix + NETWORK_OPERATIONS, Resource.NETWORK, limit
+
+
+def drives_used(group: Group) -> int:
+    """Drives that share the reads of a group's store."""
+    return drives_of(group, group.storage)
+
+
+def clients(group: Group) -> int:
+    """Site that share the store with the one simulated, itself included.
+
+    Site of other groups are all simulated; of those that train, one stands for all.
+    """
+    local = group.storage.scope is Scope.LOCAL
+    return 1 if local or group.role is Role.PREPROCESS else group.count
+
+
+def _network_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    network = site.host.network
+    if network is not None:
+        for name in (NETWORK_IN, NETWORK_OUT):
+            yield site.prefix + name, Resource.NETWORK, network.bandwidth
+
+
+def _pcie_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    host, gpus = site.host, site.group.gpus_per_host
+    if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
+        return
+    links = [(f"pcie gpu{i}", host.host_link.rate) for i in range(gpus)]
+    links += [
+        (f"pcie switch{i}", switch.uplink.rate)
+        for i, switch in enumerate(host.switches)
+        if switch.drives or switch.nics or any(gpu < gpus for gpu in switch.gpus)
+    ]
+    if host.socket_link is not None:
+        links.append((SOCKET_LINK, host.socket_link.rate))
+    for name, capacity in links:
+        for direction in ("down", "up"):
+            yield f"{site.prefix}{name} {direction}", Resource.PCIE, capacity
+
+
+def _peer_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
+    host, gpus = site.host, site.group.gpus_per_host
+    if gpus > 1 and over_peer_link(host) and host.peer_link is not None:
+        for i in range(gpus):
+            yield f"{site.prefix}nvlink gpu{i}", Resource.NVLINK, host.peer_link.rate
+
+
+def _present(topology: Topology, *names: str) -> WeightedRoute:
+    return tuple((name, 1.0) for name in names if topology.has(name))
+
+
+def _from_store(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+    site = topology.sites[place.site]
+    prefix = store_prefix(site)
+    weight = 0.0 if site.group.storage.read_operations is None else 1.0
+    operations = _operations(topology, demand, site, weight)
+    return ((prefix + STORE, 1.0), *operations, *_wire(topology, site, NETWORK_IN))
+
+
+def _operations(topology: Topology, demand: Demand, site: Site, weight: Real) -> WeightedRoute:
+    """The caps on operations that a demand meets, with the operations of a byte.
+
+    One operation takes the time of `weight` reads of the store; every other cap counts it once.
+    """
+    per_byte = _operations_per_byte(demand)
+    if per_byte is None:
+        return ()
+    prefix = store_prefix(site)
+    caps: WeightedRoute = (
+        (prefix + OPERATIONS, weight),
+        (prefix + REQUESTS, 1.0),
+        (site.prefix + NETWORK_OPERATIONS, 1.0),
+    )
+    met = ((name, each) for name, each in caps if np.any(each) and topology.has(name))
+    return tuple((name, each * per_byte) for name, each in met)
+
+
+def _operations_per_byte(demand: Demand) -> Real | None:
+    amount = demand.amount
+    if not np.any(amount):
+        return None
+    return demand.operations / np.where(np.asarray(amount) > 0.0, amount, np.inf)[()]
+
+
+def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
+    """What bytes to or from the store pass beside it: network or PCIe tree, and host memory."""
+    flow = "up" if direction == NETWORK_IN else "down"
+    if site.group.storage.scope is Scope.LOCAL:
+        return (*_tree(topology, site, "drives", flow), *_present(topology, site.prefix + MEMORY))
+    own = topology.has(site.prefix + STORAGE_NETWORK)
+    names = (STORAGE_NETWORK if own else direction, MEMORY)
+    wires = _present(topology, *(site.prefix + name for name in names))
+    return (*wires, *_tree(topology, site, "nics", flow))
+
+
+def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRoute:
+    """Uplinks of the switches that drives or network cards hang on, each with its part."""
+    host, prefix = site.host, site.prefix
+    cards = 0 if host.network is None else host.network.cards
+    below = [len(getattr(switch, devices)) for switch in host.switches]
+    whole = max(sum(below), host.drive_count if devices == "drives" else cards)
+    way = []
+    for i, (switch, number) in enumerate(zip(host.switches, below, strict=True)):
+        far = topology.memory_socket is not None and switch.socket != topology.memory_socket
+        names = [f"{prefix}pcie switch{i} {flow}"]
+        names += [f"{prefix}{SOCKET_LINK} {flow}"] if far else []
+        way += [(name, number / whole) for name in names if number and topology.has(name)]
+    return _merged(way)
+
+
+def _merged(way: Sequence[tuple[str, Real]]) -> WeightedRoute:
+    """The same way with each unit once."""
+    total: dict[str, Real] = {}
+    for name, use in way:
+        total[name] = total.get(name, 0.0) + use
+    return tuple(total.items())
+
+
+def _from_cache(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
+    site = topology.sites[place.site]
+    beside = (*_tree(topology, site, "drives", "up"), *_present(topology, site.prefix + MEMORY))
+    return ((site.prefix + CACHE, 1.0), *beside)
+
+
+def _between_machines(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
+    """The machine's network both ways; through host memory unless the cards do without."""
+    network = topology.host.network
+    cards = _present(topology, NETWORK_OUT, NETWORK_IN)
+    if network is None or network.rdma:
+        return cards
+    home = topology.sites[0]
+    trees = (*_tree(topology, home, "nics", "down"), *_tree(topology, home, "nics", "up"))
+    return (*cards, *_present(topology, MEMORY), *_merged(trees))
+
+
+def _to_store(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+    site = topology.sites[place.site]
+    store, prefix = site.group.storage, store_prefix(site)
+    slower = 1.0 if store.write_bandwidth is None else store.read_rate / store.write_bandwidth
+    reads, writes = store.read_operations, store.write_operations
+    rarer = reads / writes if reads is not None and writes is not None else 1.0
+    whole = _share_of_store(site.group, demand)
+    operations = _operations(topology, demand, site, rarer * whole)
+    return ((prefix + STORE, slower * whole), *operations, *_wire(topology, site, NETWORK_OUT))
+
+
+def _share_of_store(group: Group, demand: Demand) -> Real:
+    """Capacity of its unit that a byte takes of a store that fewer machines use than reach it."""
+    alone = demand.sharers is None or group.storage.scope is Scope.LOCAL
+    return 1.0 if alone or demand.sharers is None else demand.sharers / clients(group)
+
+
+def _memory(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
+    return _present(topology, topology.sites[place.site].prefix + MEMORY)
+
+
+def _to_trainer(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
+    away, home = topology.sites[place.site], topology.sites[0]
+    wires = _present(topology, away.prefix + NETWORK_OUT, NETWORK_IN, MEMORY)
+    return (*wires, *_tree(topology, away, "nics", "down"), *_tree(topology, home, "nics", "up"))
+
+
+def _down(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+    return (
+        *_host_side(topology, place.rank, "down"),
+        *_across(topology, place.rank, "down"),
+        *_memory(topology, demand, place),
+    )
+
+
+def _up(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+    return (
+        *_host_side(topology, place.rank, "up"),
+        *_across(topology, place.rank, "up"),
+        *_memory(topology, demand, place),
+    )
+
+
+def _across(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
+    """The link between sockets, for a device that hangs on another one than its batches lie on."""
+    home = topology.memory_socket
+    if home is None or home == _socket_of(topology.host, gpu):
+        return ()
+    return _present(topology, f"{SOCKET_LINK} {direction}")
+
+
+def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
+    return next(((i, s) for i, s in enumerate(host.switches) if gpu in s.gpus), None)
+
+
+def _host_side(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
+    switch = _switch_of(topology.host, gpu)
+    above = () if switch is None else (f"pcie switch{switch[0]} {direction}",)
+    return _present(topology, f"pcie gpu{gpu} {direction}", *above)
+
+
+def _to_peer(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
+    host, rank = topology.host, place.rank
+    if topology.has(f"nvlink gpu{rank}"):
+        return ((f"nvlink gpu{rank}", 1.0),)
+    first = rank - rank % topology.ring
+    peer = first + (rank - first + 1) % topology.ring
+    here, there = _switch_of(host, rank), _switch_of(host, peer)
+    if here is not None and there is not None and here[0] == there[0]:
+        return _present(topology, f"pcie gpu{rank} up", f"pcie gpu{peer} down")
+    crossing = _socket_of(host, rank) != _socket_of(host, peer)
+    onward = "up" if _socket_of(host, rank) < _socket_of(host, peer) else "down"
+    between = _present(topology, f"{SOCKET_LINK} {onward}") if crossing else ()
+    return (*_host_side(topology, rank, "up"), *between, *_host_side(topology, peer, "down"))
+
+
+def _socket_of(host: Host, gpu: int) -> int:
+    return host.gpu_sockets[gpu] if gpu < len(host.gpu_sockets) else 0
+
+
+def _nowhere(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - no flow unit
+    return ()
+
+
+_WAYS = {
+    Path.STORE_TO_HOST: _from_store,
+    Path.CACHE_TO_HOST: _from_cache,
+    Path.HOST_TO_STORE: _to_store,
+    Path.HOST_TO_TRAINER: _to_trainer,
+    Path.MEMORY: _memory,
+    Path.HOST_TO_DEVICE: _down,
+    Path.DEVICE_TO_HOST: _up,
+    Path.DEVICE_TO_DEVICE: _to_peer,
+    Path.MACHINE_TO_MACHINE: _between_machines,
+    Path.CORES: _nowhere,
+    Path.COMPUTE: _nowhere,
+}

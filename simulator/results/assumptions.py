@@ -1,0 +1,292 @@
+"""What a prediction rests on, and what its reader should be warned of."""
+
+from __future__ import annotations
+
+from simulator.compute import footprint
+from simulator.compute.cost_model import cost_model
+from simulator.compute.describe import kernels_of
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.confidence.provenance import Assumption
+from simulator.pipeline.run_length import lengths
+from simulator.pipeline.stages.read import helpers_alone
+from simulator.pipeline.topology import drives_used
+from simulator.results.cost import machine_price
+from simulator.results.prediction import Timing
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Purchase, Scenario
+from simulator.units import (
+    BYTE,
+    BYTE_PER_SECOND,
+    SECOND,
+    USD_PER_SECOND,
+    Unit,
+    show,
+)
+
+SHAKY_WIDTH = 0.01
+"""Relative half-width of the mean step above which the run says it is not known well."""
+
+
+def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
+    """Every figure of the profiles that this scenario uses, and every default."""
+    return (
+        *scenario.notes,
+        *_machine(scenario),
+        *_compute(scenario),
+        *_offload(scenario),
+        *_processors(scenario),
+        *_software(scenario),
+        *_launches(scenario),
+        *_relative(scenario),
+        *footprint.assumptions(scenario),
+    )
+
+
+def _figure(
+    what: str, value: float | None, unit: Unit, sources: object, key: str
+) -> tuple[Assumption, ...]:
+    source = sources.get(key) if isinstance(sources, dict) else None
+    if value is None or source is None:
+        return ()
+    return (Assumption(what=what, value=show(value, unit), source=source),)
+
+
+def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
+    group = scenario.cluster.trainers
+    host, store, gpu = group.host, group.storage, group.host.gpu
+    found = [
+        *_figure(f"RAM of {host.name}", host.ram, BYTE, host.sources, "ram"),
+        *_figure(
+            f"read rate of {store.name}",
+            store.read_rate,
+            BYTE_PER_SECOND,
+            store.sources,
+            "achievable_read_bandwidth"
+            if store.achievable_read_bandwidth is not None
+            else "read_bandwidth",
+        ),
+        *_figure(
+            f"read latency of {store.name}",
+            store.read_latency or None,
+            SECOND,
+            store.sources,
+            "read_latency",
+        ),
+    ]
+    if host.host_link is not None and gpu is not None and not gpu.unified_memory:
+        link = host.host_link
+        key = "peak" if link.achievable is None else "achievable"
+        found += _figure(f"rate of {link.name}", link.rate, BYTE_PER_SECOND, link.sources, key)
+    if host.peer_link is not None and group.gpus_per_host > 1:
+        link = host.peer_link
+        key = "peak" if link.achievable is None else "achievable"
+        found += _figure(f"rate of {link.name}", link.rate, BYTE_PER_SECOND, link.sources, key)
+    if gpu is not None:
+        found += _figure(f"memory of {gpu.name}", gpu.memory, BYTE, gpu.sources, "memory")
+    found += _figure(
+        f"memory bandwidth of {host.name}",
+        host.memory_bandwidth,
+        BYTE_PER_SECOND,
+        host.sources,
+        "memory_bandwidth",
+    )
+    return (*found, *_layout(host), *_prices(scenario))
+
+
+def _layout(host: Host) -> tuple[Assumption, ...]:
+    """What hangs where, and what the drives are, where a profile only assumes it."""
+    named = (("switches", "PCIe switches"), ("local_storage", "drives inside"))
+    found = []
+    for key, what in named:
+        source = host.sources.get(key) or host.sources.get(f"{key}.0")
+        if source is not None and not source.verified:
+            found.append(Assumption(what=f"{what} of {host.name}", value="assumed", source=source))
+    return tuple(found)
+
+
+def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
+    found = []
+    for group in scenario.cluster.groups:
+        price, known = machine_price(scenario, group), group.host.price
+        if price is not None and known is not None and group.price is None:
+            if scenario.cost.price is not None and group is scenario.cluster.trainers:
+                continue
+            what = f"{scenario.cost.purchase} price of {group.host.name}"
+            value = show(price, USD_PER_SECOND)
+            found.append(Assumption(what=what, value=value, source=known.source))
+    return tuple(found)
+
+
+def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What busy threads are worth beside each other, on every machine whose cores work."""
+    found = []
+    for group in scenario.cluster.groups:
+        pool, sources = group.host.cpu, group.host.sources
+        for key, what, value in (
+            ("cpu.smt_worth", "worth of a second thread on a busy core", pool.smt_worth),
+            ("cpu.contention", "slow-down of busy cores by one another", pool.contention),
+        ):
+            source = sources.get(key)
+            if source is not None:
+                what_where = f"{what}, {group.host.name}"
+                found.append(Assumption(what=what_where, value=f"{value:g}", source=source))
+    return tuple(found)
+
+
+def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
+    time = cost_model(scenario).time
+    if time is None:
+        return ()
+    return (
+        Assumption(
+            what=f"device time of a batch, by {time.equation}",
+            value=show(float(time.total), SECOND),
+            source=time.source,
+        ),
+    )
+
+
+def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
+    """At what rate an optimizer on the host runs, and on what that rests."""
+    time = cost_model(scenario).time if scenario.job.parallelism.offload_optimizer else None
+    if time is None or time.step is None:
+        return ()
+    return (
+        Assumption(
+            what="update by the host's processors",
+            value=show(float(time.step.host.update), SECOND),
+            source=kernels_of(scenario).sources["update_host"],
+        ),
+    )
+
+
+def _software(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What a compiler saves, where the device's time is computed operator by operator."""
+    time, launching = cost_model(scenario).time, scenario.job.software.launching
+    if time is None or time.measured or time.step is not None or launching is None:
+        return ()
+    if launching.passes == 1.0:
+        return ()
+    what = "memory that compiled norms, activations and sums move, of eager ones"
+    return (Assumption(what=what, value=f"{launching.passes:.0%}", source=launching.source),)
+
+
+def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
+    """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
+    time, launching = cost_model(scenario).time, scenario.job.software.launching
+    if time is None or time.measured or time.step is not None or launching is None:
+        return ()
+    return (
+        Assumption(
+            what="launching a kernel",
+            value=show(launching.kernel, SECOND),
+            source=launching.source,
+        ),
+    )
+
+
+def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
+    """Whose kernels stand in for a device's own, or what rows measured on it say of them."""
+    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
+    if time is None or time.measured or gpu is None:
+        return ()
+    kernels = scenario.job.software.kernels
+    if time.step is not None and kernels is not None and kernels.apart is not None:
+        factor, source = kernels.apart
+        what = f"matrix products of {gpu.name} beside others of {gpu.architecture}, as measured"
+        return (Assumption(what=what, value=f"{factor:.0%}", source=source),)
+    if gpu.relative is None:
+        return ()
+    value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
+    what = f"kernels of {gpu.name}, to which no figures were fitted"
+    return (Assumption(what=what, value=value, source=gpu.relative.source),)
+
+
+def warnings(
+    scenario: Scenario,
+    timing: Timing,
+    ram: HostRam,
+    memory: MemoryFit | None,
+    rests_on: tuple[Assumption, ...],
+) -> tuple[str, ...]:
+    """What may make the prediction wrong or the job fail."""
+    found: list[str] = []
+    if memory is not None and memory.verdict is not Verdict.YES:
+        total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
+        word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
+        found.append(f"GPU memory: the job {word}: {total} of {capacity}")
+    found += [text for text in (footprint.paging_warning(ram),) if text]
+    if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
+        found.append(
+            f"the mean step is known to {show(timing.half_width, SECOND)} only (95%) after "
+            f"{timing.simulated_steps} simulated steps"
+        )
+    if timing.bounded:
+        found.append(
+            f"no steady step was seen in {timing.simulated_steps} simulated steps: the mean one is "
+            "the least that its slowest resource or serial actor needs"
+        )
+    found += _stragglers_of_an_epoch(scenario, timing)
+    found += _drives(scenario)
+    found += _helpers(scenario)
+    found += _spot(scenario)
+    found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
+    unverified = [a.what for a in rests_on if not a.source.verified]
+    if unverified:
+        found.append(f"rests on unverified figures: {', '.join(unverified)}")
+    price = scenario.cluster.trainers.host.price
+    if price is not None and price.source.date == "undated" and scenario.cost.price is None:
+        found.append("the price is undated")
+    return tuple(found)
+
+
+def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
+    """Say so where an epoch takes far longer than its steps: its last batches come late."""
+    steps = lengths(scenario).steps * timing.step_time.mean
+    if timing.epoch_time - timing.first_step <= 2.0 * steps:
+        return []
+    whole, own = show(timing.epoch_time, SECOND), show(steps, SECOND)
+    return [
+        f"an epoch takes {whole}, its steps {own}: makers far slower than others hold its end up"
+    ]
+
+
+def _drives(scenario: Scenario) -> list[str]:
+    """Say so where the data do not fit the drives they are said to lie on."""
+    group, job = scenario.cluster.trainers, scenario.job
+    if group.storage.capacity is None or group.storage.scope is not Scope.LOCAL:
+        return []
+    there = group.storage.capacity * drives_used(group)
+    needed = job.stored_total
+    if needed <= there:
+        return []
+    return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]
+
+
+def _spot(scenario: Scenario) -> list[str]:
+    """Say so where machines may be taken away, which no time here counts."""
+    if scenario.cost.purchase is not Purchase.SPOT:
+        return []
+    said = (
+        "bought as spot capacity: time and cost leave interruptions out; [goal.spot] states them "
+        "for plan recommend"
+    )
+    price = None if scenario.cost.price is not None else scenario.cluster.trainers.host.price
+    low, high = (None, None) if price is None else (price.spot_low, price.spot_high)
+    if low is None or high is None or low == high:
+        return [said]
+    between = f"{show(low, USD_PER_SECOND)} to {show(high, USD_PER_SECOND)}"
+    return [f"{said}; the price is the middle of {between}"]
+
+
+def _helpers(scenario: Scenario) -> list[str]:
+    """Say so where machines of remote workers are short of RAM."""
+    remote = scenario.job.remote
+    if remote is None:
+        return []
+    ram = footprint.host_ram(helpers_alone(scenario, remote))
+    if ram.verdict is Verdict.YES:
+        return []
+    needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
+    return [f"RAM of group '{remote.group}' is short: {needed} needed, {there} there"]

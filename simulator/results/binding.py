@@ -1,0 +1,115 @@
+"""What binds a step: a resource, or a part of the step that no resource is busy with.
+
+A device's time passes in turn with waiting for data, computing, exchanging, waiting for the other
+stages of a pipeline and for other ranks, and writing checkpoints. Where the devices wait for data
+their suppliers bind; else the longest of these parts does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+from simulator.pipeline.stages.base import Resource
+from simulator.results.prediction import STARVED, StepSplit, Usage
+from simulator.units import Seconds
+
+FULL: Final = 0.85
+"""Utilization from which on a resource is called full."""
+
+
+class Part(StrEnum):
+    """Parts of a step that can bind it, beside resources."""
+
+    COMMUNICATION = "communication"
+    BUBBLE = "bubble"
+    CHECKPOINT = "checkpoint"
+    WAITING = "waiting"
+
+
+LIMITS: Final[tuple[str, ...]] = (*Resource, *Part)
+"""Everything that can be called a bottleneck; a group's name and a dot may lead a resource."""
+PARTS: Final[Mapping[str, Part]] = {
+    "communication": Part.COMMUNICATION,
+    "bubble": Part.BUBBLE,
+    "checkpoint": Part.CHECKPOINT,
+    "other": Part.WAITING,
+}
+"""By their names in `StepSplit`."""
+_LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
+
+
+def part_time(part: Part, split: StepSplit) -> Seconds:
+    """How long a part takes of the mean step [s]."""
+    names = {kind: name for name, kind in PARTS.items()}
+    return float(getattr(split, names[part]))
+
+
+def binding(
+    imposed: Mapping[str, Seconds], split: StepSplit, usage: Mapping[str, Usage]
+) -> tuple[str, ...]:
+    """What binds a step, then what would bind it next, and so on.
+
+    Parameters
+    ----------
+    imposed : mapping of str to float
+        Step time that each resource imposes by itself [s], longest first, as from
+        `loads.pressures`.
+    split : StepSplit
+        The mean step as a sum of its parts.
+    usage : mapping of str to Usage
+        How busy each resource is. A full link stands for the communication that it carries.
+    """
+    device = str(Resource.GPU if Resource.GPU in usage else Resource.CPU)
+    times = dict(imposed)
+    for part in Part:
+        if (seconds := part_time(part, split)) > 0.0:
+            times[_name(part, usage)] = seconds
+    first = _supplier(imposed, split) or _longest_part(split, device, usage)
+    others = sorted((name for name in times if name != first), key=lambda name: -times[name])
+    return (first, *others)
+
+
+def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
+    """What the devices wait for, if they wait for data and checkpoints take no longer."""
+    line = _line(split)
+    if split.checkpoint > line:
+        return None
+    ranked = [name for name in imposed if name != Resource.GPU]
+    late = starved(split)
+    # copies beside compute are what binds where they take longer than it
+    copying = split.h2d >= STARVED * line and next(iter(imposed), None) != Resource.GPU
+    return ranked[0] if ranked and (late or copying) else None
+
+
+def starved(split: StepSplit) -> bool:
+    """Whether a device waits for data so much that its suppliers limit it, checkpoints apart."""
+    return 0.0 < split.data_stall >= STARVED * _line(split)
+
+
+def _line(split: StepSplit) -> Seconds:
+    """The step without what is written after it [s]."""
+    return (
+        split.data_stall
+        + split.h2d
+        + split.compute
+        + split.communication
+        + split.bubble
+        + split.other
+    )
+
+
+def _longest_part(split: StepSplit, device: str, usage: Mapping[str, Usage]) -> str:
+    times = {device: split.compute, str(Resource.PCIE): split.h2d}
+    times |= {_name(part, usage): part_time(part, split) for part in Part}
+    return max(times, key=lambda name: times[name])
+
+
+def _name(part: Part, usage: Mapping[str, Usage]) -> str:
+    """A part's own name, or that of the fullest link if it carries all it can."""
+    if part is not Part.COMMUNICATION:
+        return str(part)
+    busy = {str(link): usage[link].busiest for link in _LINKS if link in usage}
+    fullest = max(busy, key=lambda link: busy[link], default=None)
+    return str(part) if fullest is None or busy[fullest] < FULL else fullest

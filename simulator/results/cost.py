@@ -1,0 +1,164 @@
+"""What a run costs, and how many processors its devices need to stay busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from simulator.compute.cost_model import cost_model
+from simulator.equations import cost as equations
+from simulator.equations.batch import added, scaled
+from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
+from simulator.pipeline.program import makes_own_batches
+from simulator.pipeline.stages.base import Path, StageDemands
+from simulator.pipeline.topology import Site, Topology
+from simulator.results.power import joules_per_step
+from simulator.results.prediction import Cost, CpuNeed, Timing
+from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.workload.loader import Preparation
+from simulator.terms import Term, term
+from simulator.units import UsdPerSecond
+
+
+def bill(scenario: Scenario, timing: Timing) -> Cost:
+    """Price, cost per step and of the whole run, samples per dollar, energy per step.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Says what machines cost; without a price all dollars are None.
+    timing : Timing
+        How long a step and the run take.
+    """
+    price, energy = rent(scenario), joules_per_step(scenario, timing)
+    terms = {} if price is None else _dollars(scenario, timing, price)
+    if energy is not None:
+        terms["energy_per_step"] = energy
+    known = {name: float(one.value) for name, one in terms.items()}
+    return Cost(
+        terms=terms,
+        per_second=known.get("per_second"),
+        per_step=known.get("per_step"),
+        samples_per_usd=known.get("samples_per_usd"),
+        to_train=known.get("to_train"),
+        time_to_train=timing.total_time,
+        energy_per_step=known.get("energy_per_step"),
+    )
+
+
+def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]:
+    """What steps, samples and the whole run cost, with their equations."""
+    rented = term(
+        equations.cost_to_train,
+        price=price,
+        time=timing.total_time,
+        provisioning=scenario.cost.provisioning,
+    )
+    found = {
+        "per_second": price,
+        "per_step": term(equations.cost_per_step, price=price, step_time=timing.step_time.mean),
+        "to_train": term(added, one=rented, other=prepared_storage(scenario, timing)),
+    }
+    if float(price.value) > 0.0:
+        throughput = timing.throughput
+        found["samples_per_usd"] = term(
+            equations.samples_per_usd, throughput=throughput, price=price
+        )
+    return found
+
+
+def machines_price(scenario: Scenario) -> UsdPerSecond | None:
+    """Price of all machines together [$/s]: every group is billed until all have ended.
+
+    None if any machine's price is unknown.
+    """
+    price = rent(scenario)
+    return None if price is None else cast("UsdPerSecond", price.value)
+
+
+def rent(scenario: Scenario) -> Term | None:
+    """The same with the equation that gives it."""
+    total: Term | None = None
+    for group in scenario.cluster.groups:
+        price = machine_price(scenario, group)
+        if price is None:
+            return None
+        own = term(scaled, amount=price, factor=group.count)
+        total = own if total is None else term(added, one=total, other=own)
+    return total
+
+
+def prepared_storage(scenario: Scenario, timing: Timing) -> Term:
+    """What it costs to keep data that was prepared beforehand while the job runs."""
+    job, store = scenario.job, scenario.cluster.trainers.storage
+    kept = job.preprocessing.where is Preparation.BEFOREHAND and store.price is not None
+    size, price = (job.stored_total, store.price or 0.0) if kept else (0.0, 0.0)
+    return term(equations.storage_cost, size=size, price=price, time=timing.total_time)
+
+
+def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+    """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
+
+    A spot price is the middle of the range seen.
+    """
+    if group.price is not None:
+        return group.price
+    if scenario.cost.price is not None and group is scenario.cluster.trainers:
+        return scenario.cost.price
+    price = group.host.price
+    if price is None:
+        return None
+    if scenario.cost.purchase is Purchase.ON_DEMAND:
+        return price.on_demand
+    if price.spot_low is None or price.spot_high is None:
+        return None
+    return (price.spot_low + price.spot_high) / 2.0
+
+
+def cpu_need(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> CpuNeed | None:
+    """Count the vCPUs one accelerator needs to stay busy, and how many are short for all.
+
+    A vCPU here is a hardware thread of a machine whose threads are all busy.
+    """
+    compute = cost_model(scenario).time
+    gpus = scenario.cluster.trainers.gpus_per_host
+    if compute is None or gpus == 0 or float(compute.total) == 0.0:
+        return None
+    pool = topology.host.cpu
+    core_seconds = sum(
+        float(demand.amount) * stage.times * speed
+        for stage in stages
+        for speed in (_speed_of(topology, stage, stages),)
+        for demand in stage.demands
+        if demand.path is Path.CORES
+    )
+    per_gpu = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
+    machines = scenario.cluster.trainers.count
+    own = machines * pool.threads if makes_own_batches(scenario) else 0.0
+    there = own + sum(_own_vcpus(topology, site) for site in topology.sites[1:])
+    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, machines * gpus)))
+
+
+def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
+    """Core-seconds of the trainers' machine for one of where the stage runs.
+
+    0 for what is done elsewhere in place of the same work here: it would count twice.
+    """
+    if not stage.group:
+        return 1.0
+    if any(other.stage == stage.stage and not other.group for other in stages):
+        return 0.0
+    site = topology.sites[topology.sites_of(stage.group)[0]]
+    return _own_vcpus(topology, site) / site.host.cpu.threads
+
+
+def _own_vcpus(topology: Topology, site: Site) -> float:
+    """A site's vCPUs in vCPUs of the trainers' machine, by CoreMark where both are known."""
+    own, pool = topology.host.cpu, site.host.cpu
+    if own.coremark is None or pool.coremark is None:
+        return pool.threads
+    ratio = speed_ratio(pool.coremark / pool.threads, own.coremark / own.threads)
+    return float(pool.threads * ratio)

@@ -1,0 +1,412 @@
+"""Metrics: the one home of every reported figure, by the dotted path it has everywhere.
+
+The same name is a path in ``--json``, a ``measured.`` column of a measurement set, a term of a
+goal and the argument of ``plan explain``. Rates, times and amounts are SI. None: the figure does
+not apply to this scenario (no accelerator, no price).
+
+Left out on purpose: what identifies a run (schema, version, scenario, seed) and what explains it
+(interval, assumptions, warnings). Those are no figures; `report.json` adds them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final, Literal, TypeAlias
+
+from simulator.equations.page_cache import bytes_from_store
+from simulator.errors import UnknownName
+from simulator.pipeline.stages.base import Resource
+from simulator.pipeline.stages.read import read_bytes
+from simulator.results import storage_benchmark
+from simulator.results.prediction import Prediction, Usage
+from simulator.scenario.workload.train import Mode
+from simulator.units import (
+    BYTE,
+    HOUR,
+    PER_SECOND,
+    SECOND,
+    USD,
+    PerSecond,
+    Seconds,
+    Unit,
+)
+
+JOULE: Final = Unit("J", "energy")
+USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
+
+Value: TypeAlias = float | int | str | Mapping[str, float] | None
+Getter: TypeAlias = Callable[[Prediction], Value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+
+    name: str
+    get: Getter
+    doc: str
+    unit: Unit | None = None
+    better: Literal["high", "low"] | None = None
+
+
+def _time(name: str, get: Getter, doc: str) -> Metric:
+    return Metric(name=name, get=get, doc=doc, unit=SECOND, better="low")
+
+
+def _ratio(
+    name: str, get: Getter, doc: str, better: Literal["high", "low"] | None = None
+) -> Metric:
+    return Metric(name=name, get=get, doc=doc, better=better)
+
+
+def _bytes(name: str, get: Getter, doc: str, better: Literal["low"] | None = None) -> Metric:
+    return Metric(name=name, get=get, doc=doc, unit=BYTE, better=better)
+
+
+def _store_bytes(prediction: Prediction) -> float:
+    """What a machine reads past its page cache in a warm epoch [B]."""
+    scenario = prediction.scenario
+    job = scenario.job
+    asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
+    own = asked * scenario.ranks_per_job / scenario.ranks
+    return float(bytes_from_store(own, prediction.cache_hit_ratio))
+
+
+def _usage_metrics(resource: Resource) -> tuple[Metric, ...]:
+    def part(name: str, get: Callable[[Usage], float], doc: str) -> Metric:
+        def of(prediction: Prediction) -> Value:
+            usage = prediction.timing.usage.get(resource)
+            return None if usage is None else get(usage)
+
+        return _ratio(f"utilization.{resource}.{name}", of, doc)
+
+    return (
+        part("mean", lambda u: u.mean, f"Busy share of {resource}, 0 to 1, over its units."),
+        part("sum", lambda u: u.total, f"Busy units of {resource}: 4.0 for four busy ones."),
+        part("units", lambda u: u.units, f"Units of {resource}."),
+    )
+
+
+_TIMES: Final = (
+    _time("step_time_s.mean", lambda p: p.timing.step_time.mean, "Mean step, warm-up apart."),
+    _time("step_time_s.p50", lambda p: p.timing.step_time.p50, "Median step."),
+    _time("step_time_s.p95", lambda p: p.timing.step_time.p95, "95th percentile of the step."),
+    _time("step_time_s.p99", lambda p: p.timing.step_time.p99, "99th percentile of the step."),
+    _ratio("steps_per_epoch", lambda p: p.steps_per_epoch, "Steps of an epoch."),
+    _time("first_step_s", lambda p: p.timing.first_step, "From start to the end of step 1."),
+    _time("epoch_time_s", lambda p: p.timing.epoch_time, "One epoch with warm caches."),
+    _time("total_time_s", lambda p: p.timing.total_time, "All epochs, start to end."),
+    _ratio(
+        "break_even_epochs",
+        lambda p: p.break_even_epochs,
+        "Epochs after which staging or preloading the data has paid for itself.",
+        "low",
+    ),
+    Metric(
+        name="throughput_samples_per_s",
+        get=lambda p: p.timing.throughput,
+        doc="Samples trained per second at the mean step, all ranks.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+)
+_SPLIT: Final = (
+    _time(
+        "step_split_s.data_stall",
+        lambda p: p.timing.split.data_stall,
+        "The device waits for a batch.",
+    ),
+    _time("step_split_s.h2d", lambda p: p.timing.split.h2d, "Exposed copy to the device."),
+    _time("step_split_s.compute", lambda p: p.timing.split.compute, "The device computes."),
+    _time(
+        "step_split_s.communication",
+        lambda p: p.timing.split.communication,
+        "Exposed communication.",
+    ),
+    _time("step_split_s.bubble", lambda p: p.timing.split.bubble, "Pipeline bubble."),
+    _time("step_split_s.checkpoint", lambda p: p.timing.split.checkpoint, "Writing checkpoints."),
+    _time(
+        "step_split_s.other",
+        lambda p: p.timing.split.other,
+        "Waiting for other ranks, for the program, or for an optimizer on the host.",
+    ),
+    _time(
+        "communication_s.exposed",
+        lambda p: p.timing.communication.exposed,
+        "Communication that delays the step.",
+    ),
+    _time(
+        "communication_s.hidden",
+        lambda p: p.timing.communication.hidden,
+        "Communication under compute.",
+    ),
+)
+_USE: Final = (
+    _ratio(
+        "accelerator_utilization",
+        lambda p: p.timing.accelerator_utilization,
+        "Share of the step in which the accelerators compute.",
+        "high",
+    ),
+    *(metric for resource in Resource for metric in _usage_metrics(resource)),
+    _ratio(
+        "bottleneck",
+        lambda p: p.timing.bottleneck,
+        "What binds: a resource, or communication, bubble, checkpoint or waiting.",
+    ),
+    _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
+    _ratio(
+        "solver",
+        lambda p: str(p.timing.solver),
+        "What found the times: the event engine, or the recursion where nothing slows another.",
+    ),
+    _ratio(
+        "vcpus_needed_per_gpu",
+        lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,
+        "vCPUs that keep one accelerator busy.",
+        "low",
+    ),
+    _ratio(
+        "vcpus_per_gpu",
+        lambda p: p.scenario.cluster.vcpus_per_gpu,
+        "vCPUs there for each accelerator in use, those of machines that help included.",
+    ),
+    _ratio(
+        "vcpus_short",
+        lambda p: None if p.cpu_need is None else p.cpu_need.short,
+        "vCPUs the machine lacks to keep all accelerators busy.",
+        "low",
+    ),
+)
+_MEMORY: Final = (
+    _bytes("host_ram_bytes.total", lambda p: p.host_ram.total, "RAM one machine needs.", "low"),
+    _bytes("host_ram_bytes.capacity", lambda p: p.host_ram.capacity, "RAM one machine has."),
+    _bytes(
+        "host_ram_bytes.rule_of_thumb",
+        lambda p: p.host_ram.rule_of_thumb,
+        "Memory of the accelerators in use, operating system and application: below it, paging is "
+        "a risk.",
+    ),
+    _bytes("host_ram_bytes.items", lambda p: p.host_ram.items, "What the RAM is needed for."),
+    _bytes(
+        "store_bytes_per_epoch",
+        _store_bytes,
+        "What one machine reads past its page cache in an epoch with warm caches.",
+        "low",
+    ),
+    _bytes(
+        "gpu_memory_bytes.total",
+        lambda p: None if p.memory is None else p.memory.total,
+        "Memory one accelerator needs.",
+        "low",
+    ),
+    _bytes(
+        "gpu_memory_bytes.capacity",
+        lambda p: None if p.memory is None else p.memory.capacity,
+        "Memory one accelerator has.",
+    ),
+    _bytes(
+        "gpu_memory_bytes.items",
+        lambda p: None if p.memory is None else p.memory.items,
+        "What the accelerator's memory is needed for, on the fullest stage of a pipeline.",
+    ),
+    _bytes(
+        "gpu_memory_bytes.stages",
+        lambda p: None if p.memory is None else p.memory.stages,
+        "Memory an accelerator needs on the first, a middle and the last stage of a pipeline.",
+    ),
+    _ratio(
+        "fits.gpu",
+        lambda p: None if p.memory is None else p.memory.verdict,
+        "yes, no or uncertain.",
+    ),
+    _ratio("fits.host", lambda p: p.host_ram.verdict, "yes, no or uncertain."),
+)
+_COST: Final = (
+    Metric(
+        name="cost.usd_per_h",
+        get=lambda p: None if p.cost.per_second is None else p.cost.per_second * HOUR,
+        doc="Price of all machines for an hour.",
+        unit=USD_PER_HOUR,
+        better="low",
+    ),
+    Metric(
+        name="cost.usd_per_step",
+        get=lambda p: p.cost.per_step,
+        doc="Price of a mean step.",
+        unit=USD,
+        better="low",
+    ),
+    _ratio(
+        "cost.samples_per_usd",
+        lambda p: p.cost.samples_per_usd,
+        "Samples trained for a dollar at the mean step.",
+        "high",
+    ),
+    Metric(
+        name="cost.usd_to_train",
+        get=lambda p: p.cost.to_train,
+        doc="The bill of the whole job, start-up included.",
+        unit=USD,
+        better="low",
+    ),
+    _time("cost.time_to_train_s", lambda p: p.cost.time_to_train, "Billed time of the job."),
+    Metric(
+        name="cost.energy_j_per_step",
+        get=lambda p: p.cost.energy_per_step,
+        doc="Power of all machines billed, at rest and at work, over a mean step; crude.",
+        unit=JOULE,
+        better="low",
+    ),
+)
+_BOUND: Final = (
+    _time("bound_s.lower", lambda p: p.bounds.lower, "Least total time / steps of the run."),
+    _time("bound_s.upper", lambda p: p.bounds.upper, "Most total time / steps of the run."),
+)
+
+_BENCHMARK: Final = (
+    _ratio(
+        "mlperf_storage.accelerator_utilization",
+        storage_benchmark.utilization,
+        "Compute over an epoch without its first step, as the storage benchmark counts.",
+        "high",
+    ),
+    Metric(
+        name="mlperf_storage.throughput_v1_samples_per_s",
+        get=storage_benchmark.throughput_v1,
+        doc="Samples over the whole epoch, as version 1.0 of the storage benchmark counts.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+    Metric(
+        name="mlperf_storage.throughput_v2_samples_per_s",
+        get=storage_benchmark.throughput_v2,
+        doc="As version 2.0 counts: two steps' samples, one step's time left out.",
+        unit=PER_SECOND,
+        better="high",
+    ),
+    _time(
+        "mlperf_storage.first_step_s",
+        storage_benchmark.first_step,
+        "Step 1 of an epoch on the average rank, without waiting for others.",
+    ),
+    _time(
+        "mlperf_storage.step_time_s",
+        storage_benchmark.step_time,
+        "Mean over all steps of an epoch but its first, waiting for others included.",
+    ),
+)
+
+METRICS: Final[tuple[Metric, ...]] = (
+    *_TIMES,
+    *_SPLIT,
+    *_USE,
+    *_MEMORY,
+    *_COST,
+    *_BOUND,
+    *_BENCHMARK,
+)
+"""Every reported figure in the order of ``--json``."""
+
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+
+def select(path: str) -> tuple[Metric, ...]:
+    """The metrics at or below a dotted path: ``cost`` gives all of the cost.
+
+    Raises
+    ------
+    UnknownName
+        If nothing lies there; names the nearest metric.
+
+    Examples
+    --------
+    >>> [metric.name for metric in select("bound_s")]
+    ['bound_s.lower', 'bound_s.upper']
+    """
+    found = tuple(m for m in METRICS if m.name == path or m.name.startswith(f"{path}."))
+    if found:
+        return found
+    close = difflib.get_close_matches(path, _BY_NAME, n=1, cutoff=0.5)
+    hint = f"; did you mean '{close[0]}'?" if close else ""
+    msg = f"there is no metric '{path}'{hint}"
+    raise UnknownName(msg)
+
+
+_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "solver", "fits.gpu", "fits.host"})
+_TABLES: Final = frozenset(
+    {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages"}
+)
+
+
+def measurable(path: str) -> Metric | None:
+    """The metric that a measured number called `path` is one of; None if it is none.
+
+    Items of a table are numbers too.
+
+    Examples
+    --------
+    >>> [measurable(p) is None for p in ("first_step_s", "gpu_memory_bytes.items.optimizer", "x")]
+    [False, False, True]
+    """
+    table, _, item = path.rpartition(".")
+    if table in _TABLES and item:
+        return _BY_NAME[table]
+    return None if path in _WORDS | _TABLES else _BY_NAME.get(path)
+
+
+def measurable_names() -> tuple[str, ...]:
+    """Names of all metrics that can be measured as one number."""
+    return tuple(name for name in _BY_NAME if measurable(name) is not None)
+
+
+def number_at(prediction: Prediction, path: str) -> float | None:
+    """The finite number at a dotted path of the prediction; None where it has none."""
+    metric = measurable(path)
+    value = None if metric is None else metric.get(prediction)
+    if isinstance(value, Mapping):
+        value = value.get(path.rpartition(".")[2])
+    if isinstance(value, str) or value is None or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def samples_per_step(prediction: Prediction) -> float:
+    """Samples one optimizer step takes over all ranks of all jobs."""
+    return prediction.timing.throughput * prediction.timing.step_time.mean
+
+
+def waiting_for_ranks(prediction: Prediction) -> Seconds:
+    """Part of a step that ranks of one training job wait for one another [s]."""
+    scenario = prediction.scenario
+    together = scenario.job.mode is Mode.TRAIN and scenario.ranks_per_job > 1
+    return prediction.timing.split.other if together else 0.0
+
+
+def unstarved_rate(prediction: Prediction) -> PerSecond | None:
+    """Samples per second if every batch were ready in time [/s]; None without an accelerator."""
+    timing = prediction.timing
+    working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
+    if timing.accelerator_utilization is None or working <= 0.0:
+        return None
+    return samples_per_step(prediction) / working
+
+
+def training_log(prediction: Prediction, every: int) -> tuple[tuple[int, Seconds, PerSecond], ...]:
+    """What a training loop that reports every `every` steps would have printed by now.
+
+    Returns
+    -------
+    tuple
+        (steps done, seconds since the start [s], samples per second over the interval [/s]).
+    """
+    ends = tuple(accumulate(prediction.timing.step_times))[every - 1 :: every]
+    samples = every * samples_per_step(prediction)
+    return tuple(
+        (every * number, end, samples / (end - start))
+        for number, (start, end) in enumerate(pairwise((0.0, *ends)), start=1)
+    )

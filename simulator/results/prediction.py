@@ -1,0 +1,255 @@
+"""What a prediction holds. Every face (terminal, JSON, report, frame) renders these types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.confidence.provenance import Assumption
+from simulator.equations.step import step_time
+from simulator.pipeline.stages.base import StageDemands
+from simulator.scenario.scenario import Scenario
+from simulator.terms import Term
+from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+
+STARVED = 0.05
+"""Share of a step spent waiting for data from which on a device counts as starved: its suppliers
+limit the step, not the device."""
+
+
+class Solver(StrEnum):
+    """How times were found: by events in their order, or by an exact recursion without any.
+
+    Both give the same figures where both can be used.
+    """
+
+    EVENTS = "event engine"
+    RECURSION = "recursion"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """Step times over steady-state steps [s]."""
+
+    mean: Seconds
+    p50: Seconds
+    p95: Seconds
+    p99: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSplit:
+    """The mean step as a sum of what was exposed on a rank's timeline [s].
+
+    `data_stall`: the device waited for a batch. `other`: it waited for other ranks at the
+    barrier, or for the program. `total` is their sum, the step.
+    """
+
+    data_stall: Seconds = 0.0
+    h2d: Seconds = 0.0
+    compute: Seconds = 0.0
+    communication: Seconds = 0.0
+    bubble: Seconds = 0.0
+    checkpoint: Seconds = 0.0
+    other: Seconds = 0.0
+
+    @property
+    def total(self) -> Seconds:
+        """The step [s]."""
+        return float(step_time(**asdict(self)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Communication:
+    """Communication per step that delays the step, and that is hidden under compute [s]."""
+
+    exposed: Seconds = 0.0
+    hidden: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How busy a resource was: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
+
+    mean: float
+    total: float
+    units: int
+    busiest: float = 0.0
+
+
+PIPELINE: Final = "pipeline"
+"""Process of the slices that show what stages of a spread model do beside each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One bar of a timeline: `track` did `name` from `start` for `length` [s].
+
+    `process` is the rank or machine that the track belongs to; `step` is the step it was for, or
+    `batch` the batch of its rank.
+    """
+
+    track: str
+    name: str
+    start: Seconds
+    length: Seconds
+    step: int | None = None
+    batch: int | None = None
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One value of a counter from `time` on: the utilization (0..1) of a unit."""
+
+    unit: str
+    time: Seconds
+    value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """A unit that samples speak of: the `machine` it is part of, the `resource` it counts as."""
+
+    unit: str
+    machine: str
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What happened in the simulated steps of the last simulated epoch.
+
+    `ends` are the times at which its steps had ended on all ranks [s]; the steady window begins
+    when `first` of them had ended, and is over when `last` had. `shown_as` says for each rank which
+    simulated one its lanes are those of, `stands_for` how many of its machine it was simulated
+    for, and `machines` how many machines do the same.
+    """
+
+    slices: tuple[Slice, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    start: Seconds = 0.0
+    end: Seconds = 0.0
+    ends: tuple[Seconds, ...] = ()
+    first: int = 0
+    last: int = 0
+    counters: tuple[Counter, ...] = ()
+    shown_as: Mapping[int, int] = field(default_factory=dict)
+    stands_for: Mapping[int, float] = field(default_factory=dict)
+    machines: int = 1
+
+    @property
+    def step_times(self) -> tuple[Seconds, ...]:
+        """Lengths of the steps shown [s]."""
+        return tuple(b - a for a, b in zip((self.start, *self.ends), self.ends, strict=False))
+
+    @property
+    def window(self) -> tuple[Seconds, Seconds]:
+        """Start and end of the steady window [s]."""
+        times = (self.start, *self.ends)
+        return times[self.first], times[self.last]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """What a solver returns about time.
+
+    `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
+    caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
+    `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
+    machines that don't train. `step_times` are those of the simulated steps of the first epoch,
+    `first_steps` what the average rank itself takes for the first step of the first and of a later
+    epoch, waiting for others left out. `bounded`: no steady step was seen in the steps simulated,
+    and the mean one is the least that its slowest resource or serial actor needs.
+    `ledger` is the mean step slot by slot of the step program: the lines that `split` adds up.
+    """
+
+    step_time: Distribution
+    first_step: Seconds
+    epoch_time: Seconds
+    first_epoch_time: Seconds
+    total_time: Seconds
+    throughput: PerSecond
+    split: StepSplit
+    communication: Communication
+    usage: Mapping[str, Usage]
+    bottleneck: str
+    next_bottleneck: str | None
+    accelerator_utilization: float | None
+    ledger: Mapping[str, Seconds] = field(default_factory=dict)
+    half_width: Seconds = 0.0
+    simulated_steps: int = 0
+    step_times: tuple[Seconds, ...] = ()
+    first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
+    trace: Trace | None = None
+    bounded: bool = False
+    solver: Solver = Solver.EVENTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuNeed:
+    """vCPUs one GPU needs to stay busy, and how many the machine lacks over all GPUs."""
+
+    per_gpu: float
+    short: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The bill; None where no price is known. `terms` are the equations behind it."""
+
+    per_second: UsdPerSecond | None
+    per_step: Usd | None
+    samples_per_usd: float | None
+    to_train: Usd | None
+    time_to_train: Seconds
+    energy_per_step: float | None
+    terms: Mapping[str, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Closed-form bounds on total time / steps of the whole run [s]."""
+
+    lower: Seconds
+    upper: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """Everything `plan` says about one scenario.
+
+    `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
+    time it takes; infinite if never, None where nothing is staged. `one_off` is what the run takes
+    beside its epochs, by name.
+    """
+
+    scenario: Scenario
+    seed: int | None
+    timing: Timing
+    steps_per_epoch: int
+    total_steps: int
+    memory: MemoryFit | None
+    host_ram: HostRam
+    cpu_need: CpuNeed | None
+    cost: Cost
+    bounds: Bounds
+    demands: tuple[StageDemands, ...] = ()
+    page_cache_bytes: Bytes = 0.0
+    break_even_epochs: float | None = None
+    one_off: Mapping[str, Seconds] = field(default_factory=dict)
+    cache_hit_ratio: float = 0.0
+    interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether neither RAM nor accelerator memory is too small for sure."""
+        found = [self.host_ram.verdict]
+        if self.memory is not None:
+            found.append(self.memory.verdict)
+        return Verdict.NO not in found

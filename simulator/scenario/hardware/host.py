@@ -1,0 +1,149 @@
+"""One machine: sockets, cores, RAM, accelerators and what hangs where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from simulator.confidence.provenance import Source
+from simulator.equations.receive import thread_slowdown
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.storage import Storage
+from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Watts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """One processor socket. `cores` are physical; `threads` counts hardware threads."""
+
+    name: str
+    cores: int
+    threads: int
+    base_clock: Hertz
+    memory_bandwidth: BytesPerSecond | None = None
+    memory: str = ""
+    pcie_generation: int | None = None
+    power: Watts | None = None
+    note: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuPool:
+    """The processors a program may use, all sockets together.
+
+    `threads` is what the operating system shows (vCPUs), `cores` the physical cores behind them.
+    `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core;
+    `contention` how much longer work takes with all cores busy than alone, less 1.
+    `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
+    """
+
+    cores: float
+    threads: float
+    sockets: int = 1
+    smt_worth: float = 1.0
+    contention: float = 0.0
+    coremark: PerSecond | None = None
+    base_clock: Hertz | None = None
+    model: str = ""
+    power: Watts | None = None
+
+    @property
+    def capacity(self) -> Real:
+        """Core-seconds per second with every hardware thread busy."""
+        return self.capacity_for(self.threads)
+
+    def capacity_for(self, threads: Real) -> Real:
+        """Core-seconds per second with so many threads ready to run."""
+        slower = thread_slowdown(threads, self.cores, self.threads, self.smt_worth, self.contention)
+        return np.maximum(1.0, threads) / slower
+
+
+class PeerTopology(StrEnum):
+    """How accelerators of one machine reach each other."""
+
+    SWITCHED = "switched"
+    MESH = "mesh"
+    PCIE = "pcie"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PcieSwitch:
+    """A PCIe switch: the devices below it share one `uplink` to a socket's root complex.
+
+    `gpus`, `nics` and `drives` are indices into the machine's devices.
+    """
+
+    socket: int
+    uplink: Link
+    gpus: tuple[int, ...] = ()
+    nics: tuple[int, ...] = ()
+    drives: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The machine's network attachment, one direction, all cards together.
+
+    `rdma` traffic skips the copy through host memory. `storage_cap` limits volumes that are
+    reached over the provider's storage network (the EBS limit), beside the volume's own rate.
+    `link` is the profile of its cards together, with what collectives over them were measured to
+    take.
+    """
+
+    bandwidth: BytesPerSecond
+    cards: int = 1
+    rdma: bool = False
+    baseline: BytesPerSecond | None = None
+    storage_cap: BytesPerSecond | None = None
+    storage_operations_cap: PerSecond | None = None
+    per_flow: BytesPerSecond | None = None
+    link: Link | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """One machine as bought or rented.
+
+    `gpu_count` accelerators of one type `gpu` (None: a CPU-only machine), each on `host_link`,
+    grouped under `switches` (a GPU under none has a root port of its own) and joined by
+    `peer_link` in `peer_topology`. `gpu_sockets` says which socket each GPU hangs on.
+    `local_storage` are the drives inside, `drive_count` of them alike.
+    """
+
+    name: str
+    cpu: CpuPool
+    ram: Bytes
+    memory_bandwidth: BytesPerSecond | None = None
+    gpu: Gpu | None = None
+    gpu_count: int = 0
+    host_link: Link | None = None
+    switches: tuple[PcieSwitch, ...] = ()
+    gpu_sockets: tuple[int, ...] = ()
+    socket_link: Link | None = None
+    peer_link: Link | None = None
+    peer_topology: PeerTopology = PeerTopology.NONE
+    network: Network | None = None
+    local_storage: Storage | None = None
+    drive_count: int = 0
+    virtual: bool = False
+    power: Watts | None = None
+    price: Price | None = None
+    cloud: str = ""
+    family: str = ""
+    note: str = ""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def device_rate(self) -> BytesPerSecond | None:
+        """Rate at which an accelerator alone reaches its host [B/s], over its link and uplink."""
+        if self.host_link is None:
+            return None
+        uplinks = (switch.uplink.rate for switch in self.switches if switch.gpus)
+        return min(self.host_link.rate, *uplinks, self.host_link.rate)

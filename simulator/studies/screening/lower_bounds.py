@@ -1,0 +1,397 @@
+"""Least times of a step and of an epoch: what no order of events, queue or overlap can undercut.
+
+Each floor looks at one thing that works serially, or at one unit that all share:
+
+- *Work*. A unit carries all that is asked of it, an actor does its batches one after another. A
+  step of n batches takes at least n times what a batch asks of it. A processor is counted with the
+  capacity it has for as many threads as the job can ever keep runnable, not for all it could run.
+- *Before and after*. Where makers begin each epoch anew, nothing is ready at its start: before a
+  unit's first work some batch must have come there, through all that stands before it, alone on
+  idle machines at best; and whatever the unit worked on last must go through all that comes behind,
+  to the end of a step. Work, way there and way on follow one another, so their times add up.
+
+The device does a batch's passes, waits for its exchange and for the last bucket of gradients, and
+returns results, one after another; whether copies come on top follows the loader's rules. All
+bucket exchanges of a step follow one another and begin with the first bucket, so from there on they
+are a floor as well. A program that waits for the device in each step takes the next batch only
+then, so the copy of a step's first batch, and what its thread does for batches, add to the step.
+
+Where samples differ by chance, or groups of makers of their own pace work side by side, the work of
+makers is known up to what a run looks at (`chance`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate
+
+import numpy as np
+
+from simulator.pipeline.closed import DeviceStep, device_step
+from simulator.pipeline.loads import alone, least_batch, longest, maker_count, unit_loads
+from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.stages.allreduce import bucket_shares
+from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, Per, StageDemands
+from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Mode
+from simulator.studies.screening.chance import assured, random, share_ahead, share_of_making
+from simulator.studies.screening.synchronised_workers import Crowd
+from simulator.units import Real
+
+_OF_A_RANK = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
+_LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """Least times of a job with cold or warm caches; all may be arrays of candidates [s].
+
+    `stages` is the demand table, `lengths` how long an epoch is.
+    """
+
+    scenario: Scenario
+    topology: Topology
+    stages: Sequence[StageDemands]
+    lengths: Lengths
+
+    @cached_property
+    def step(self) -> Real:
+        """A step of a run that goes on and on."""
+        per_step = self.lengths.accumulation
+        shared = longest(load for _, load in self._loads) * per_step
+        made = np.maximum(self._cycle, self._crowd.cycle) * per_step
+        floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
+        return np.maximum(floor, self._least * per_step * self._assured[0])
+
+    @cached_property
+    def device(self) -> Real:
+        """What a device does in a step: the last to end one does all of the next after that."""
+        return self.lengths.accumulation * self._per_batch + self._per_step
+
+    @cached_property
+    def epoch(self) -> Real:
+        """An epoch whose makers begin anew, from when they begin."""
+        units = longest(self._unit_epochs())
+        used = self._receive, self._copy, self._per_batch, self._per_step
+        made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
+        floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
+        return np.maximum(floor, self._work * self._least * self._assured[1])
+
+    @cached_property
+    def chance(self) -> Real:
+        """What a run may leave of the makers' work; 1 where steps repeat."""
+        makers = [maker_count(self.scenario, self.topology, group) for group in self._groups]
+        return share_of_making(self.scenario, self.lengths, makers)
+
+    @cached_property
+    def window(self) -> Real:
+        """What a run may leave of work ahead of the device; 1 where nothing is random."""
+        return share_ahead(self.scenario, self.lengths)
+
+    @cached_property
+    def _assured(self) -> tuple[Real, Real]:
+        """Parts of the least step that a step and an epoch of a long run surely come to."""
+        return assured(self.scenario, self.lengths)
+
+    @cached_property
+    def _least(self) -> Real:
+        """Least mean time between two batches of a rank in a run that goes on for ever."""
+        return least_batch(self.scenario, self.topology, self.stages)
+
+    # what a batch takes, alone on idle machines
+
+    @cached_property
+    def _groups(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(s.group for s in self.stages if s.actor in MAKERS))
+
+    @cached_property
+    def _least_made(self) -> Real:
+        """Share of a maker's work on a batch that every batch takes: quick workers take less."""
+        factors = [min(1.0, s.factor) for s in self.scenario.job.loader.stragglers]
+        return float(np.prod(factors))
+
+    def _making(self, group: str, actors: frozenset[Actor] = MAKERS) -> Real:
+        """A batch made by a group of machines."""
+        place = Location(rank=0, site=self.topology.sites_of(group)[0])
+        own = (s for s in self.stages if s.actor in actors and s.group == group)
+        return self._least_made * _total(
+            alone(self.topology, demand, place) for s in own for demand in s.demands
+        )
+
+    @cached_property
+    def _made(self) -> Real:
+        """A batch until it is handed over; 0 where samples are random, as one may be small."""
+        if self._random:
+            return 0.0
+        times = [self._making(group) for group in self._groups]
+        return _least(times) if times else 0.0
+
+    @cached_property
+    def _crowd(self) -> Crowd:
+        return Crowd(
+            scenario=self.scenario, topology=self.topology, stages=self.stages, lengths=self.lengths
+        )
+
+    @cached_property
+    def _there(self) -> Real:
+        """From when makers begin to when whichever batch comes first is handed over."""
+        return np.maximum(self._first * self._made, self._crowd.first)
+
+    @cached_property
+    def _received(self) -> Real:
+        """The same to when a receiver can begin: it takes batches as they come, in any order."""
+        among_first = self.lengths.batches <= self._crowd.begun
+        least = np.where(among_first, self._last, self._first) * self._made
+        return np.maximum(least, self._crowd.first)
+
+    @cached_property
+    def _random(self) -> bool:
+        return random(self.scenario)
+
+    def _of(self, actor: Actor) -> Real:
+        """What the first rank's actor spends on a batch."""
+        own = (s for s in self.stages if s.actor is actor)
+        return _total(self._quick(demand) for s in own for demand in s.demands)
+
+    def _quick(self, demand: Demand, group: str = "") -> Real:
+        """A demand of whichever rank has the shortest way."""
+        ranks = self.topology.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        site = self.topology.sites_of(group)[0]
+        places = (Location(rank=rank, site=site) for rank, _ in ranks)
+        return _least([alone(self.topology, demand, place) for place in places])
+
+    @cached_property
+    def _receive(self) -> Real:
+        return self._of(Actor.RECEIVER)
+
+    @cached_property
+    def _copy(self) -> Real:
+        return self._of(Actor.COPY_ENGINE)
+
+    @cached_property
+    def _device_step(self) -> DeviceStep:
+        trains = self.scenario.job.mode is Mode.TRAIN
+        stages = [s for s in self.stages if trains or s.slot.per is not Per.BUCKET]
+        return device_step(
+            stages, self._quick, partial(bucket_shares, self.scenario), self._fullest
+        )
+
+    @cached_property
+    def _per_batch(self) -> Real:
+        """What the device does for each batch."""
+        return self._device_step.per_batch
+
+    @cached_property
+    def _per_step(self) -> Real:
+        """What it does, or waits for, once a step."""
+        return self._device_step.per_step + self._device_step.exposed
+
+    # who works serially
+
+    @cached_property
+    def _makers(self) -> Real:
+        return maker_count(self.scenario, self.topology, "")
+
+    @cached_property
+    def _has_makers(self) -> bool:
+        return bool(np.any(self._makers)) or self.scenario.job.remote is not None
+
+    @cached_property
+    def _cycle(self) -> Real:
+        """Time between two batches of a rank that all its makers need, working side by side."""
+        if not self._has_makers:
+            return 0.0
+        rate: Real = 0.0
+        for group in self._groups:
+            workers = maker_count(self.scenario, self.topology, group)
+            serial = self._serial(group)
+            if not np.any(serial):
+                return 0.0
+            rate = rate + workers / np.maximum(serial, 1e-300)
+        return np.where(rate > 0.0, 1.0 / np.maximum(rate, 1e-300), 0.0)[()]
+
+    def _serial(self, group: str) -> Real:
+        """What one maker of a group spends on a batch; the longer of two that hand over."""
+        whole = self._making(group, frozenset({Actor.WORKER}))
+        if group or not self.scenario.job.loader.crew.reads_ahead:
+            return whole
+        place = Location(rank=0)
+        own = [s for s in self.stages if s.slot.reads and not s.group]
+        reading = self._least_made * _total(
+            alone(self.topology, demand, place) for s in own for demand in s.demands
+        )
+        return np.maximum(reading, whole - reading)
+
+    @cached_property
+    def _beside(self) -> bool:
+        """Whether copies run beside compute."""
+        loader = self.scenario.job.loader
+        return loader.pin_memory and loader.overlap_copies
+
+    @cached_property
+    def _main(self) -> Real:
+        """What the program's own thread does for a batch before it hands it to the device."""
+        if not self._has_makers:
+            return self._making("") * self.chance + self._receive
+        return 0.0 if self.scenario.job.loader.pin_memory else self._receive
+
+    @cached_property
+    def _using_step(self) -> Real:
+        """A step of whoever uses batches."""
+        job, n = self.scenario.job, self.lengths.accumulation
+        batch, copy, once = self._per_batch, self._copy, self._per_step
+        found = [n * self._receive, n * copy]
+        if job.train.sync_every_step:
+            exposed = copy if self._beside else n * copy
+            device = n * batch + once + exposed
+            found.append(n * self._main + copy + batch + once)
+        else:
+            each = 0.0 if self._beside else copy
+            device = n * (batch + each) + once
+            found.append(n * (self._main + each))
+        return np.maximum(device, longest(found) * self.window)
+
+    # whole epochs
+
+    @cached_property
+    def _last(self) -> Real:
+        return self.lengths.last_share
+
+    @cached_property
+    def _fullest(self) -> Real:
+        return self.lengths.fullest
+
+    @cached_property
+    def _work(self) -> Real:
+        """Batches of an epoch, the last one counted as what it holds."""
+        return self.lengths.batches - 1.0 + self._last
+
+    @cached_property
+    def _first(self) -> Real:
+        """Size of whichever batch comes first: the last one may, where order is not kept."""
+        crew = self.scenario.job.loader.crew
+        in_order = crew.in_order and self.scenario.job.remote is None
+        return self._fullest if in_order else self._last
+
+    @cached_property
+    def _after(self) -> Real:
+        """From the last batch on the device to the end of its step."""
+        return self._last * self._per_batch + self._per_step
+
+    @cached_property
+    def _after_makers(self) -> Real:
+        return self._last * (self._receive + self._copy) + self._after
+
+    @cached_property
+    def _using_epoch(self) -> Real:
+        """An epoch of whoever uses batches."""
+        steps, work = self.lengths.steps, self._work
+        receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
+        arrives = self._there + self._first * receive
+        serial = work * batch + steps * once
+        there = self._received if self._has_makers else 0.0
+        found = [
+            there + work * receive + self._last * copy + self._after,
+            arrives + work * copy + self._after,
+        ]
+        if self.scenario.job.train.sync_every_step:
+            again = np.maximum(0.0, steps - 2.0 + self._last)
+            shown = self._first * copy + again * copy if self._beside else work * copy
+            closing = (steps - 1.0 + self._last) * (copy + batch) + steps * once
+            found.append(there + work * self._main + closing)
+        else:
+            shown = self._first * copy if self._beside else work * copy
+            each = 0.0 if self._beside else copy
+            found.append(there + work * (self._main + each) + self._after)
+        return np.maximum(arrives + serial + shown, longest(found) * self.window)
+
+    @cached_property
+    def _loads(self) -> tuple[tuple[str, Real], ...]:
+        """What a batch of every rank asks of each unit."""
+        if len(self._groups) > 1:
+            from simulator.pipeline.loads import fastest_batch  # noqa: PLC0415 - one of two ways
+
+            return (("", fastest_batch(self.topology, self.stages) * self._least_made),)
+        loads = unit_loads(self.topology, self.stages)
+        least = self._least_made
+        # All links of a kind are alike, and so are the accelerators behind them: one will do.
+        loads = {unit: load for unit, load in loads.items() if not _LIKE_THE_FIRST(unit)}
+        if CPU in loads:
+            loads[CPU] = loads[CPU] * self._crowding
+        return tuple((unit, load * least) for unit, load in loads.items())
+
+    @cached_property
+    def _crowding(self) -> Real:
+        """Capacity of the processor over the most that this job's threads can get of it."""
+        job, pool = self.scenario.job, self.topology.host.cpu
+        if job.remote is not None:
+            return 1.0
+        own = np.maximum(1.0, self._makers) * np.maximum(1.0, self.scenario.maker_threads) + 1.0
+        using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
+        fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
+        busy = np.minimum(pool.threads, self.topology.ranks * (own + sum(fitting, 0.0)))
+        most = np.maximum(1.0, pool.capacity_for(busy))
+        return np.maximum(1.0, pool.capacity / most)
+
+    def _unit_epochs(self) -> Iterator[Real]:
+        """Each unit's work in an epoch, with the way there and the way on."""
+        if len(self._groups) > 1:
+            yield self._work * self._loads[0][1]
+            return
+        chain = list(self._chain())
+        there = list(accumulate((time for _, time in chain), initial=0.0))
+        on = list(accumulate((time for _, time in reversed(chain)), initial=0.0))[::-1]
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for place, (units, _) in enumerate(chain):
+            last |= dict.fromkeys(units, place)
+            first = dict.fromkeys(units, place) | first
+        for unit, load in self._loads:
+            way: Real = self._last * there[first[unit]] if unit in first else 0.0
+            if unit in last and unit != "gpu" and unit not in self._used_once:
+                way = way + self._last * on[last[unit] + 1] + self._per_step
+            yield self._work * load + way
+
+    @cached_property
+    def _used_once(self) -> frozenset[str]:
+        """Units that are used at the end of a step, behind all batches."""
+        own = (s for s in self.stages if s.slot.once_a_step)
+        ways = (self._units(demand, stage.group) for stage in own for demand in stage.demands)
+        return frozenset(unit for way in ways for unit in way)
+
+    def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
+        """What every batch goes through, one after another: the units it uses, and its time."""
+        for stage in self.stages:
+            if stage.slot.once_a_step:
+                continue
+            making = stage.actor in MAKERS
+            for demand in stage.demands:
+                time = self._quick(demand, stage.group) * (self._least_made if making else 1.0)
+                yield self._units(demand, stage.group), 0.0 if making and self._random else time
+
+    def _units(self, demand: Demand, group: str) -> frozenset[str]:
+        """Units that a demand uses on behalf of any rank, on any machine of its group."""
+        topology, sites = self.topology, self.topology.sites_of(group)
+        if demand.path is Path.COMPUTE:
+            return frozenset({"gpu"})
+        if demand.path is Path.CORES:
+            return frozenset(topology.sites[site].prefix + CPU for site in sites)
+        ranks = topology.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        places = (Location(rank=rank, site=site) for rank, _ in ranks for site in sites)
+        ways = (topology.way(demand, place) for place in places)
+        return frozenset(unit for way in ways for unit, _ in way)
+
+
+def _total(times: Iterator[Real]) -> Real:
+    return sum(times, 0.0)
+
+
+def _least(times: Sequence[Real]) -> Real:
+    found = times[0]
+    for time in times[1:]:
+        found = np.minimum(found, time)
+    return found

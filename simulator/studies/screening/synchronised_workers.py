@@ -1,0 +1,230 @@
+"""Makers in step: all of them do the same at the same time, and so wait for the same things.
+
+They stay so in epochs too short to drift apart, and where the scenario says that they do.
+
+Equal makers of equal batches begin an epoch together. They share stores, memory and cores equally,
+so they are at the same point at every moment, until one of them has to wait to be asked for its
+next batch. Whatever else goes on (receiving, copies, exchanges) slows all of them alike, or none.
+Two floors follow, higher than those that look at one unit or one maker at a time:
+
+- *The first batches* are made by all makers at once, each at the share of one among so many.
+- *A generation*, one batch of every maker, takes all of a batch's parts one after another, each at
+  that share: while they write to memory the cores rest, as no maker is anywhere else. The cores
+  also carry what the receiving threads ask for. That holds for a whole epoch if nobody ever waits.
+
+Nobody waits where two batches of every maker may be asked for and not yet taken, and a generation
+is used up before the next one is made: then each maker is asked for its next batch in time, and
+by induction this stays so. That is shown with everything at its worst. Let receiving a batch take
+at most `a` and all else at most `u`, with all makers' threads runnable and all others' transfers
+under way. A receiver, and a device behind it that begins a batch when it has come and the one
+before is done, get through a generation of w batches in at most (w - 1) max(a, u) + a + u; overlap
+only shortens that. No more is needed than the generation's time on the cores: while makers
+read or write, everything else may stand still, and is still in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from simulator.engine.batches import WAVES
+from simulator.engine.microbatch_merging import FEWEST
+from simulator.engine.recorder import MOST_STEPS
+from simulator.pipeline.loads import users
+from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, StageDemands
+from simulator.pipeline.topology import Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import Assignment
+from simulator.studies.screening.chance import random
+from simulator.units import Real
+
+MOST_MAKERS: Final = MOST_STEPS // 8
+"""Makers of a rank up to which an epoch is surely simulated until its generations repeat."""
+AHEAD: Final = 2.0
+"""Batches of each maker that must be allowed to be asked for, so that none waits for the device."""
+UNUSED: Final = 1e-280
+"""Stands for no use of a unit: what is carried there takes no time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """All makers of a machine and what they take together; all may be arrays of candidates [s].
+
+    `stages` is the demand table, `lengths` how long an epoch is.
+    """
+
+    scenario: Scenario
+    topology: Topology
+    stages: Sequence[StageDemands]
+    lengths: Lengths
+
+    @cached_property
+    def first(self) -> Real:
+        """From when makers begin to when the first batch is made; 0 where that is not known."""
+        if not self._equal:
+            return 0.0
+        lengths = self.lengths
+        # The engine may merge batches of a step: fewer makers then begin at once, on more each.
+        full = np.minimum(np.maximum(1.0, lengths.batches - lengths.accumulation), self.begun)
+        # The last batch may be smaller; where it is not among the first, all of these are full.
+        return np.where(self.begun < lengths.batches, self._made(full), 0.0)[()]
+
+    @cached_property
+    def begun(self) -> Real:
+        """Batches of each rank that are begun at once."""
+        crew = self.scenario.job.loader.crew
+        begun: Real = np.maximum(1.0, np.minimum(crew.makers, crew.credits))
+        return begun
+
+    @cached_property
+    def cycle(self) -> Real:
+        """Time between two batches of a rank while makers keep step; 0 where they may not."""
+        makers = np.maximum(1.0, self._makers)
+        return np.where(self._in_step, self._generation / makers, 0.0)[()]
+
+    def epoch(self, receive: Real, copy: Real, batch: Real, once: Real) -> Real:
+        """From when makers begin to the end of the last step; 0 where they may not keep step.
+
+        Parameters
+        ----------
+        receive, copy, batch, once : float or array
+            Least times of what becomes of a batch, and of what the device does once a step [s].
+        """
+        lengths, makers = self.lengths, np.maximum(1.0, self._makers)
+        whole = np.floor((lengths.batches - 1.0) / makers)
+        # The last generation: so many full batches, and the last one, which may be smaller.
+        full, small = lengths.batches - 1.0 - whole * makers, lengths.last_share
+        last = np.where(full > 0.0, self._made(np.maximum(1.0, full)), small * self._made(1.0))
+        ahead = np.where(full > 0.0, 1.0, small) * (receive + copy)
+        used = ahead + (full + small) * batch + once
+        begun = self._made(makers) + (whole - 1.0) * self._generation
+        taken = np.where(whole > 0.0, begun, 0.0) + last + used
+        return np.where(self._in_step, taken, 0.0)[()]
+
+    # the makers
+
+    @cached_property
+    def _equal(self) -> bool:
+        """Whether all makers work on the machine that trains, and alike."""
+        groups = {stage.group for stage in self.stages if stage.actor in MAKERS}
+        uneven = self.scenario.job.loader.stragglers or random(self.scenario)
+        return groups == {""} and not uneven
+
+    @cached_property
+    def _makers(self) -> Real:
+        return self.scenario.job.loader.crew.makers
+
+    @cached_property
+    def _making(self) -> tuple[Demand, ...]:
+        return tuple(d for s in self.stages if s.actor in MAKERS for d in s.demands)
+
+    def _made(self, each: Real) -> Real:
+        """A batch of each of so many makers of every rank."""
+        return _total(self._together(demand, each) for demand in self._making)
+
+    def _together(self, demand: Demand, each: Real) -> Real:
+        """A demand that so many makers of every rank have at once, and nobody else."""
+        number = self.topology.ranks * each
+        if demand.path is Path.CORES:
+            pool = self.topology.host.cpu
+            return demand.amount * number / pool.capacity_for(number * demand.threads)
+        rate: Real = np.inf if demand.ceiling is None else demand.ceiling
+        for unit, use in self.topology.way(demand, Location(rank=0)):
+            share = self.topology.units[unit].capacity / np.maximum(use * number, UNUSED)
+            rate = np.minimum(rate, share)
+        return demand.latency + demand.amount / rate
+
+    @cached_property
+    def _on_cores(self) -> Real:
+        """What a generation computes for, at least: then others get on with its batches."""
+        working = (d for d in self._making if d.path is Path.CORES)
+        return _total(self._together(demand, self._makers) for demand in working)
+
+    @cached_property
+    def _generation(self) -> Real:
+        """A batch of every maker, and receiving as many.
+
+        Receiving threads are done before the makers' work on the cores is. What they did while
+        makers still read, alone on the cores, doesn't lengthen that work.
+        """
+        pool, ranks = self.topology.host.cpu, self.topology.ranks
+        on_cores = [demand.path is Path.CORES for demand in self._making]
+        last = max((place for place, works in enumerate(on_cores) if works), default=0)
+        waits = [self._together(d, self._makers) for d in self._making if d.path is not Path.CORES]
+        before = _total(waits[: on_cores[:last].count(False)])
+        work = _total(d.amount for d in self._making if d.path is Path.CORES)
+        work = work + _total(d.amount for d in self._of(Actor.RECEIVER) if d.path is Path.CORES)
+        threads = ranks * self._makers
+        most = np.maximum(pool.capacity_for(threads), pool.capacity_for(threads + ranks))
+        asked = threads * work - pool.capacity_for(ranks) * before
+        return _total(waits) + np.maximum(self._on_cores, asked / most)
+
+    # whether they stay in step
+
+    @cached_property
+    def _in_step(self) -> Real:
+        """For each candidate, whether no maker ever waits to be asked."""
+        job, makers = self.scenario.job, self._makers
+        crew = job.loader.crew
+        in_turn = crew.in_order and crew.assignment is Assignment.ROUND_ROBIN
+        if not self._equal or not in_turn or crew.reads_ahead:
+            return False
+        receive = _total(self._at_worst(demand) for demand in self._of(Actor.RECEIVER))
+        use = _total(self._at_worst(demand) for demand in self._used)
+        slower = np.maximum(receive, use) if job.loader.pin_memory else receive + use
+        in_time = (makers - 1.0) * slower + receive + use <= self._on_cores
+        asked = np.logical_and(makers >= 1, crew.credits >= AHEAD * makers)
+        alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
+        unmerged = job.train.accumulation < 2 * FEWEST
+        stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * makers)
+        sure = np.logical_and(np.logical_and(unmerged, alone), makers <= MOST_MAKERS)
+        sure = np.logical_and(sure, stay)
+        return np.logical_and(np.logical_and(in_time, asked), sure)
+
+    def _of(self, actor: Actor) -> Iterator[Demand]:
+        return (d for s in self.stages if s.actor is actor for d in s.demands)
+
+    @cached_property
+    def _used(self) -> tuple[Demand, ...]:
+        """All that becomes of a batch once it is received, as if each batch closed a step."""
+        before = MAKERS | {Actor.RECEIVER}
+        return tuple(d for s in self.stages if s.actor not in before for d in s.demands)
+
+    def _at_worst(self, demand: Demand) -> Real:
+        """A demand of whichever rank takes longest, beside all others while makers compute."""
+        if demand.path is Path.COMPUTE:
+            return demand.amount
+        if demand.path is Path.CORES:
+            threads = self.topology.ranks * (self._makers + 1.0)
+            return demand.amount * threads / self.topology.host.cpu.capacity_for(threads)
+        rate: Real = np.inf if demand.ceiling is None else demand.ceiling
+        for unit in dict.fromkeys(unit for unit, _ in self._taken(demand)):
+            rate = np.minimum(rate, self._shares[unit])
+        return demand.latency + demand.amount / rate
+
+    @cached_property
+    def _shares(self) -> Mapping[str, Real]:
+        """Rate of one of all transfers that are no maker's, were all under way at once."""
+        wanted: dict[str, Real] = {}
+        for demand in (*self._of(Actor.RECEIVER), *self._used):
+            for unit, use in self._taken(demand):
+                wanted[unit] = wanted.get(unit, 0.0) + use
+        units = self.topology.units
+        return {
+            unit: units[unit].capacity / np.maximum(use, UNUSED) for unit, use in wanted.items()
+        }
+
+    def _taken(self, demand: Demand) -> Iterator[tuple[str, Real]]:
+        """What a demand of every rank takes of units for each unit of its rate."""
+        for rank, alike in users(self.topology, demand.path):
+            for unit, use in self.topology.way(demand, Location(rank=rank)):
+                yield unit, alike * use
+
+
+def _total(times: Iterable[Real]) -> Real:
+    return sum(times, 0.0)

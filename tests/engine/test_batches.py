@@ -1,0 +1,64 @@
+"""Batches of an epoch: their random amounts, and how the makers of equal ones come to part."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from simulator.engine.batches import AHEAD, Draws, Supply
+from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
+
+SPREADS = (
+    Spread(shape=Shape.GAMMA, relative_deviation=0.2),
+    Spread(shape=Shape.LOGNORMAL, relative_deviation=0.5),
+    Spread(shape=Shape.UNIFORM, relative_deviation=0.3),
+    Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0),
+)
+
+
+@pytest.mark.parametrize("spread", SPREADS, ids=lambda s: s.shape.value)
+def test_a_batch_is_what_it_is_whoever_asks_when(spread: Spread) -> None:
+    """Its amount goes by its number, in whatever order batches are begun."""
+    in_order = Draws(spread, 9, np.random.default_rng(3))
+    jumping = Draws(spread, 9, np.random.default_rng(3))
+    expected = [in_order.of(batch) for batch in range(3 * AHEAD)]
+    order = [(7 * batch) % (3 * AHEAD) for batch in range(3 * AHEAD)]
+    assert [jumping.of(batch) for batch in order] == [expected[batch] for batch in order]
+    assert len(set(expected)) == len(expected)
+
+
+@pytest.mark.parametrize("samples", [1, 16])
+@pytest.mark.parametrize("spread", SPREADS, ids=lambda s: s.shape.value)
+def test_a_batch_is_the_mean_of_its_samples(spread: Spread, samples: int) -> None:
+    """Of 20,000 batches the mean is one, the deviation that of a sample over sqrt(samples)."""
+    draws = Draws(spread, samples, np.random.default_rng(3))
+    found = [draws.of(batch) for batch in range(20_000)]
+    deviation = spread.relative_deviation / samples**0.5
+    assert np.mean(found) == pytest.approx(1.0, abs=5 * deviation / 20_000**0.5)
+    assert np.std(found) == pytest.approx(deviation, rel=0.05)
+
+
+def test_equal_samples_draw_nothing() -> None:
+    """Without a spread the generator stays where it is."""
+    generator = np.random.default_rng(3)
+    assert Draws(CONSTANT, 9, generator).of(5) == 1.0
+    assert generator.uniform() == np.random.default_rng(3).uniform()
+
+
+@pytest.mark.parametrize("makers", [2, 7, 48])
+def test_the_second_wave_spreads_makers_and_asks_for_no_more_work(makers: int) -> None:
+    """The factors of its batches are 1 in the mean, rise evenly, and stand alone in the epoch."""
+    supply = Supply(10 * makers, makers=makers)
+    phases = [supply.phase(batch) for batch in range(10 * makers)]
+    second = phases[makers : 2 * makers]
+    assert sum(second) / makers == pytest.approx(1.0)
+    assert [b - a for a, b in pairwise(second)] == pytest.approx([1.0 / makers] * (makers - 1))
+    assert set(phases[:makers]) | set(phases[2 * makers :]) == {1.0}
+
+
+def test_short_epochs_leave_no_time_to_drift() -> None:
+    """Fewer than four waves, or a maker alone, stay as they are."""
+    assert {Supply(27, makers=7).phase(batch) for batch in range(27)} == {1.0}
+    assert {Supply(100, makers=1).phase(batch) for batch in range(100)} == {1.0}

@@ -1,0 +1,70 @@
+"""When a random run is steady although no mean is known by its batches."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from simulator.engine.steady_state import LEAST_WINDOW, batch_means, find_period, undisturbed
+
+EQUAL = [0.3] * 200
+
+
+def test_equal_steps_with_a_reserve_that_holds_are_steady() -> None:
+    """Randomness that the loaders hide needs no interval."""
+    found = undisturbed(EQUAL, [20.0, 22.0] * 100, in_flight=30)
+    assert found is not None
+    assert found.half_width == 0.0
+    assert found.window == 60
+
+
+def test_a_reserve_that_shrinks_is_not_steady() -> None:
+    """Equal steps say nothing while they eat what was made ahead."""
+    assert undisturbed(EQUAL, [30.0 - 0.05 * k for k in range(200)], in_flight=30) is None
+
+
+def test_one_late_step_is_not_steady() -> None:
+    """What randomness reaches is left to the interval."""
+    assert undisturbed([*EQUAL, 0.4], [20.0] * 201, in_flight=30) is None
+
+
+def test_the_start_says_nothing() -> None:
+    """Everything in flight is used up once before two windows are looked at."""
+    steps = 2 * LEAST_WINDOW + 9
+    assert undisturbed(EQUAL[:steps], [5.0] * steps, in_flight=10) is None
+    assert undisturbed(EQUAL[: steps + 1], [5.0] * (steps + 1), in_flight=10) is not None
+
+
+def waves(makers: int, device: float, batch: float, steps: int) -> list[float]:
+    """Steps of makers that begin a batch whenever theirs has been taken, worked out by hand."""
+    made, taken = [batch] * makers, [0.0]
+    for step in range(steps):
+        taken.append(max(taken[-1] + device, made[step % makers]))
+        made[step % makers] = taken[-1] + batch
+    return [after - before for before, after in pairwise(taken)]
+
+
+def test_a_burst_of_equal_steps_is_not_a_period() -> None:
+    """48 makers deliver one after another and pause: the window holds the pause as well."""
+    steps = waves(48, 0.11, 17.2, 300)
+    taken = find_period(steps[1:47], [0] * 46)
+    assert taken is not None
+    assert taken.period == 1
+    found = find_period(steps, [0] * len(steps), 96)
+    assert found is not None
+    assert found.window % 48 == 0
+    assert abs(sum(steps[-found.window :]) / found.window - 17.2 / 48) < 0.01 * 17.2 / 48
+
+
+def test_the_window_holds_what_is_in_flight() -> None:
+    """Steps that repeat are steady once as many of them have as batches are on their way."""
+    assert find_period([0.1] * 100, [2] * 100, 99) is not None
+    assert find_period([0.1] * 99, [2] * 99, 99) is None
+
+
+def test_steps_of_waves_are_known_by_their_waves() -> None:
+    """Twelve equal waves of 36 steps leave nothing open, though each is short steps and a pause."""
+    steps = [0.01] * 35 + [1.0]
+    assert batch_means(steps * 12, burst=36) == pytest.approx(0.0, abs=1e-12)
+    assert batch_means(steps * 12) > 0.005
