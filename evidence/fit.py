@@ -4,6 +4,8 @@
 
 Parts run in this order, and a later one uses what ships of an earlier one: write it first.
 
+products
+    ``[product_share]`` of hardware profiles, from timed matrix products; only with --tables.
 kernels
     ``data/kernels``: what kernels, launches and links reach, from steps and memory of language
     models.
@@ -23,7 +25,7 @@ uncertainty
 
 Each part prints its figures, how well the rows determine them, and which of them differ from those
 that ship in four significant digits; ``--write`` puts them into the package. With ``--tables`` rows
-come from the tables of a folder, converted anew, and what timed products say is told beside.
+come from the tables of a folder, converted anew.
 Parts that are done are kept in a file beside this one, by what they were made from, and not done
 again unless ``--fresh``. Nothing is drawn by chance: searches begin where figures are expected, and
 need no seed. Exit code 1 says that a figure differs from the shipped one.
@@ -39,13 +41,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from fitting import data_parallel, deviations, envelope, kernels, loader, shares, unseen
+from fitting import data_parallel, deviations, envelope, kernels, loader, products, shares, unseen
 from fitting.part import DATA, Outcome, Say
 from fitting.state import State, made_from
 from fitting.tables import converted
 
 Part = Callable[[Path | None, Say], Outcome]
 PARTS: Final[Mapping[str, Part]] = {
+    "products": products.part,
     "kernels": kernels.part,
     "unseen": unseen.part,
     "loader": loader.part,

@@ -1,4 +1,4 @@
-"""Free figures of ``simulator/data/kernels``: what is expected, and files that hold others."""
+"""Free figures of ``simulator/data/kernels``: what is expected of them, and where they stand."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.files.document import FileModel, check, read_document
-from simulator.files.kernel_figures import FigureTable, KernelFile, kernel_files
+from simulator.files.kernel_figures import kernel_files
 from simulator.files.quantity import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]
@@ -121,34 +121,6 @@ def _value(name: str) -> float:
     table = getattr(found, figure)[int(rest[0])]
     value = getattr(table, rest[1])
     return float(next(iter(value.values())) if isinstance(value, Mapping) else value)
-
-
-def with_values(values: Mapping[str, float]) -> dict[str, KernelFile]:
-    """The files of the package with other values of some figures, by name."""
-    files = dict(kernel_files())
-    for name in {one.partition(".")[0] for one in values}:
-        own = {key: value for key, value in values.items() if key.split(".")[0] == name}
-        files[name] = _changed(files[name], own)
-    return files
-
-
-def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
-    figures = dict(file.figures)
-    lists: dict[str, list[Any]] = {"variant": [*file.variant], "network": [*file.network]}
-    for name, value in values.items():
-        _, figure, *rest = name.split(".")
-        if not rest:
-            figures[figure] = _figure(figures[figure], value)
-            continue
-        number, factor = int(rest[0]), rest[1]
-        old = getattr(lists[figure][number], factor)
-        new = dict.fromkeys(old, value) if isinstance(old, Mapping) else value
-        lists[figure][number] = lists[figure][number].model_copy(update={factor: new})
-    return file.model_copy(update={"figures": figures, **lists})
-
-
-def _figure(table: FigureTable, value: float) -> FigureTable:
-    return table.model_copy(update={"value": value})
 
 
 def at_bound(table: FreeTable, value: float) -> str:

@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fitting.figures import Free, Part, at_bound, changed_texts, free, rounded, shipped, with_values
+from fitting.figures import Free, Part, at_bound, changed_texts, free, rounded, shipped
 from fitting.language_models import SET, Runs, runs
 from fitting.part import DATA, Outcome, Say
 from fitting.posterior import DEVIATIONS, MOST, Posterior, fit, weights
+from simulator.files.kernel_figures import with_values
 
 Vector = NDArray[np.float64]
 FOLDER: Final = "kernels"

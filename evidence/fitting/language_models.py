@@ -7,7 +7,7 @@ so are the figures that hold for each of them. The equations are those of the pa
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast
@@ -15,15 +15,16 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.describe import describe, kernels_of, summed_in
+from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.confidence.measurement import Row, Split
 from simulator.files.catalogue import Catalogue
-from simulator.files.kernel_figures import KernelFile, trying
+from simulator.files.kernel_figures import KernelFiles
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.measured import load_set
+from simulator.files.other_figures import use_of
 from simulator.files.scenario import load_scenario
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.scenario import Scenario
@@ -89,23 +90,21 @@ class Runs:
         ]
         return tuple(use for _, use in found.values()), np.array(case)
 
-    def kernels(self, files: Mapping[str, KernelFile]) -> Kernels:
+    def kernels(self, files: KernelFiles) -> Kernels:
         """Figures of all runs, as arrays of one entry a run."""
         cases, case = self.uses
-        with trying(files):
-            own = [cast("Kernels", kernels(gpu, use)) for gpu, use in cases]
+        own = [cast("Kernels", kernels(gpu, use, files)) for gpu, use in cases]
         return _stacked(own, case)
 
-    def step_times(self, files: Mapping[str, KernelFile]) -> Vector:
+    def step_times(self, files: KernelFiles) -> Vector:
         """Predicted steps [s]."""
         stacked = _stacked(self.described, np.arange(len(self.rows)))
         return np.asarray(training_step(stacked, self.kernels(files)).total)
 
-    def memory_sizes(self, files: Mapping[str, KernelFile]) -> Vector:
+    def memory_sizes(self, files: KernelFiles) -> Vector:
         """Predicted device memory of a rank on the fullest stage [B], one run after the other."""
         cases, case = self.uses
-        with trying(files):
-            own = [memory_figures(gpu, use) for gpu, use in cases]
+        own = [memory_figures(gpu, use, files) for gpu, use in cases]
         pairs = zip(self.scenarios, case, strict=True)
         return np.array([_memory(_on(scenario, own[i])) for scenario, i in pairs])
 
@@ -122,13 +121,7 @@ def _key(use: tuple[Gpu | None, Use]) -> Hashable:
 
 
 def _use(scenario: Scenario) -> tuple[Gpu | None, Use]:
-    job, host = scenario.job, scenario.cluster.trainers.host
-    return host.gpu, Use(
-        software=job.software,
-        precision=job.train.precision,
-        summed_in=summed_in(job),
-        link=None if host.network is None else host.network.link,
-    )
+    return scenario.cluster.trainers.host.gpu, use_of(scenario)
 
 
 def _on(scenario: Scenario, found: MemoryFigures) -> Scenario:

@@ -18,7 +18,7 @@ class Outcome:
     """What a part found.
 
     `figures` are the fitted values by name; `shipped` those in the package now, under the same
-    names. `files` are the texts of the files that hold the fitted ones, by path below `DATA`.
+    names. `files` are the texts of the files that hold the fitted ones, by path from `DATA`.
     `lines` say how sure the figures are.
     """
 

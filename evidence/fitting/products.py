@@ -1,13 +1,18 @@
 """Shares of the data sheet that measured matrix products reach, from a table of timed products.
 
 The table has a row for each product of a framework on a device: sides m, n and k, the data type and
-the latency in ms. It is the model's own product time that is fitted, for all devices at once: share
-of the peak in 16 and in 8 bit, share of the memory's bandwidth and the time of a kernel's start by
-device, and what tiles cost for all devices together.
+the latency in ms. Two things come out of it:
+
+- ``[product_share]`` of the devices' profiles: the median share of the peak over products so large
+  that tiles and launches no longer matter;
+- what ``figures.toml`` expects of kernel figures, printed only: the model's own product time fitted
+  to all devices at once, with the share of the peak in 16 and in 8 bit, the share of the memory's
+  bandwidth and the time of a kernel's start by device, and what tiles cost for all together.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from fitting.part import Outcome, Say
+from fitting.tables import KERNELS
 from simulator.equations.gemm import (
     PARTIAL_BYTES,
     SPLIT_FROM,
@@ -30,7 +37,7 @@ from simulator.scenario.precision import Precision
 
 Vector = NDArray[np.float64]
 
-TABLE: Final = Path("kernels") / "gemm_sample_by_gpu.csv"
+TABLE: Final = Path(KERNELS) / "gemm_sample_by_gpu.csv"
 DEVICES: Final = {
     "a100_sxm": "gpu/a100-sxm4-80gb",
     "h100_sxm": "gpu/h100-sxm5-80gb",
@@ -40,12 +47,25 @@ DEVICES: Final = {
     "gb200": "gpu/gb200-186gb",
     "gb300": "gpu/gb300-288gb",
     "l40s": "gpu/l40s",
+    "rtx_pro_6000_server": "gpu/rtx-pro-6000-server",
 }
 """Profiles of the table's devices."""
-KINDS: Final = {"bfloat16": Precision.BF16, "fp8": Precision.FP8}
-"""Data types that training computes in, as the table names them."""
+KINDS: Final = {"bfloat16": Precision.BF16, "fp8": Precision.FP8, "nvfp4": Precision.FP4}
+"""Number formats, as the table names them."""
+_EXPECTED: Final = (Precision.BF16, Precision.FP8)
+"""Those that the model's product time is fitted in."""
+_UNLIKE: Final = ("rtx_pro_6000_server",)
+"""Devices left out of that: no kernel figure is that of a card for graphics."""
 TRAINED: Final = 256
 """Rows of a product from which on it is like those of training."""
+LARGE: Final = 4096
+"""Rows and columns of a large product."""
+DEEP: Final = 2048
+"""Its inner dimension, at least."""
+SOURCE: Final = "AIC-gemm"
+"""Key of the table in ``hardware_profiles/sources.toml``."""
+PROFILES: Final = Path(__file__).resolve().parents[2] / "hardware_profiles"
+_SECTION: Final = "[product_share]"
 _SPLITS: Final = (1.0, 4.0)
 _SHARED: Final = {
     "tile_half": (40.0, 0.0, 64.0),
@@ -76,7 +96,8 @@ class Products:
 def read(path: Path) -> Products:
     """The products of training size on devices of the catalogue."""
     table = pd.read_csv(path)
-    table = table[table.gpu.isin(list(DEVICES)) & table.gemm_dtype.isin(list(KINDS))]
+    table = table[table.gpu.isin(list(DEVICES)) & ~table.gpu.isin(_UNLIKE)]
+    table = table[table.gemm_dtype.map(KINDS).isin(_EXPECTED)]
     table = table[table.m.ge(TRAINED) & table.n.ge(TRAINED) & table.k.ge(TRAINED)]
     catalogue = Catalogue.default(())
     gpus = {name: catalogue.gpu(profile) for name, profile in DEVICES.items()}
@@ -149,4 +170,56 @@ def fitted(found: Products) -> Mapping[str, float]:
 def lines(path: Path) -> Iterator[str]:
     """What timed products say of the figures that ``figures.toml`` expects."""
     for name, value in fitted(read(path)).items():
-        yield f"timed products: {name} {value:.4g}"
+        yield f"{name} {value:.4g}"
+
+
+def large_shares(table: pd.DataFrame) -> dict[tuple[str, Precision], tuple[float, int]]:
+    """Median share of the peak of large products, and their number, by profile and format."""
+    catalogue, found = Catalogue.default(()), {}
+    large = table[table.m.ge(LARGE) & table.n.ge(LARGE) & table.k.ge(DEEP)]
+    for (device, spelt), own in large.groupby(["gpu", "gemm_dtype"]):
+        profile, kind = DEVICES.get(str(device)), KINDS.get(str(spelt))
+        peak = None if profile is None or kind is None else catalogue.gpu(profile).peak.get(kind)
+        if profile is None or kind is None or peak is None:
+            continue
+        rates = 2.0 * own.m * own.n * own.k / (own.latency / 1e3)
+        found[profile, kind] = float((rates / peak).median()), len(own)
+    return found
+
+
+def _rewritten(text: str, own: Mapping[Precision, tuple[float, int]]) -> str:
+    """A profile with these shares in place of those it had; they stand last."""
+    head = text.partition(_SECTION)[0].rstrip()
+    lines = [
+        f'{kind} = {{ value = {value:.3f}, source = "{SOURCE}", date = "undated", '
+        f'note = "median of {rows} products of {LARGE} rows and columns and more" }}'
+        for kind, (value, rows) in own.items()
+    ]
+    return "\n".join([head, "", _SECTION, *lines, ""])
+
+
+def _shipped(text: str) -> dict[str, float]:
+    """Shares that a profile has, by format."""
+    found = re.findall(r"^(\w+) = \{ value = ([0-9.]+)", text.partition(_SECTION)[2], re.MULTILINE)
+    return {kind: float(value) for kind, value in found}
+
+
+def part(tables: Path | None, say: Say) -> Outcome:
+    """The part of ``evidence/fit.py``; without a folder of tables there is nothing to fit to."""
+    if tables is None or not (tables / TABLE).exists():
+        say(f"no {TABLE} is given (--tables): profiles keep their shares")
+        return Outcome(figures={}, shipped={})
+    found = large_shares(pd.read_csv(tables / TABLE))
+    figures, shipped, files = {}, {}, {}
+    for profile in dict.fromkeys(profile for profile, _ in found):
+        own = {kind: share for (name, kind), share in found.items() if name == profile}
+        path = PROFILES / f"{profile}.toml"
+        text = path.read_text(encoding="utf-8")
+        files[str(path)] = _rewritten(text, own)
+        known = _shipped(text)
+        for kind, (value, _) in own.items():
+            figures[f"{profile}, {kind}"] = float(f"{value:.3f}")
+            shipped[f"{profile}, {kind}"] = known.get(str(kind), float("nan"))
+    return Outcome(
+        figures=figures, shipped=shipped, files=files, lines=tuple(lines(tables / TABLE))
+    )

@@ -27,11 +27,15 @@ def _digest(paths: tuple[tuple[Path, int, int], ...]) -> str:
 
 
 def made_from(folder: Path | None) -> str:
-    """A digest of the files that a fit is made from now, by size and time of change."""
-    sources = [*_SOURCES, *(() if folder is None else ((folder, "*.*"),))]
-    paths = sorted({path for base, pattern in sources for path in base.glob(pattern)})
+    """A digest of the files that a fit is made from now, by size and time of change.
+
+    Sets in `folder`, made from tables, count by what they hold.
+    """
+    paths = sorted({path for base, pattern in _SOURCES for path in base.glob(pattern)})
     facts = [(path, path.stat()) for path in paths if path.is_file()]
-    return _digest(tuple((path, fact.st_size, fact.st_mtime_ns) for path, fact in facts))
+    own = _digest(tuple((path, fact.st_size, fact.st_mtime_ns) for path, fact in facts))
+    sets = [] if folder is None else sorted(path for path in folder.glob("*.*") if path.is_file())
+    return hashlib.sha256(b"".join([own.encode(), *(p.read_bytes() for p in sets)])).hexdigest()
 
 
 class State:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from converters.door import import_table, table_names
-from fitting import products
 from fitting.part import Say
 
+KERNELS: Final = "kernels"
+"""Folder of timings of single kernels."""
 _PARTS_OF: Final = {
     "imread_benchmark": ("input_pipeline", {"source": "repo ternaus/imread_benchmark"}),
 }
@@ -17,7 +18,7 @@ _PARTS_OF: Final = {
 
 
 def converted(folder: Path, say: Say) -> Path:
-    """A new folder with the sets of the folder's tables; timed products are told beside them."""
+    """A new folder with the sets of the folder's tables, and its timings of kernels as they are."""
     made = Path(tempfile.mkdtemp(prefix="plan-evidence-"))
     for name in table_names():
         table, only = _PARTS_OF.get(name, (name, {}))
@@ -29,8 +30,6 @@ def converted(folder: Path, say: Say) -> Path:
         (made / f"{name}.toml").write_text(found.toml, encoding="utf-8")
         (made / f"{name}.csv").write_text(found.csv, encoding="utf-8")
         say(f"{name}: {len(found.found.rows)} rows converted")
-    timed = folder / products.TABLE
-    if timed.exists():
-        for line in products.lines(timed):
-            say(line)
+    if (folder / KERNELS).exists():
+        (made / KERNELS).symlink_to((folder / KERNELS).resolve())
     return made

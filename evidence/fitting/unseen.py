@@ -14,11 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fitting.figures import free, shipped, with_values
+from fitting.figures import free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import DATA, Outcome, Say
 from simulator.files.document import FileModel, check, read_document
+from simulator.files.kernel_figures import with_values
 from simulator.files.quantity import TextField
 
 Vector = NDArray[np.float64]

@@ -83,7 +83,7 @@ FACTORS: Final = (
     FactorKind(
         name="straggling",
         meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
-        home="pipeline.stages.slowest: the delays by train.straggling, device_spread and step_jitter",
+        home="pipeline.stages.slowest: delays by train.straggling, device_spread and step_jitter",
         low=0.3,
         high=3.0,
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -139,29 +137,47 @@ class SourceTable(FileModel):
     verified: bool = True
 
 
-_tried: Final[ContextVar[Mapping[str, KernelFile] | None]] = ContextVar("tried", default=None)
-
-
-def kernel_files() -> Mapping[str, KernelFile]:
-    """All files, by name: those that ship, or those being tried (`trying`)."""
-    tried = _tried.get()
-    return _shipped() if tried is None else tried
-
-
-@contextmanager
-def trying(files: Mapping[str, KernelFile]) -> Iterator[None]:
-    """Other files hold inside: those that a fit tries. Scenarios read before keep their figures."""
-    token = _tried.set(files)
-    try:
-        yield
-    finally:
-        _tried.reset(token)
+KernelFiles: TypeAlias = Mapping[str, KernelFile]
+"""A set of kernel figures: files by name."""
 
 
 @cache
-def _shipped() -> Mapping[str, KernelFile]:
+def kernel_files() -> KernelFiles:
+    """The files that ship, by name."""
     paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
     return {path.stem: check(KernelFile, read_document(path)) for path in paths}
+
+
+def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -> KernelFiles:
+    """The files with other values of some figures.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        By name: FILE.FIGURE, FILE.variant.N.FACTOR or FILE.network.N.FACTOR.
+    files : mapping of str to KernelFile, optional
+        Those that ship by default.
+    """
+    found = dict(kernel_files() if files is None else files)
+    for name in {one.partition(".")[0] for one in values}:
+        own = {key: value for key, value in values.items() if key.split(".")[0] == name}
+        found[name] = _changed(found[name], own)
+    return found
+
+
+def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
+    figures = dict(file.figures)
+    lists: dict[str, list[Any]] = {"variant": [*file.variant], "network": [*file.network]}
+    for name, value in values.items():
+        _, figure, *rest = name.split(".")
+        if not rest:
+            figures[figure] = figures[figure].model_copy(update={"value": value})
+            continue
+        number, factor = int(rest[0]), rest[1]
+        old = getattr(lists[figure][number], factor)
+        new = dict.fromkeys(old, value) if isinstance(old, Mapping) else value
+        lists[figure][number] = lists[figure][number].model_copy(update={factor: new})
+    return file.model_copy(update={"figures": figures, **lists})
 
 
 @cache

@@ -14,6 +14,7 @@ from simulator.confidence.provenance import Source
 from simulator.files.kernel_figures import (
     Figures,
     KernelFile,
+    KernelFiles,
     kernel_files,
     launch_factor,
     source_of,
@@ -54,7 +55,7 @@ class Use:
     link: Link | None = None
 
 
-def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
+def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kernels | None:
     """Fitted figures for a device and the software on it.
 
     Parameters
@@ -63,6 +64,8 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
         The accelerator; its architecture picks a file.
     use : Use
         The framework picks another; its switches combine what both say.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
 
     Returns
     -------
@@ -71,16 +74,17 @@ def kernels(gpu: Gpu | None, use: Use) -> Kernels | None:
     """
     if gpu is None or gpu.multiprocessors is None:
         return None
-    device = next(iter(_on(gpu)), None)
-    era = next(iter(_with(use)), None)
+    files = kernel_files() if files is None else files
+    device = next(iter(_on(gpu, files)), None)
+    era = next(iter(_with(use, files)), None)
     if device is None or era is None:
         return None
-    found = Figures(kernel_files()["shared"], device, era, *_remembers(use))
+    found = Figures(files["shared"], device, era, *_remembers(use, files))
     kernel = use.software.attention_kernel or era.attention_kernel or ""
     if f"attention_{_key(kernel)}" not in found:
         return None
     wide = found.value("network_gradients"), found.value("network_sends")
-    factors = _network_factors(use.link)
+    factors = _network_factors(use.link, files)
     return Kernels(
         product=_product(found, device, gpu, use),
         kernel=_kernel(found, device, gpu, kernel, use),
@@ -117,14 +121,14 @@ def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bo
     return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
 
 
-def _on(gpu: Gpu) -> Iterator[KernelFile]:
+def _on(gpu: Gpu, files: KernelFiles) -> Iterator[KernelFile]:
     own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
-    return (file for file in kernel_files().values() if own in file.architectures)
+    return (file for file in files.values() if own in file.architectures)
 
 
-def _with(use: Use) -> Iterator[KernelFile]:
+def _with(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
     name, compiled = use.software.framework.lower(), use.software.compiled
-    for file in kernel_files().values():
+    for file in files.values():
         names = (*file.frameworks, *_stands_for(file))
         if file.kind == "software" and name in names and file.compiled in (None, compiled):
             yield file
@@ -150,10 +154,10 @@ def attentions() -> tuple[str, ...]:
     return tuple(sorted(name.replace("_", "-") for name in own))
 
 
-def _remembers(use: Use) -> Iterator[KernelFile]:
+def _remembers(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
     """Files on the memory a framework takes, whatever its kernels."""
     name = use.software.framework.lower()
-    return (f for f in kernel_files().values() if f.kind == "memory" and name in f.frameworks)
+    return (f for f in files.values() if f.kind == "memory" and name in f.frameworks)
 
 
 def _key(kernel: str) -> str:
@@ -227,7 +231,7 @@ def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
     return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
 
 
-def memory_figures(gpu: Gpu | None, use: Use) -> MemoryFigures:
+def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> MemoryFigures:
     """What allocator and libraries take of a device beside what is counted.
 
     Parameters
@@ -237,10 +241,13 @@ def memory_figures(gpu: Gpu | None, use: Use) -> MemoryFigures:
         and Gaudi do, wastes none and keeps no context there.
     use : Use
         The framework and its switches.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
     """
-    era = next(iter(_with(use)), None)
-    files = () if era is None else (era,)
-    found = Figures(kernel_files()["shared"], *files, *_remembers(use))
+    files = kernel_files() if files is None else files
+    era = next(iter(_with(use, files)), None)
+    own = () if era is None else (era,)
+    found = Figures(files["shared"], *own, *_remembers(use, files))
     scores = "memory_scores_compiled" if use.software.compiled_loss else "memory_scores"
     figures = MemoryFigures(
         scores=0.0 if use.software.chunked_loss else found.value(scores),
@@ -269,10 +276,10 @@ def memory_figures(gpu: Gpu | None, use: Use) -> MemoryFigures:
     )
 
 
-def _network_factors(link: Link | None) -> tuple[float, float]:
+def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, float]:
     """Factors of gradients and of sends on a network."""
     name = "" if link is None else link.name
-    tables = [table for file in kernel_files().values() for table in file.network]
+    tables = [table for file in files.values() for table in file.network]
     found = next((table for table in tables if name in table.links), None)
     return (1.0, 1.0) if found is None else (found.gradients, found.sends)
 

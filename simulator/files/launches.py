@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.files.kernel_figures import Figures, KernelFile, kernel_files, launch_factor
+from simulator.files.kernel_figures import (
+    Figures,
+    KernelFile,
+    KernelFiles,
+    kernel_files,
+    launch_factor,
+)
 from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.workload.kernels import LAYER_KERNELS, Launching
 from simulator.scenario.workload.software import Software
 
 
-def launching(gpu: Gpu | None, software: Software) -> Launching | None:
+def launching(
+    gpu: Gpu | None, software: Software, files: KernelFiles | None = None
+) -> Launching | None:
     """What kernels cost beside their work, whatever the model.
 
     The host's time for a kernel is that for a transformer's layer over the kernels of one.
@@ -21,6 +29,8 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
         The accelerator.
     software : Software
         The framework and its switches.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
 
     Returns
     -------
@@ -29,8 +39,9 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
     """
     if gpu is None or gpu.emulated:
         return None
-    era, own = _era(software)
-    found = Figures(kernel_files()["shared"], era)
+    files = kernel_files() if files is None else files
+    era, own = _era(software, files)
+    found = Figures(files["shared"], era)
     layer = found.value("launch_forward") + found.value("launch_backward")
     factor = launch_factor(found, software)
     fitted = found.sources()["launch_forward"]
@@ -38,7 +49,7 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
     known = "" if own else "taken over from other frameworks; "
     known += "" if gpu.stack is Stack.CUDA else "taken over from devices of CUDA; "
     return Launching(
-        passes=_compiled_passes() if software.compiled else 1.0,
+        passes=_compiled_passes(files) if software.compiled else 1.0,
         kernel=layer / sum(LAYER_KERNELS) * factor,
         step=found.value("launch_step") * factor,
         start=found.value("start"),
@@ -49,24 +60,24 @@ def launching(gpu: Gpu | None, software: Software) -> Launching | None:
     )
 
 
-def _compiled_passes() -> float:
+def _compiled_passes(files: KernelFiles) -> float:
     """What norms, activations and sums of a compiled model move of what those of an eager one do.
 
     Both are fitted to language models of the same frameworks.
     """
-    eras = [file for file in kernel_files().values() if file.kind == "software"]
+    eras = [file for file in files.values() if file.kind == "software"]
     compiled = next(file for file in eras if file.compiled)
     eager = next(f for f in eras if f.compiled is False and f.frameworks == compiled.frameworks)
     return compiled.figures["plain"].value / eager.figures["plain"].value
 
 
-def _era(software: Software) -> tuple[KernelFile, bool]:
+def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
     """The file of the framework's launches, and whether it is its own or stands for others.
 
     Of two that hold, the one that says whether it is compiled.
     """
     name = software.framework.lower()
-    eras = [file for file in kernel_files().values() if file.kind == "software"]
+    eras = [file for file in files.values() if file.kind == "software"]
     fitting = [file for file in eras if file.compiled in (None, software.compiled)]
     own = [file for file in fitting if name in (*file.frameworks, *file.stands_for)]
     others = [file for file in fitting if file.launches_of_others]

@@ -12,10 +12,10 @@ from fitting.figures import (
     free,
     rounded,
     shipped,
-    with_values,
 )
 from fitting.kernels import FOLDER
 from fitting.part import DATA
+from simulator.files.kernel_figures import with_values
 
 ALL = [table for part in ("step", "memory", "expected") for table in free(part).tables]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fitting.figures import free, shipped, with_values
+from fitting.figures import free, shipped
 from fitting.kernels import expected, fit_all, measured
 from fitting.language_models import Runs, runs
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
-from simulator.files.kernel_figures import kernel_files
+from simulator.files.kernel_figures import kernel_files, with_values
 
 
 @pytest.fixture(scope="module")
