@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.units import Real
+from simulator.units import Bytes, Real
+
+_FRAME = 38.0
+"""Bytes of an Ethernet frame around its packet: preamble 8, header 14, checksum 4, gap 12."""
+_HEADERS = 52.0
+"""Bytes of IPv4 (20) and TCP (20, and 12 for its timestamps) in a packet."""
 
 
 def reader_ceiling(readers: Real, request_rate: Real) -> Real:
@@ -72,3 +77,36 @@ def request_throughput(size: Real, latency: Real, request_rate: Real) -> Real:
     40000000
     """
     return size / (latency + size / request_rate)
+
+
+def frame_payload(packet: Bytes | Real = 1500.0) -> Real:
+    """Share of a network's bits that are an object's bytes.
+
+    Parameters
+    ----------
+    packet : float or array
+        Largest packet [B]; 1500 on ways that leave a private network, as those to object stores.
+
+    Returns
+    -------
+    float or array
+        Share [1].
+
+    Notes
+    -----
+    ``(packet - 52) / (packet + 38)``.
+
+    References
+    ----------
+    .. [1] "IEEE Standard for Ethernet", 802.3: 38 bytes of frame and gap around a packet.
+    .. [2] RFC 9293 and RFC 7323, https://www.rfc-editor.org/rfc/rfc9293: 20 bytes of TCP and 12 of
+       its timestamps in a packet, beside 20 of IPv4.
+    .. [3] Amazon EC2 User Guide, "Network maximum transmission unit (MTU) for your EC2 instance":
+       packets of 1500 bytes over an internet gateway.
+
+    Examples
+    --------
+    >>> round(frame_payload(), 4), round(frame_payload(9001.0), 4)
+    (0.9415, 0.99)
+    """
+    return (packet - _HEADERS) / (packet + _FRAME)

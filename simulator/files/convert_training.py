@@ -101,6 +101,9 @@ def train_of(draft: Draft) -> Train:
             samples=float(evaluation.samples), every_epochs=float(evaluation.every_epochs)
         ),
         checkpointing=None if every is None else Checkpointing(every_steps=float(every)),
+        checkpoint_process_rate=defaults.CHECKPOINT_PROCESS_RATE.value
+        if given.checkpoint_process_rate is None
+        else given.checkpoint_process_rate,
         start_up=given.start_up,
         shut_down=given.shut_down,
     )
@@ -166,6 +169,8 @@ def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
         yield _note(what, str(train.precision))
     if on_device and draft.ranks > 1 and train.bucket_size is None and train.overlap_communication:
         yield defaults.BUCKET_SIZE.note
+    if train.checkpoint_every_steps is not None and train.checkpoint_process_rate is None:
+        yield defaults.CHECKPOINT_PROCESS_RATE.note
     yield from _gaps(draft, model)
 
 

@@ -320,6 +320,9 @@ class TrainSection(FileModel):
     """Evaluation passes; none by default."""
     checkpoint_every_steps: CountField | None = None
     """Steps between two checkpoints; none are written by default."""
+    checkpoint_process_rate: ByteRateField | None = None
+    """Fastest that one process serialises its part of a checkpoint; 0.6 GB/s by default, that of
+    torch.save (a writer that copies tensors straight to files reaches 1.4)."""
     start_up: TimeOrZeroField = 0.0
     """Billed time from the start of the job to its first step."""
     shut_down: TimeOrZeroField = 0.0

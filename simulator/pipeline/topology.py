@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.equations.requests import frame_payload
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Resource
 from simulator.pipeline.stages.read import drives_of
@@ -275,9 +276,11 @@ def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
     if site.group.storage.scope is Scope.LOCAL:
         return (*_tree(topology, site, "drives", flow), *_present(topology, site.prefix + MEMORY))
     own = topology.has(site.prefix + STORAGE_NETWORK)
-    names = (STORAGE_NETWORK if own else direction, MEMORY)
-    wires = _present(topology, *(site.prefix + name for name in names))
-    return (*wires, *_tree(topology, site, "nics", flow))
+    wire = site.prefix + (STORAGE_NETWORK if own else direction)
+    carried = frame_payload() if site.group.storage.scope is Scope.OBJECT else 1.0
+    wires = ((wire, 1.0 / carried),) if topology.has(wire) else ()
+    memory = _present(topology, site.prefix + MEMORY)
+    return (*wires, *memory, *_tree(topology, site, "nics", flow))
 
 
 def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRoute:

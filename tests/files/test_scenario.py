@@ -162,6 +162,7 @@ def test_every_train_key_arrives() -> None:
         "train.bucket_size=10 MiB",
         "train.evaluation={samples=50_000, every_epochs=2}",
         "train.checkpoint_every_steps=100",
+        "train.checkpoint_process_rate=1.4 GB/s",
         "train.start_up=2 min",
         "train.shut_down=30 s",
         "train.device_spread={shape='lognormal', relative_deviation=0.02}",
@@ -177,6 +178,7 @@ def test_every_train_key_arrives() -> None:
     assert train.bucket_bytes == 10 * 2.0**20
     assert train.evaluation == Evaluation(samples=50_000.0, every_epochs=2.0)
     assert train.checkpointing == Checkpointing(every_steps=100.0)
+    assert train.checkpoint_process_rate == 1.4e9
     assert (train.start_up, train.shut_down) == (120.0, 30.0)
     assert train.device_spread == Spread(shape=Shape.LOGNORMAL, relative_deviation=0.02)
     assert train.step_jitter == Spread(shape=Shape.GAMMA, relative_deviation=0.05)

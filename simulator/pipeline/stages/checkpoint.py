@@ -29,19 +29,26 @@ class Shares:
         """Machines it would take if all wrote as much as the one that writes most."""
         return self.whole / self.machine.value
 
+    @property
+    def processes(self) -> Real:
+        """Processes of that machine, if all wrote as much as the one of them that writes most."""
+        return self.machine.value / self.device.value
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """Devices copy their shares to the host, and machines write them to the store, all at once.
 
-    Everything is written once: what several devices hold alike, one of them writes.
+    Everything is written once: what several devices hold alike, one of them writes. The process of
+    a device serialises its share while it writes, so that its own rate is a ceiling.
     """
 
     name: str = "checkpoint"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes over PCIe, then to the store."""
-        if scenario.job.train.checkpointing is None or scenario.job.model is None:
+        train = scenario.job.train
+        if train.checkpointing is None or scenario.job.model is None:
             return ()
         shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
         write = asking(
@@ -49,6 +56,7 @@ class Checkpoint:
             Resource.STORAGE,
             Path.HOST_TO_STORE,
             latency=group.storage.write_latency,
+            ceiling=train.checkpoint_process_rate * shares.processes,
             sharers=shares.writers,
         )
         host = group.host

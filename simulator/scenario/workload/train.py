@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.distribution import CONSTANT, Spread
-from simulator.units import Seconds
+from simulator.units import BytesPerSecond, Seconds
 
 
 class Mode(StrEnum):
@@ -74,6 +75,8 @@ class Train:
     those of several batches are added up in (None: as they are exchanged). `exchange_delay` is the
     time of a step of several ranks in which they agree on what to exchange, pack and unpack it,
     `exchange_contention` the share of the communication beside compute that compute takes longer.
+    `checkpoint_process_rate` is the fastest that the process of one device serialises its part of a
+    checkpoint, whatever store is below it.
     """
 
     batch_size: float
@@ -96,5 +99,6 @@ class Train:
     bucket_bytes: float = 0.0
     evaluation: Evaluation | None = None
     checkpointing: Checkpointing | None = None
+    checkpoint_process_rate: BytesPerSecond = math.inf
     start_up: Seconds = 0.0
     shut_down: Seconds = 0.0
