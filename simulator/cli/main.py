@@ -28,6 +28,10 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
         "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
         "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
+        "goodput": (
+            "simulator.cli.goodput",
+            "When a run that is interrupted ends, and its bill.",
+        ),
         "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
     },
     "Choose": {

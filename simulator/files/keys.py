@@ -24,8 +24,8 @@ from simulator.units import Unit
 
 DIGITS: Final = 6
 """Significant digits of a written value: far below any error of the model, short enough to read."""
-OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
-"""Sections that say nothing about a job."""
+OF_A_SEARCH: Final = frozenset({"sweep", "goal", "failures", "checkpoint", "spot"})
+"""Sections that say nothing about a step: `plan sweep`, `recommend` and `goodput` read them."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 

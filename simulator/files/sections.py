@@ -13,6 +13,7 @@ from pydantic import Field
 from simulator.files.calibration_section import CalibrationSection
 from simulator.files.document import FileModel
 from simulator.files.group_sections import HelpersField, RemoteSection
+from simulator.files.long_run_sections import CheckpointSection, FailuresSection, SpotSection
 from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.quantity import (
     ByteField,
@@ -386,3 +387,9 @@ class ScenarioFile(FileModel):
     """What plan sweep varies; a single prediction ignores it."""
     goal: GoalSection | None = None
     """What plan recommend looks for; a single prediction ignores it."""
+    failures: FailuresSection | None = None
+    """What interrupts a long run, for plan goodput; a single prediction ignores it."""
+    checkpoint: CheckpointSection | None = None
+    """How a long run writes checkpoints, for plan goodput; a single prediction ignores it."""
+    spot: SpotSection | None = None
+    """When spot machines can be had, for plan goodput; a single prediction ignores it."""

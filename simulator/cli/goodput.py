@@ -1,0 +1,78 @@
+"""``plan goodput``: when a run that is interrupted ends, what it costs, where its time goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from simulator.cli.exits import Exit
+from simulator.cli.options import examples, format_option
+from simulator.cli.output import emit
+from simulator.cli.scenarios import (
+    calibration_option,
+    candidate_reader,
+    scenario_arguments,
+    seed_option,
+)
+
+
+@click.command(
+    epilog=examples(
+        "plan goodput mine.toml --set failures.like=rsc-1",
+        "plan goodput mine.toml --deadline '30 d' --budget '$200000'",
+    )
+)
+@scenario_arguments
+@format_option
+@click.option(
+    "--draws",
+    type=click.IntRange(min=100, max=100_000),
+    default=1000,
+    show_default=True,
+    metavar="N",
+    help="How many lives of the run are drawn.",
+)
+@click.option("--deadline", metavar="TIME", help="Also give the chance to end by then, as '30 d'.")
+@click.option("--budget", metavar="MONEY", help="Also give the chance to stay below, as '$20000'.")
+@calibration_option
+@seed_option
+def goodput(  # noqa: PLR0913 - one parameter an option
+    *,
+    scenario: str,
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    form: str,
+    draws: int,
+    deadline: str | None,
+    budget: str | None,
+    seed: int,
+) -> int:
+    """Say when the run of SCENARIO ends and what it costs once failures are counted.
+
+    Its sections [failures], [checkpoint] and [spot] say what may happen; failures.like=rsc-1 takes
+    the rates of a published cluster. Lives of the run are drawn on top of the predicted step:
+    attempts, lost work, restarts, waiting for machines.
+    """
+    from simulator.cli.import_output import quantity
+    from simulator.files.long_run import interruptions_of
+    from simulator.predict import predict
+    from simulator.report import goodput as report
+    from simulator.report.table import Format, reported
+    from simulator.runs.forecast import outlook
+    from simulator.scenario.scenario import Purchase
+    from simulator.units import SECOND, USD
+
+    latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")
+    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    asked = reader.read({}).scenario
+    told = interruptions_of(
+        reader.document(),
+        devices=max(1, asked.cluster.trainers.gpus_per_host),
+        spot=asked.cost.purchase is Purchase.SPOT,
+    )
+    prediction = predict(asked, seed=seed)
+    found = outlook(prediction, told, draws=draws, seed=seed, deadline=latest, budget=most)
+    emit(reported(report, found, Format(form)))
+    return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

@@ -1,0 +1,282 @@
+"""The sections [failures], [checkpoint] and [spot] of a scenario as what may interrupt its run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.reliability import short_branch
+from simulator.errors import InputError, Problem
+from simulator.files.document import Document, check, examine, read_document
+from simulator.files.long_run_sections import (
+    CheckpointSection,
+    FailuresSection,
+    PublishedCluster,
+    PublishedClusters,
+    SpotSection,
+)
+from simulator.files.quantity import nearest_hint
+from simulator.files.table import Line, Table, read_table
+from simulator.scenario.long_run import (
+    Checkpoints,
+    Failures,
+    Interruptions,
+    Lemons,
+    Restart,
+    Spares,
+    Spells,
+)
+from simulator.units import HOUR, Seconds
+
+_FILE: Final = Path(__file__).resolve().parents[1] / "data" / "failures.toml"
+
+MACHINES_ALONE: Final = math.log(28.8 / 7.9)
+"""How far a rate of machines alone may be off for a job, as a logarithm: 28.8 h between failures
+would follow from it for 1,024 GPUs of RSC-1, 7.9 h were measured (arXiv 2410.21680, 2024-10)."""
+DOUBT: Final = 0.5
+"""Standard deviation of the logarithm of rates that somebody gives: two published clusters of one
+size differ by a factor of two (RSC-1 and Llama 3)."""
+ONLY_MACHINES: Final = (
+    "the rate of machines alone says little about a job, which software and network stop as well: "
+    "add per_job from your own logs; the doubt is wide until then"
+)
+POINTS: Final = 400
+"""Spells that stand for a distribution."""
+_STRIDE: Final = 163
+"""Shares no factor with `POINTS`, so that it goes through all of them out of order."""
+SPELLS_APART: Final = (
+    "spells are drawn one apart from the other; replays of 12 recorded traces ended up to 40% "
+    "later (15% in the median) at their 90% quantile: give a trace of your zone in spot.trace"
+)
+"""Measured on skypilot-org/spot-traces@221da1a (2022-10 and 2023-02), a job of 24 h."""
+
+
+@cache
+def _published() -> dict[str, PublishedCluster]:
+    file = check(PublishedClusters, read_document(_FILE))
+    return {cluster.name: cluster for cluster in file.cluster}
+
+
+def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interruptions:
+    """What a document says about interruptions.
+
+    Parameters
+    ----------
+    document : Document
+        All that a scenario's files and options say.
+    devices : int
+        Accelerators of one machine; published rates count machines of a certain size.
+    spot : bool
+        Whether the machines are bought as spot capacity; [spot] counts only then.
+
+    Raises
+    ------
+    InputError
+        With all mistakes of the three sections.
+    """
+    failing, wrong = examine(FailuresSection, document, at=("failures",))
+    saving, more = examine(CheckpointSection, document, at=("checkpoint",))
+    taken, worse = examine(SpotSection, document, at=("spot",))
+    given = [name for name in ("failures", "checkpoint", "spot") if document.value((name,))]
+    problems: list[Problem] = []
+    for name, found in zip(("failures", "checkpoint", "spot"), (wrong, more, worse), strict=True):
+        problems += found if name in given else ()
+    if problems:
+        raise InputError(tuple(problems))
+    failures, notes = None, tuple[str, ...]()
+    if failing is not None and ("failures" in given or spot):
+        failures, notes = _failures(document, failing, devices, spot=spot)
+    if spot and (taken is None or "spot" not in given):
+        hint = "add [spot] with mean_up and mean_down, or choose another cost.purchase"
+        message = "is missing, and the machines are bought as spot capacity"
+        raise InputError((document.problem(("spot",), message, hint=hint, show=False),))
+    if spot and taken is not None and taken.trace is None:
+        notes = (*notes, SPELLS_APART)
+    return Interruptions(
+        failures=failures,
+        spells=_spells(document, taken) if spot and taken is not None else None,
+        checkpoints=_checkpoints(saving) if saving and "checkpoint" in given else Checkpoints(),
+        notes=notes,
+    )
+
+
+def _checkpoints(section: CheckpointSection) -> Checkpoints:
+    return Checkpoints(
+        interval=section.interval,
+        asynchronous=section.asynchronous,
+        blocking=section.blocking,
+        durable=section.durable,
+        load=section.load,
+    )
+
+
+def _failures(
+    document: Document, section: FailuresSection, devices: int, *, spot: bool
+) -> tuple[Failures, tuple[str, ...]]:
+    like = None if section.like is None else _cluster(document, section.like)
+    size = 1.0 if like is None else devices / like.devices
+    machine = _first(section.per_machine, None if like is None else like.per_machine * size)
+    job = _first(section.per_job, None if like is None else like.per_job)
+    if machine <= 0.0 and job <= 0.0 and not spot:
+        hint = f'say per_machine and per_job, or like = "{next(iter(_published()))}"'
+        message = "has no rate of failures"
+        raise InputError((document.problem(("failures",), message, hint=hint, show=False),))
+    doubt = _first(section.doubt, DOUBT if like is None else like.doubt)
+    unsure = machine > 0.0 and job <= 0.0 and section.doubt is None
+    start = _first(section.start, None if like is None else like.start)
+    failures = Failures(
+        per_machine=machine,
+        per_job=job,
+        planned=_first(section.planned, None if like is None else like.planned),
+        doubt=math.hypot(doubt, MACHINES_ALONE) if unsure else doubt,
+        restart=Restart(
+            detection=section.detection or 0.0,
+            replacement=section.replacement or 0.0,
+            start=start,
+            load=0.0,
+        ),
+        lemons=_lemons(section),
+        spares=_spares(section),
+    )
+    notes = (
+        "" if like is None else f"rates of {like.name}: {like.source} ({like.date})",
+        ONLY_MACHINES if unsure else "",
+        "" if start else "a restart takes no more than the load of the checkpoint: say start",
+    )
+    return failures, tuple(note for note in notes if note)
+
+
+def _first(given: float | None, published: float | None) -> float:
+    """What is said, else what was published, else nothing."""
+    return next((value for value in (given, published) if value is not None), 0.0)
+
+
+def _lemons(section: FailuresSection) -> Lemons | None:
+    table = section.lemons
+    if table is None:
+        return None
+    return Lemons(share=table.share, factor=table.factor, excluded=table.excluded)
+
+
+def _spares(section: FailuresSection) -> Spares | None:
+    table = section.spares
+    if table is None:
+        return None
+    return Spares(count=table.count, repair=table.repair, technicians=table.technicians)
+
+
+def _cluster(document: Document, name: str) -> PublishedCluster:
+    found = _published().get(name)
+    if found is None:
+        hint = nearest_hint(name, tuple(_published()))
+        problem = document.problem(("failures", "like"), "is no published cluster", hint=hint)
+        raise InputError((problem,))
+    return found
+
+
+def _spells(document: Document, section: SpotSection) -> Spells:
+    if section.trace is not None:
+        given = section.mean_up is not None or section.mean_down is not None
+        if given:
+            message, hint = "is given beside mean_up or mean_down", "leave one of them out"
+            raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
+        origin = Path(document.where(("spot", "trace"))[0])
+        folder = origin.parent if origin.suffix == ".toml" else Path()
+        return replace(read_trace(folder / section.trace), notice=section.notice)
+    if section.mean_up is None or section.mean_down is None:
+        message, hint = "is missing", "say mean_up and mean_down, or trace"
+        raise InputError((document.problem(("spot", "mean_up"), message, hint=hint, show=False),))
+    down = hyperexponential(section.mean_down, section.variation)
+    return Spells(
+        up=hyperexponential(section.mean_up, section.variation),
+        # Times with and without machines are paired at random: one says nothing of the other.
+        down=tuple(down[(number * _STRIDE) % POINTS] for number in range(POINTS)),
+        notice=section.notice,
+    )
+
+
+def read_trace(path: Path) -> Spells:
+    """Spells of a recorded trace, in its order.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A CSV file with a row for each spell: ``hours``, its length, and ``available``, 1 where all
+        machines of the job could be had and 0 where not.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or has no spell of each kind.
+    """
+    table = read_table(path)
+    problems = [
+        table.about(column, "is missing", hint="columns: hours, available")
+        for column in ("hours", "available")
+        if column not in table.columns
+    ]
+    if problems:
+        raise InputError(tuple(problems))
+    up, down = list[float](), list[float]()
+    for line in table.lines:
+        there, time = _spell(table, line)
+        if there and len(up) == len(down):
+            up.append(time)
+        elif there:
+            up[-1] += time
+        elif up and len(down) < len(up):
+            down.append(time)
+        elif down:
+            down[-1] += time
+    pairs = min(len(up), len(down))
+    if not pairs:
+        raise InputError((table.about("available", "has no spell with and one without machines"),))
+    return Spells(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
+
+
+def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
+    """Whether machines could be had, and for how long [s]."""
+    there = line.cells["available"]
+    if there not in {"0", "1"}:
+        raise InputError((table.problem(line, "available", "is neither 0 nor 1"),))
+    try:
+        hours = float(line.cells["hours"])
+    except ValueError:
+        hours = math.nan
+    if not 0.0 < hours < math.inf:
+        raise InputError((table.problem(line, "hours", "is no length of a spell"),))
+    return there == "1", hours * HOUR
+
+
+def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
+    """Times that stand for a two-branch exponential distribution with balanced means.
+
+    Half of them are of the short branch and stand for its probability by being that many; each
+    branch is cut into parts of equal probability, and a part counts with its mean.
+
+    Examples
+    --------
+    >>> times = hyperexponential(2.0, 2.0)
+    >>> round(sum(times) / len(times), 6)
+    2.0
+    """
+    short = float(short_branch(variation))
+    many = round(POINTS * short)
+    times = [*_exponential(mean / (2.0 * short), many)]
+    if many < POINTS:
+        times += _exponential(mean / (2.0 * (1.0 - short)), POINTS - many)
+    scale = mean / float(np.mean(times))
+    return tuple(time * scale for time in times)
+
+
+def _exponential(mean: Seconds, parts: int) -> list[float]:
+    """Means of the parts of equal probability of an exponential distribution."""
+    edges = -np.log1p(-np.arange(parts) / parts)
+    # The integral of x exp(-x) from an edge on is (1 + edge) exp(-edge).
+    beyond = np.append((1.0 + edges) * np.exp(-edges), 0.0)
+    return [mean * float(value) for value in parts * (beyond[:-1] - beyond[1:])]

@@ -1,0 +1,125 @@
+"""The sections of a scenario on a long run: [failures], [checkpoint] and [spot]."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.files.document import FileModel
+from simulator.files.quantity import (
+    CountField,
+    CountOrZeroField,
+    FractionField,
+    Number,
+    NumberOrZeroField,
+    RateField,
+    RateOrZeroField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
+
+VariationField = Annotated[float, Number(low=1.0, high=20.0)]
+FactorField = Annotated[float, Number(low=1.0, high=1e4)]
+
+
+class LemonsTable(FileModel):
+    """A few machines that fail far more often than the others."""
+
+    share: FractionField
+    """Share of the machines."""
+    factor: FactorField
+    """How many times as often one of them fails; the rate of all together stays."""
+    excluded: bool = False
+    """Whether one that has failed is replaced for good."""
+
+
+class SparesTable(FileModel):
+    """Machines that stand by for failed ones."""
+
+    count: CountOrZeroField
+    """How many."""
+    repair: TimeField
+    """Mean time to repair a machine, such as 2 d."""
+    technicians: CountField | None = None
+    """How many repairs go on at once; as many as needed by default."""
+
+
+class FailuresSection(FileModel):
+    """How often the run is interrupted, and what a restart takes."""
+
+    like: TextField | None = None
+    """A published cluster whose rates are taken where none are given, such as rsc-1."""
+    per_machine: RateOrZeroField | None = None
+    """Failures of one machine, such as 0.0065 /d."""
+    per_job: RateOrZeroField | None = None
+    """Failures of the job as a whole (software, network), such as 0.09 /h."""
+    planned: RateOrZeroField | None = None
+    """Stops that are known beforehand and lose no work."""
+    doubt: NumberOrZeroField | None = None
+    """Standard deviation of the logarithm of the rates: 0 where they are sure."""
+    detection: TimeOrZeroField | None = None
+    """From a failure until it is noticed."""
+    replacement: TimeOrZeroField | None = None
+    """Until another machine is there."""
+    start: TimeOrZeroField | None = None
+    """Until all ranks have started."""
+    lemons: LemonsTable | None = None
+    """Machines that fail more often; all are alike by default."""
+    spares: SparesTable | None = None
+    """Machines that stand by; a failed machine is replaced in `replacement` by default."""
+    source: TextField | None = None
+    """Who says so."""
+
+
+class CheckpointSection(FileModel):
+    """How checkpoints of a long run are written and read."""
+
+    interval: TimeField | None = None
+    """Training between two checkpoints; that of train.checkpoint_every_steps, or the best one."""
+    asynchronous: bool = False
+    """Training waits for the copy to host RAM only, not until the store has it."""
+    blocking: TimeOrZeroField | None = None
+    """What training waits for each; from the model and its store by default."""
+    durable: TimeOrZeroField | None = None
+    """From its beginning until it could be loaded; from the model and its store by default."""
+    load: TimeOrZeroField | None = None
+    """Reading it at a restart; five times the time to write it by default, which is a guess."""
+
+
+class SpotSection(FileModel):
+    """Spot capacity: spells in which all machines of the job can be had, and in which not."""
+
+    trace: TextField | None = None
+    """A CSV file with recorded spells: columns hours and available (1 or 0); replayed."""
+    mean_up: TimeField | None = None
+    """Mean length of a spell with machines."""
+    mean_down: TimeField | None = None
+    """Mean length of a spell without."""
+    variation: VariationField = 2.0
+    """Standard deviation of spells over their mean; 1 is exponential, traces have 1.5 to 4.5."""
+    notice: TimeOrZeroField = 0.0
+    """Warning before machines go."""
+    source: TextField
+    """Who says so."""
+
+
+class PublishedCluster(FileModel):
+    """An entry of data/failures.toml."""
+
+    name: TextField
+    devices: CountField
+    per_machine: RateField
+    per_job: RateOrZeroField
+    planned: RateOrZeroField = 0.0
+    doubt: NumberOrZeroField
+    start: TimeOrZeroField
+    source: TextField
+    date: TextField
+
+
+class PublishedClusters(FileModel):
+    """The file data/failures.toml."""
+
+    cluster: list[PublishedCluster] = Field(default_factory=list)

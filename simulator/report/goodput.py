@@ -1,0 +1,155 @@
+"""A long run with its interruptions, for reading, as a table and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.table import Cell, Table, as_markdown
+from simulator.runs.attempts import USEFUL
+from simulator.runs.forecast import NEVER, Outlook
+from simulator.units import SECOND, USD, Seconds, show
+
+SCHEMA: Final = 1
+DIGITS: Final = 3
+SEEN: Final = 0.0005
+"""Share of the time below which a part is not shown."""
+
+
+def as_text(found: Outlook) -> str:
+    """The report."""
+    lines = [
+        *wrapped(_verdict(found), hang=""),
+        *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
+        *section("Where the time goes", columns(list(_parts(found)), "<>")),
+        *section("Checkpoints", list(_checkpoint_lines(found))),
+        *section("This rests on", [line for note in _notes(found) for line in wrapped(note)]),
+    ]
+    return "\n".join(lines)
+
+
+def _verdict(found: Outlook) -> str:
+    if found.unending:
+        return (
+            f"{found.name}: {percent(found.unending)} of the drawn runs never end: they are "
+            "interrupted faster than they get on."
+        )
+    often = (
+        "nothing interrupts it (failures.like=rsc-1 takes the rates of a published cluster)"
+        if math.isinf(found.between)
+        else f"something interrupts it every {_time(found.between)}"
+    )
+    return (
+        f"{found.name}: {percent(found.goodput)} of the time is work that counts (goodput). The "
+        f"run takes {_time(found.plain)} if nothing happens; {often} on {found.run.machines} "
+        f"machine{'s' if found.run.machines > 1 else ''}."
+    )
+
+
+def _rounded(value: float) -> float:
+    """To `DIGITS` significant digits: bills are not known to the dollar."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _time(value: Seconds) -> str:
+    return "never" if math.isinf(value) else show(value, SECOND, DIGITS)
+
+
+def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
+    yield "", "ends after", "bill"
+    for quantile, time in found.finish.items():
+        money = None if found.bill is None else found.bill[quantile]
+        text = "no price known" if money is None else show(_rounded(money), USD, DIGITS)
+        within = f"with a chance of {quantile:.0%} within"
+        yield within, _time(time), "unknown" if money == NEVER else text
+    if found.in_time is not None:
+        yield "chance to keep the deadline", percent(found.in_time), ""
+    if found.in_budget is not None:
+        yield "chance to keep the budget", "", percent(found.in_budget)
+
+
+def _parts(found: Outlook) -> Iterator[tuple[str, str]]:
+    for name, share in sorted(found.parts.items(), key=lambda part: -part[1]):
+        if share >= SEEN or name == USEFUL:
+            yield name, f"{share:.1%}"
+
+
+def _checkpoint_lines(found: Outlook) -> Iterator[str]:
+    saving, known = found.saving, found.intervals
+    if math.isinf(saving.interval):
+        yield "None is written: each interruption begins the run anew."
+        return
+    waits = f"Training waits {_time(saving.blocking)} for each"
+    late = f", it is safe after {_time(saving.durable)}" if saving.durable > saving.blocking else ""
+    yield f"{waits}{late}; one after every {_time(saving.interval)} of work."
+    if known is not None:
+        yield (
+            f"Best by simulation: every {_time(known.simulated)}; Daly says {_time(known.daly)}, "
+            f"Young {_time(known.young)}."
+        )
+
+
+def _notes(found: Outlook) -> Iterator[str]:
+    yield from found.notes
+    failures = found.run.failures
+    if failures is not None and failures.doubt:
+        yield (
+            f"Rates of failures may be off by a factor of {math.exp(failures.doubt):.2g} either "
+            f"way (a standard deviation); quantiles hold that, and the doubt of the step's time."
+        )
+
+
+def as_object(found: Outlook) -> dict[str, Any]:
+    """The same for programs; what never ends is null."""
+    known = found.intervals
+    return {
+        "schema": SCHEMA,
+        "scenario": found.name,
+        "seed": found.seed,
+        "machines": found.run.machines,
+        "work_s": found.plain,
+        "goodput": found.goodput,
+        "unending_share": found.unending,
+        "between_interruptions_s": _finite(found.between),
+        "interruptions": {cause.name.lower(): count for cause, count in found.causes.items()},
+        "finish_s": {f"p{q * 100:.0f}": _finite(time) for q, time in found.finish.items()},
+        "usd": None
+        if found.bill is None
+        else {f"p{q * 100:.0f}": _finite(money) for q, money in found.bill.items()},
+        "parts": dict(found.parts),
+        "checkpoint": {
+            "blocking_s": found.saving.blocking,
+            "durable_s": found.saving.durable,
+            "interval_s": _finite(found.saving.interval),
+            "best_interval_s": None if known is None else known.simulated,
+            "daly_interval_s": None if known is None else known.daly,
+            "young_interval_s": None if known is None else known.young,
+        },
+        "deadline_chance": found.in_time,
+        "budget_chance": found.in_budget,
+        "notes": list(found.notes),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def as_table(found: Outlook) -> Table:
+    """Quantiles and parts, one figure a row, in SI units."""
+    rows: list[tuple[Cell, ...]] = [("goodput", found.goodput, "")]
+    rows += [(f"finish p{q * 100:.0f}", _finite(time), "s") for q, time in found.finish.items()]
+    bills = {} if found.bill is None else found.bill
+    rows += [(f"bill p{q * 100:.0f}", _finite(money), "$") for q, money in bills.items()]
+    rows += [(f"share: {name}", share, "") for name, share in found.parts.items()]
+    return Table(head=("figure", "value", "unit"), rows=tuple(rows))
+
+
+def as_page(found: Outlook) -> str:
+    """The table as Markdown, with units."""
+    rows: list[tuple[Cell, ...]] = [("goodput", percent(found.goodput), "")]
+    rows += [(label, time, money) for label, time, money in list(_ends(found))[1:]]
+    rows += [(name, share, "") for name, share in _parts(found)]
+    return as_markdown(Table(head=("figure", "time or share", "bill"), rows=tuple(rows)))

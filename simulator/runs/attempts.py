@@ -1,0 +1,366 @@
+"""Lives of a long run, drawn attempt by attempt: failures, lost work, restarts, waits.
+
+All draws go on side by side: one turn of the loop takes every run that has not ended from one event
+to the next, so that the cost grows with the events of one run and hardly with the draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.reliability import interruption_rate
+from simulator.scenario.long_run import Failures, Saving, Spells
+from simulator.units import Seconds
+
+Array: TypeAlias = NDArray[np.float64]
+Some: TypeAlias = NDArray[np.intp]
+"""Numbers of draws."""
+
+PATIENCE: Final = 100.0
+"""A run that takes so many times its undisturbed time is said never to end."""
+
+USEFUL: Final = "useful work"
+BLOCKED: Final = "checkpoints"
+LOST: Final = "lost work"
+REPAIR: Final = "waiting for repair"
+CAPACITY: Final = "waiting for capacity"
+RESTARTING: Final = ("detection", "replacement", "start", "load")
+PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY)
+
+
+class Cause(IntEnum):
+    """Why an attempt ends before the run does."""
+
+    MACHINE = 0
+    JOB = 1
+    PLANNED = 2
+    CAPACITY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongRun:
+    """A run that takes `work` if nothing happens, on `machines` that all have to be there.
+
+    Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
+    Without `failures` and `spells` nothing happens.
+    """
+
+    work: Seconds
+    work_doubt: float = 0.0
+    machines: int
+    saving: Saving
+    failures: Failures | None = None
+    spells: Spells | None = None
+
+    def undisturbed(self, work: Array) -> Array:
+        """Time for so much work with its checkpoints and without an interruption [s]."""
+        return work + _marks(work, self.saving) * self.saving.blocking
+
+
+def _marks(work: Array, saving: Saving) -> Array:
+    """Checkpoints before so much work is done; none after its end."""
+    return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """What the draws came to, an entry for each.
+
+    `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
+    [s]; `interruptions` says how often each was interrupted, by cause.
+    """
+
+    finish: Array
+    parts: Mapping[str, Array]
+    interruptions: Mapping[Cause, Array]
+
+
+def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
+    """Draw lives of a run.
+
+    Parameters
+    ----------
+    run : LongRun
+        The run and what may happen to it.
+    draws : int
+        How many lives.
+    seed : int
+        Of all random numbers. The n-th event of a life gets the same numbers whatever the run is,
+        so that two runs of one seed can be compared.
+
+    Returns
+    -------
+    Lives
+        Arrays of `draws` entries.
+    """
+    random = np.random.default_rng(seed)
+    work = run.work * np.exp(run.work_doubt * random.standard_normal(draws))
+    if run.failures is None and run.spells is None:
+        return _plain(run, work)
+    return _Drawing(run, work, random).ended()
+
+
+def _plain(run: LongRun, work: Array) -> Lives:
+    """Nothing happens: work and checkpoints."""
+    parts = {name: np.zeros_like(work) for name in PARTS}
+    parts[USEFUL] += work
+    parts[BLOCKED] += run.undisturbed(work) - work
+    none = {cause: np.zeros_like(work) for cause in Cause}
+    return Lives(finish=run.undisturbed(work), parts=parts, interruptions=none)
+
+
+class _Drawing:
+    """Where each draw stands: on the clock, in its work, and with its machines."""
+
+    def __init__(self, run: LongRun, work: Array, random: np.random.Generator) -> None:
+        self.run, self._work = run, work
+        self._random, draws = random, work.size
+        self._clock = np.zeros(draws)
+        self._done = np.zeros(draws)
+        self._running = np.ones(draws, dtype=bool)
+        self._live = np.ones(draws, dtype=bool)
+        self._unnoticed = np.zeros(draws, dtype=bool)
+        self._parts = {name: np.zeros(draws) for name in PARTS}
+        self._struck = {cause: np.zeros(draws) for cause in Cause}
+        self._machines = _Machines(run, draws, self._random)
+        self._spell_end = np.full(draws, np.inf)
+        self._pair = np.zeros(draws, dtype=np.intp)
+        none: tuple[Seconds, ...] = ()
+        self._up = np.asarray(none if run.spells is None else run.spells.up)
+        self._down = np.asarray(none if run.spells is None else run.spells.down)
+        if run.spells is not None:
+            self._enter_spells(run.spells)
+
+    def ended(self) -> Lives:
+        """Take every draw to its end."""
+        longest = PATIENCE * (self.run.undisturbed(self._work) + self._pauses())
+        while self._live.any():
+            chance = self._random.random((3, self._clock.size))
+            # One event for each draw and turn: the same numbers must not serve twice.
+            standing = np.flatnonzero(self._live & ~self._running)
+            self._attempt(np.flatnonzero(self._live & self._running), chance)
+            self._recover(standing, chance)
+            self._live &= self._clock < longest
+        never = self._done < self._work
+        finish = np.where(never, np.inf, self._clock)
+        return Lives(finish=finish, parts=self._parts, interruptions=self._struck)
+
+    def _pauses(self) -> Seconds:
+        """A typical time without work, so that a short run may wait for its machines."""
+        run = self.run
+        down = 0.0 if run.spells is None else float(np.mean(run.spells.down))
+        return down + (0.0 if run.failures is None else run.failures.restart.total)
+
+    def _enter_spells(self, spells: Spells) -> None:
+        """Begin anywhere in the course of spells: in a pair of them as likely as it is long."""
+        up, down = self._up, self._down
+        chance = (up + down) / (up + down).sum()
+        self._pair = self._random.choice(up.size, self._clock.size, p=chance)
+        passed = self._random.random(self._clock.size) * (up + down)[self._pair]
+        there = passed < up[self._pair]
+        wait = np.where(there, 0.0, (up + down)[self._pair] - passed)
+        self._clock += wait
+        self._parts[CAPACITY] += wait
+        gone = np.flatnonzero(~there)
+        self._pair[gone] = self._next_pair(gone, spells)
+        rest = np.where(there, up[self._pair] - passed, up[self._pair])
+        self._spell_end = self._clock + rest
+
+    def _next_pair(self, some: Some, spells: Spells) -> Some:
+        """Which spell comes next: the following one of a trace, else any."""
+        if spells.in_order:
+            return (self._pair[some] + 1) % self._up.size
+        return self._random.integers(self._up.size, size=some.size)
+
+    def _attempt(self, some: Some, chance: Array) -> None:
+        """Train until the run ends or something happens."""
+        passed, cause = self._next_event(some, chance)
+        left = self._work[some] - self._done[some]
+        takes = self.run.undisturbed(left)
+        ends = takes <= passed
+        progress, kept = self._kept(passed, cause)
+        kept = np.where(ends, left, kept)
+        blocked = np.where(ends, takes - left, passed - progress)
+        self._parts[USEFUL][some] += kept
+        self._parts[BLOCKED][some] += blocked
+        self._parts[LOST][some] += np.where(ends, 0.0, progress - kept)
+        self._done[some] = np.where(ends, self._work[some], self._done[some] + kept)
+        self._clock[some] += np.where(ends, takes, passed)
+        self._live[some[ends]] = False
+        self._strike(some[~ends], cause[~ends], chance)
+
+    def _kept(self, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:
+        """Work done in an attempt that is cut off, and what of it a checkpoint holds [s]."""
+        saving = self.run.saving
+        if np.isinf(saving.interval):
+            progress, durable = passed, np.zeros_like(passed)
+        else:
+            period = saving.interval + saving.blocking
+            whole = np.floor(passed / period)
+            rest = np.minimum(passed - whole * period, saving.interval)
+            progress = whole * saving.interval + rest
+            late = saving.durable - saving.blocking
+            durable = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
+        notice = 0.0 if self.run.spells is None else self.run.spells.notice
+        warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
+        saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
+        return progress, np.where(warned | (cause == Cause.PLANNED), saved, durable)
+
+    def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
+        """Time to what comes next, and what it is."""
+        machine, job, planned = self._machines.rates(some)
+        total = machine + job + planned
+        with np.errstate(divide="ignore"):
+            failure = -np.log1p(-chance[0, some]) / total
+        # A spell may have ended while the job waited for a repair.
+        spell = np.maximum(0.0, self._spell_end[some] - self._clock[some])
+        which = chance[1, some] * total
+        cause = np.where(which < machine, Cause.MACHINE, Cause.JOB)
+        cause = np.where(which >= machine + job, Cause.PLANNED, cause)
+        cause = np.where(spell <= failure, Cause.CAPACITY, cause)
+        return np.minimum(failure, spell), cause
+
+    def _strike(self, some: Some, cause: NDArray[np.int_], chance: Array) -> None:
+        """The attempt is over: count why, and see what is gone."""
+        self._running[some] = False
+        self._unnoticed[some] = (cause == Cause.MACHINE) | (cause == Cause.JOB)
+        for each in Cause:
+            self._struck[each][some[cause == each]] += 1.0
+        self._machines.fail(some[cause == Cause.MACHINE], self._clock, chance[2])
+        self._lose_capacity(some[cause == Cause.CAPACITY])
+
+    def _lose_capacity(self, some: Some) -> None:
+        """Machines are gone: wait through the spell without them, and enter the next one."""
+        spells = self.run.spells
+        if spells is None or not some.size:
+            return
+        wait = self._down[self._pair[some]]
+        self._pair[some] = self._next_pair(some, spells)
+        self._clock[some] += wait
+        self._parts[CAPACITY][some] += wait
+        self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
+
+    def _recover(self, some: Some, chance: Array) -> None:
+        """Wait for a machine if one is lacking, else restart, as long as nothing happens."""
+        lacking = self._machines.lacking(some, self._clock)
+        waiting = some[lacking]
+        if waiting.size:
+            passed = self._machines.wait(waiting, self._clock, chance)
+            self._parts[REPAIR][waiting] += passed
+        self._restart(some[~lacking], chance)
+
+    def _restart(self, some: Some, chance: Array) -> None:
+        if not some.size:
+            return
+        passed, cause = self._next_event(some, chance)
+        begun = np.zeros(some.size)
+        for name in RESTARTING:
+            takes = self._restart_part(name, some)
+            self._parts[name][some] += np.clip(passed - begun, 0.0, takes)
+            begun = begun + takes
+        done = begun <= passed
+        self._clock[some] += np.minimum(begun, passed)
+        self._running[some[done]] = True
+        self._strike(some[~done], cause[~done], chance)
+
+    def _restart_part(self, name: str, some: Some) -> Array:
+        """What a part of the restart takes; what was announced need not be noticed."""
+        if self.run.failures is None:
+            return np.zeros(some.size)
+        takes = float(getattr(self.run.failures.restart, name))
+        return np.where(self._unnoticed[some], takes, 0.0 if name == RESTARTING[0] else takes)
+
+
+class _Machines:
+    """Rates of failure of each draw, its lemons, and its machines in repair."""
+
+    def __init__(self, run: LongRun, draws: int, random: np.random.Generator) -> None:
+        self._run, self._random = run, random
+        failures = run.failures
+        self._scale = np.ones(draws)
+        self._lemons = np.zeros(draws)
+        self._back = np.full((draws, 4), -np.inf)
+        self._desks: Array | None = None
+        if failures is None:
+            return
+        self._scale = np.exp(failures.doubt * random.standard_normal(draws))
+        if failures.lemons is not None:
+            self._lemons += round(failures.lemons.share * run.machines)
+        if failures.spares is not None and failures.spares.technicians is not None:
+            self._desks = np.zeros((draws, failures.spares.technicians))
+        first = float(self._lemons[0]) if draws else 0.0
+        weight = run.machines + first * (self._factor - 1.0)
+        self._healthy = failures.per_machine * run.machines / weight
+
+    @property
+    def _factor(self) -> float:
+        failures = self._run.failures
+        return 1.0 if failures is None or failures.lemons is None else failures.lemons.factor
+
+    def rates(self, some: Some) -> tuple[Array, Array, Array]:
+        """Rates of failing machines, of failures of the job, and of planned stops [/s]."""
+        failures, none = self._run.failures, np.zeros(some.size)
+        if failures is None:
+            return none, none, none
+        alike = self._run.machines + self._lemons[some] * (self._factor - 1.0)
+        machine = interruption_rate(alike, self._healthy, 0.0) * self._scale[some]
+        return machine, failures.per_job * self._scale[some], none + failures.planned
+
+    def fail(self, some: Some, clock: Array, chance: Array) -> None:
+        """A machine of each of these fails: it may be a lemon, and goes into repair."""
+        failures = self._run.failures
+        if failures is None or not some.size:
+            return
+        if failures.lemons is not None and failures.lemons.excluded:
+            bad = self._lemons[some] * self._factor
+            share = bad / (self._run.machines + self._lemons[some] * (self._factor - 1.0))
+            self._lemons[some] -= chance[some] < share
+        if failures.spares is not None:
+            self._repair(some, clock[some], failures.spares.repair)
+
+    def _repair(self, some: Some, now: Array, mean: Seconds) -> None:
+        takes = self._random.exponential(mean, some.size)
+        begins = now
+        if self._desks is not None:
+            desk = self._desks[some].argmin(axis=1)
+            begins = np.maximum(now, self._desks[some, desk])
+            self._desks[some, desk] = begins + takes
+        slot = self._back[some].argmin(axis=1)
+        if (self._back[some, slot] > now).any():
+            self._back = np.hstack([self._back, np.full_like(self._back, -np.inf)])
+            slot = self._back[some].argmin(axis=1)
+        self._back[some, slot] = begins + takes
+
+    def _broken(self, some: Some, clock: Array) -> Array:
+        away: Array = (self._back[some] > clock[some, None]).sum(axis=1).astype(np.float64)
+        return away
+
+    def lacking(self, some: Some, clock: Array) -> NDArray[np.bool_]:
+        """Which of these have fewer machines than the job needs."""
+        spares = None if self._run.failures is None else self._run.failures.spares
+        if spares is None:
+            return np.zeros(some.size, dtype=bool)
+        return self._broken(some, clock) > spares.count
+
+    def wait(self, some: Some, clock: Array, chance: Array) -> Array:
+        """Wait until a machine is repaired or another one fails; the time that passes [s]."""
+        failures = self._run.failures
+        if failures is None or failures.spares is None:
+            return np.zeros(some.size)
+        now = clock[some]
+        queue = self._back[some]
+        repaired = np.where(queue > now[:, None], queue, np.inf).min(axis=1)
+        on = self._run.machines + failures.spares.count - self._broken(some, clock)
+        rate = failures.per_machine * self._scale[some] * np.maximum(on, 0.0)
+        with np.errstate(divide="ignore"):
+            fails = now - np.log1p(-chance[0, some]) / rate
+        clock[some] = np.minimum(repaired, fails)
+        self.fail(some[fails < repaired], clock, chance[2])
+        passed: Array = clock[some] - now
+        return passed

@@ -1,0 +1,251 @@
+"""When a run of a scenario ends and what it costs, once interruptions are counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.cost import best_checkpoint_interval
+from simulator.equations.reliability import interruption_rate
+from simulator.pipeline.loads import alone
+from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.run_length import checkpoints
+from simulator.pipeline.stages.base import Path, Phase, ask
+from simulator.pipeline.topology import Location, build
+from simulator.results.prediction import Prediction
+from simulator.runs.attempts import (
+    CAPACITY,
+    PARTS,
+    USEFUL,
+    Cause,
+    Lives,
+    LongRun,
+    lives,
+)
+from simulator.scenario.long_run import Checkpoints, Failures, Interruptions, Saving
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Checkpointing
+from simulator.units import Seconds, Usd
+
+QUANTILES: Final = (0.5, 0.9, 0.99)
+LOAD_FACTOR: Final = 5.0
+"""Reading a checkpoint at a restart, as a multiple of writing it: a guess between 2.5 and 13, the
+two published pairs (ByteCheckpoint, arXiv 2407.20143 table 8: 51 and 129 s, 20 and 266 s)."""
+TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
+"""Multiples of Daly's interval among which the best one is looked for."""
+TRIAL_DRAWS: Final = 200
+NEVER: Final = math.inf
+_Z90: Final = 1.2815515655446004
+"""Quantile of the normal distribution at 90%."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Work between two checkpoints [s]: what is used, and what would be best by each account."""
+
+    used: Seconds
+    young: Seconds
+    daly: Seconds
+    simulated: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """How a long run goes.
+
+    `name` is the scenario's and `seed` that of the draws. `plain` is its time without interruptions
+    and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
+    of each in the time of all draws together, which add up to 1, and `between` the mean time
+    between interruptions [s]. Shares, bills and `between` leave out draws that never end;
+    `unending` is their share.
+    """
+
+    name: str
+    seed: int
+    run: LongRun
+    plain: Seconds
+    saving: Saving
+    intervals: Intervals | None
+    finish: Mapping[float, Seconds]
+    bill: Mapping[float, Usd] | None
+    parts: Mapping[str, float]
+    between: Seconds
+    causes: Mapping[Cause, float]
+    unending: float
+    in_time: float | None = None
+    in_budget: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def goodput(self) -> float:
+        """Share of the time that is work which counts (ETTR)."""
+        return self.parts[USEFUL]
+
+
+def outlook(  # noqa: PLR0913 - what is asked
+    prediction: Prediction,
+    told: Interruptions,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    deadline: Seconds | None = None,
+    budget: Usd | None = None,
+) -> Outlook:
+    """What interruptions do to a predicted run.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The run as it goes if nothing happens.
+    told : Interruptions
+        What may happen, and how checkpoints are written.
+    draws : int
+        How many lives of the run are drawn.
+    seed : int
+        Of all random numbers.
+    deadline, budget : float, optional
+        Time [s] and money [$] whose chances are wanted.
+    """
+    scenario = prediction.scenario
+    run, intervals = _long_run(prediction, told, seed)
+    drawn = lives(run, draws=draws, seed=seed)
+    price = prediction.cost.per_second
+    bills = None if price is None else _bills(drawn, price, scenario.cost.provisioning)
+    ended = np.isfinite(drawn.finish)
+    spent = float(drawn.finish[ended].sum())
+    struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
+    return Outlook(
+        name=scenario.name,
+        seed=seed,
+        run=run,
+        plain=run.work,
+        saving=run.saving,
+        intervals=intervals,
+        finish=_quantiles(drawn.finish),
+        bill=None if bills is None else _quantiles(bills),
+        parts=_shares(drawn, ended),
+        between=spent / sum(struck.values()) if sum(struck.values()) else NEVER,
+        causes={cause: count / max(1, int(ended.sum())) for cause, count in struck.items()},
+        unending=1.0 - float(ended.mean()),
+        in_time=None if deadline is None else float((drawn.finish <= deadline).mean()),
+        in_budget=None if budget is None or bills is None else float((bills <= budget).mean()),
+        notes=told.notes,
+    )
+
+
+def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
+    ordered = np.sort(values)
+    # No interpolation: between a finite and an infinite time there is no number.
+    places = [min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1) for q in QUANTILES]
+    return {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
+
+
+def _shares(drawn: Lives, ended: NDArray[np.bool_]) -> dict[str, float]:
+    whole = sum(float(drawn.parts[name][ended].sum()) for name in PARTS)
+    if not whole:
+        return dict.fromkeys(PARTS, 0.0)
+    return {name: float(drawn.parts[name][ended].sum()) / whole for name in PARTS}
+
+
+def _bills(drawn: Lives, price: float, provisioning: Seconds) -> NDArray[np.float64]:
+    """Machines are paid for as long as they are held: not while spot ones cannot be had."""
+    held = np.where(np.isfinite(drawn.finish), drawn.finish - drawn.parts[CAPACITY], np.inf)
+    return np.asarray((held + provisioning) * price, dtype=np.float64)
+
+
+def _long_run(
+    prediction: Prediction, told: Interruptions, seed: int
+) -> tuple[LongRun, Intervals | None]:
+    scenario, given = prediction.scenario, told.checkpoints
+    blocking, durable = checkpoint_times(scenario, given)
+    failures = _with_load(told.failures, given, durable)
+    machines = sum(group.count for group in scenario.cluster.groups)
+    written = float(checkpoints(scenario))
+    work = prediction.timing.total_time - written * checkpoint_times(scenario, Checkpoints())[0]
+    run = LongRun(
+        work=work,
+        work_doubt=_doubt(prediction),
+        machines=machines,
+        saving=Saving(interval=NEVER, blocking=blocking, durable=durable),
+        failures=failures,
+        spells=told.spells,
+    )
+    rate = _rate(run)
+    if rate <= 0.0 or blocking <= 0.0:
+        return run, None
+    daly = min(work, float(best_checkpoint_interval(rate, blocking)))
+    young = min(work, math.sqrt(2.0 * blocking / rate))
+    best = _best_interval(run, daly, seed)
+    every = scenario.job.train.checkpointing
+    used = given.interval
+    if used is None:
+        step = prediction.timing.step_time.mean
+        used = best if every is None else every.every_steps * step
+    found = Intervals(used=used, young=young, daly=daly, simulated=best)
+    return replace(run, saving=replace(run.saving, interval=used)), found
+
+
+def _rate(run: LongRun) -> float:
+    """Interruptions that cost work [/s]."""
+    failures = run.failures
+    rate = 0.0
+    if failures is not None:
+        rate = float(interruption_rate(run.machines, failures.per_machine, failures.per_job))
+    return rate if run.spells is None else rate + 1.0 / float(np.mean(run.spells.up))
+
+
+def _best_interval(run: LongRun, daly: Seconds, seed: int) -> Seconds:
+    """The interval with the shortest mean time at the rates as given, one write at a time."""
+    failures = None if run.failures is None else replace(run.failures, doubt=0.0)
+    sure = replace(run, failures=failures, work_doubt=0.0)
+
+    def mean(interval: Seconds) -> float:
+        tried = replace(sure, saving=replace(run.saving, interval=interval))
+        return float(lives(tried, draws=TRIAL_DRAWS, seed=seed).finish.mean())
+
+    least = run.saving.durable - run.saving.blocking
+    choices = sorted({min(run.work, max(least, daly * factor)) for factor in TRIED})
+    return min(choices, key=mean)
+
+
+def _doubt(prediction: Prediction) -> float:
+    """Standard deviation of the logarithm of the run's time without interruptions."""
+    band = prediction.interval.get("total_time_s", {})
+    if "p10" not in band or "p90" not in band or band["p10"] <= 0.0:
+        return 0.0
+    return math.log(band["p90"] / band["p10"]) / (2.0 * _Z90)
+
+
+def _with_load(failures: Failures | None, given: Checkpoints, durable: Seconds) -> Failures | None:
+    if failures is None:
+        return None
+    load = LOAD_FACTOR * durable if given.load is None else given.load
+    return replace(failures, restart=replace(failures.restart, load=load))
+
+
+def checkpoint_times(scenario: Scenario, given: Checkpoints) -> tuple[Seconds, Seconds]:
+    """What training waits for a checkpoint, and when it can be loaded after its beginning [s].
+
+    A checkpoint that is written in the background blocks until it is copied to host RAM.
+    """
+    job = scenario.job
+    writing = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
+    scenario = replace(scenario, jobs=(replace(job, train=writing),))
+    topology, stages = build(scenario), ask(CHECKPOINTING, scenario, Phase.WARM)
+    demands = [demand for stage in stages for demand in stage.demands]
+    times = [float(alone(topology, demand, Location(rank=0))) for demand in demands]
+    copies = [
+        time
+        for demand, time in zip(demands, times, strict=True)
+        if demand.path is Path.DEVICE_TO_HOST
+    ]
+    durable = sum(times) if given.durable is None else given.durable
+    blocking = given.blocking
+    if blocking is None:
+        blocking = min(durable, sum(copies)) if given.asynchronous else durable
+    return blocking, max(blocking, durable)

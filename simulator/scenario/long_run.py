@@ -1,0 +1,124 @@
+"""What interrupts a run of days or months, and what a restart takes: data types only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from simulator.units import PerSecond, Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lemons:
+    """A share of the machines fails `factor` times as often as the others.
+
+    The rate of all machines together stays what `Failures.per_machine` says. Where `excluded`, a
+    lemon that has failed is replaced by a machine like the others.
+    """
+
+    share: float
+    factor: float
+    excluded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spares:
+    """Machines beside those of the job that take the place of failed ones.
+
+    A failed machine takes `repair` in the mean, exponential, once one of `technicians` (None: as
+    many as needed) has time for it. A job that lacks a machine waits.
+    """
+
+    count: int
+    repair: Seconds
+    technicians: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """What passes between a failure and the first new step, part by part.
+
+    `detection` until somebody or a watchdog has noticed, `replacement` until all machines are
+    there, `start` until all ranks have started, `load` until they have read the last checkpoint.
+    """
+
+    detection: Seconds
+    replacement: Seconds
+    start: Seconds
+    load: Seconds
+
+    @property
+    def total(self) -> Seconds:
+        """All of it [s]."""
+        return self.detection + self.replacement + self.start + self.load
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """How often a run is interrupted.
+
+    `per_machine` counts failures of one machine, `per_job` those of the job as a whole (software,
+    network), `planned` stops that are known beforehand and lose no work. `doubt` is the standard
+    deviation of the logarithm of the rates: how far another cluster of the same kind may be off.
+    """
+
+    per_machine: PerSecond
+    per_job: PerSecond
+    restart: Restart
+    doubt: float
+    planned: PerSecond = 0.0
+    lemons: Lemons | None = None
+    spares: Spares | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spells:
+    """Times in which all spot machines of a job can be had, each with the time after it without.
+
+    Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
+    keeps good and bad days together [s]. `notice` is what passes between the word that machines go
+    and their going.
+    """
+
+    up: tuple[Seconds, ...]
+    down: tuple[Seconds, ...]
+    notice: Seconds
+    in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """How a checkpoint is written.
+
+    Training waits for `blocking`; the checkpoint can be loaded `durable` after its writing began
+    (the same where training waits for all of it). `interval` is the work between two of them
+    (infinite: none is written).
+    """
+
+    interval: Seconds
+    blocking: Seconds
+    durable: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What a scenario says of checkpoints; None: worked out from model, store and rates.
+
+    `interval` is the work between two, `blocking` what training waits for each, `durable` what
+    passes from its beginning until it can be loaded, `load` what reading it takes at a restart.
+    """
+
+    interval: Seconds | None = None
+    asynchronous: bool = False
+    blocking: Seconds | None = None
+    durable: Seconds | None = None
+    load: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """All that a scenario says about interruptions; `notes` says what was taken for granted."""
+
+    failures: Failures | None = None
+    spells: Spells | None = None
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    notes: tuple[str, ...] = ()

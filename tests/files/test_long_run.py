@@ -1,0 +1,110 @@
+"""The sections [failures], [checkpoint] and [spot], and what is wrong with them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from simulator.errors import InputError
+from simulator.files.candidates import CandidateReader
+from simulator.files.long_run import MACHINES_ALONE, hyperexponential, interruptions_of, read_trace
+from simulator.scenario.long_run import Interruptions
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+def told(*settings: str, devices: int = 8, spot: bool = False) -> Interruptions:
+    """What a shipped scenario says with some settings."""
+    reader = CandidateReader("llama3-405b-megatron", overrides=settings)
+    return interruptions_of(reader.document(), devices=devices, spot=spot)
+
+
+def test_nothing_is_said() -> None:
+    """Without the sections nothing happens."""
+    found = told()
+    assert (found.failures, found.spells, found.notes) == (None, None, ())
+
+
+def test_a_published_cluster() -> None:
+    """Its rates, machines of half the size at half of them; what is said wins."""
+    found = told("failures.like=rsc-1", "failures.start=3 min", devices=4).failures
+    assert found is not None
+    assert found.per_machine == pytest.approx(0.0065 / DAY / 2)
+    assert pytest.approx(10.9 * HOUR, rel=0.01) == 1.0 / found.per_job
+    assert found.restart.start == 180.0
+
+
+def test_machines_alone_are_doubted() -> None:
+    """A rate of machines says little about a job: a wide doubt, and a note that says so."""
+    found = told("failures.per_machine=0.0065 /d")
+    assert found.failures is not None
+    assert found.failures.doubt == pytest.approx(math.hypot(0.5, MACHINES_ALONE))
+    assert "per_job" in found.notes[0]
+    sure = told("failures.per_machine=0.0065 /d", "failures.doubt=0").failures
+    assert sure is not None
+    assert sure.doubt == 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("failures.like=rsc",), "did you mean 'rsc-1'"),
+        (("failures.start=1 min",), "has no rate of failures"),
+        (("failures.per_machine=5",), "is a bare number"),
+        (("failures.lemons.share=2", "failures.lemons.factor=3"), "failures.lemons.share"),
+        (("checkpoint.interval=soon",), "checkpoint.interval"),
+    ],
+)
+def test_mistakes(settings: tuple[str, ...], message: str) -> None:
+    """Each is one clear message."""
+    with pytest.raises(InputError, match=message):
+        told(*settings)
+
+
+def test_spot_needs_its_section() -> None:
+    """Machines bought as spot capacity, and nothing said about it."""
+    with pytest.raises(InputError, match="spot: is missing"):
+        told(spot=True)
+    with pytest.raises(InputError, match="mean_up"):
+        told("spot.mean_down=1 h", "spot.source=x", spot=True)
+
+
+def test_spells_have_their_mean_and_variation() -> None:
+    """400 times stand for the distribution: the mean is exact, the variation nearly."""
+    times = np.array(hyperexponential(2.0 * HOUR, 3.0))
+    assert times.mean() == pytest.approx(2.0 * HOUR)
+    assert times.std() / times.mean() == pytest.approx(3.0, rel=0.25)
+    spells = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).spells
+    assert spells is not None
+    assert sum(spells.down) / len(spells.down) == pytest.approx(HOUR)
+    assert abs(np.corrcoef(spells.up, spells.down)[0, 1]) < 0.1
+
+
+def test_a_trace(tmp_path: Path) -> None:
+    """Spells of one kind that follow each other are one; what comes before the first is left."""
+    path = tmp_path / "trace.csv"
+    path.write_text("hours,available\n3,0\n1,1\n2,1\n0.5,0\n4,1\n1,0\n", encoding="utf-8")
+    spells = read_trace(path)
+    assert spells.up == (3 * HOUR, 4 * HOUR)
+    assert spells.down == (0.5 * HOUR, HOUR)
+    assert spells.in_order
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hours\n1\n", "available: is missing"),
+        ("hours,available\n1,2\n", "is neither 0 nor 1"),
+        ("hours,available\n-1,1\n", "is no length"),
+        ("hours,available\n1,1\n", "has no spell with and one without"),
+    ],
+)
+def test_a_broken_trace(tmp_path: Path, text: str, message: str) -> None:
+    """Each is one clear message with its line."""
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_trace(path)

@@ -1,0 +1,244 @@
+"""Lives of a run against closed forms, and what more failures or longer waits may do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
+from simulator.runs.attempts import (
+    BLOCKED,
+    CAPACITY,
+    LOST,
+    REPAIR,
+    USEFUL,
+    Cause,
+    LongRun,
+    lives,
+)
+from simulator.scenario.long_run import Failures, Lemons, Restart, Saving, Spares, Spells
+
+HOUR, DAY = 3600.0, 86400.0
+AT_ONCE = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
+
+
+def failing(  # noqa: PLR0913 - what a case varies
+    mean: float,
+    *,
+    write: float = 300.0,
+    restart: float = 600.0,
+    interval: float | None = None,
+    work: float = 2000.0 * HOUR,
+    durable: float | None = None,
+) -> LongRun:
+    """A job that fails as a whole, `mean` apart, with Daly's interval by default."""
+    best = float(best_checkpoint_interval(1.0 / mean, write)) if interval is None else interval
+    return LongRun(
+        work=work,
+        machines=1,
+        saving=Saving(interval=best, blocking=write, durable=write if durable is None else durable),
+        failures=Failures(
+            per_machine=0.0,
+            per_job=1.0 / mean,
+            restart=replace(AT_ONCE, start=restart),
+            doubt=0.0,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "write", "restart", "stretch"),
+    [
+        (3.093 * HOUR, 300.0, 600.0, 1.3436),
+        (3.093 * HOUR, 60.0, 600.0, 1.1730),
+        (3.093 * HOUR, 0.6, 600.0, 1.0664),
+        (24.0 * HOUR, 300.0, 600.0, 1.0958),
+        (7.9 * HOUR, 300.0, 300.0, 1.1728),
+        (2.0 * HOUR, 120.0, 300.0, 1.2586),
+    ],
+)
+def test_daly(mean: float, write: float, restart: float, stretch: float) -> None:
+    """The expected time of a run with exponential failures, those during restarts included."""
+    run = failing(mean, write=write, restart=restart)
+    drawn = lives(run, draws=250)
+    assert drawn.finish.mean() / run.work == pytest.approx(stretch, rel=0.005)
+    interval = run.saving.interval
+    closed = time_with_interruptions(run.work, 1.0 / mean, interval, write, restart)
+    assert drawn.finish.mean() == pytest.approx(closed, rel=0.005)
+
+
+def test_without_checkpoints_it_begins_anew() -> None:
+    """An interval without end: M exp(R/M) (exp(T/M) - 1)."""
+    mean, work, restart = 10.0 * HOUR, 5.0 * HOUR, 600.0
+    run = failing(mean, write=0.0, restart=restart, interval=math.inf, work=work)
+    closed = mean * math.exp(restart / mean) * math.expm1(work / mean)
+    assert lives(run, draws=20_000).finish.mean() == pytest.approx(closed, rel=0.02)
+
+
+def test_nothing_happens() -> None:
+    """Without failures every life takes the work and its checkpoints, to the last bit."""
+    run = replace(failing(HOUR, interval=HOUR, work=10.5 * HOUR), failures=None)
+    assert (lives(run, draws=3).finish == 10.5 * HOUR + 10 * 300.0).all()
+    never = replace(run, saving=replace(run.saving, interval=math.inf))
+    assert (lives(never, draws=3).finish == 10.5 * HOUR).all()
+
+
+@pytest.mark.parametrize(
+    ("spares", "technicians", "share"),
+    [
+        (0, None, 0.280),
+        (1, None, 0.635),
+        (2, None, 0.862),
+        (4, None, 0.990),
+        (0, 2, 0.226),
+        (2, 2, 0.688),
+        (4, 2, 0.873),
+    ],
+)
+def test_spares(spares: int, technicians: int | None, share: float) -> None:
+    """128 machines, 5 failures per 1,000 days of one, 2 days of repair: a birth-death chain."""
+    failures = Failures(
+        per_machine=5e-3 / DAY,
+        per_job=0.0,
+        restart=AT_ONCE,
+        doubt=0.0,
+        spares=Spares(count=spares, repair=2.0 * DAY, technicians=technicians),
+    )
+    saving = Saving(interval=600.0, blocking=0.0, durable=0.0)
+    run = LongRun(work=2000.0 * DAY, machines=128, saving=saving, failures=failures)
+    drawn = lives(run, draws=60)
+    running = 1.0 - drawn.parts[REPAIR].sum() / drawn.finish.sum()
+    assert running == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("write", "durable", "restart", "least", "most"),
+    [
+        (300.0, 300.0, 600.0, 0.72, 0.78),
+        (300.0, 300.0, 180.0, 0.75, 0.78),
+        (0.6, 51.0, 300.0, 0.90, 0.97),
+    ],
+)
+def test_a_large_published_run(
+    write: float, durable: float, restart: float, least: float, most: float
+) -> None:
+    """419 interruptions in 54 days: over 0.9 implies asynchronous checkpoints and fast restarts.
+
+    Llama 3 on 16,384 H100, arXiv 2407.21783 table 5: over 0.90 was reached.
+    """
+    mean = 54.0 * DAY / 419.0
+    interval = max(durable, float(best_checkpoint_interval(1.0 / mean, write)))
+    run = failing(mean, write=write, durable=durable, restart=restart, interval=interval)
+    drawn = lives(run, draws=300)
+    assert least < run.work / drawn.finish.mean() < most
+
+
+def test_what_is_not_durable_yet_is_lost() -> None:
+    """A checkpoint that becomes safe later loses its delay with each failure."""
+    early, late = (
+        lives(failing(2 * HOUR, write=1.0, durable=d, interval=120.0, restart=0.0), draws=200)
+        for d in (1.0, 61.0)
+    )
+    failures = late.interruptions[Cause.JOB].sum()
+    more = late.parts[LOST].sum() / failures - early.parts[LOST].sum() / failures
+    assert more == pytest.approx(60.0, rel=0.05)
+
+
+def test_parts_add_up() -> None:
+    """All time is accounted for, whatever happens."""
+    run = failing(3 * HOUR)
+    assert run.failures is not None
+    failures = replace(
+        run.failures,
+        per_machine=0.01 / DAY,
+        planned=1.0 / DAY,
+        doubt=0.5,
+        lemons=Lemons(share=0.1, factor=10.0, excluded=True),
+        spares=Spares(count=1, repair=DAY, technicians=1),
+    )
+    spells = Spells(up=(20 * HOUR, 5 * HOUR), down=(HOUR, 3 * HOUR), notice=400.0)
+    drawn = lives(replace(run, machines=16, failures=failures, spells=spells), draws=50)
+    np.testing.assert_allclose(sum(drawn.parts.values()), drawn.finish, rtol=1e-9)
+    np.testing.assert_allclose(drawn.parts[USEFUL], run.work, rtol=1e-9)
+
+
+def test_excluded_lemons_fail_once() -> None:
+    """With few machines that fail for all, their exclusion ends the failures."""
+    failures = Failures(
+        per_machine=0.1 / DAY,
+        per_job=0.0,
+        restart=AT_ONCE,
+        doubt=0.0,
+        lemons=Lemons(share=0.05, factor=1e9, excluded=True),
+    )
+    saving = Saving(interval=600.0, blocking=0.0, durable=0.0)
+    run = LongRun(work=200.0 * DAY, machines=100, saving=saving, failures=failures)
+    assert (lives(run, draws=20).interruptions[Cause.MACHINE] == 5.0).all()
+
+
+def test_a_run_that_cannot_get_on_never_ends() -> None:
+    """An interval of ten mean times between failures: infinite, not a loop without end."""
+    run = failing(60.0, write=10.0, restart=10.0, interval=600.0, work=HOUR)
+    assert np.isinf(lives(run, draws=20).finish).mean() > 0.9
+
+
+def test_a_trace_is_replayed_in_its_order() -> None:
+    """Ten spells counted by hand: 5 h of work through spells of 2 h, with 1 h between them."""
+    spells = Spells(up=(2 * HOUR,) * 5, down=(HOUR,) * 5, notice=0.0, in_order=True)
+    saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
+    run = LongRun(work=5 * HOUR, machines=1, saving=saving, spells=spells)
+    drawn = lives(run, draws=250)
+    # Begun in a spell: two or three gaps, by how much of the first spell is left.
+    assert drawn.finish.min() >= 7 * HOUR - 1.0
+    assert drawn.finish.max() <= 8 * HOUR + 1.0
+    assert set(np.round(drawn.interruptions[Cause.CAPACITY])) <= {2.0, 3.0}
+    assert drawn.parts[CAPACITY].max() <= 3 * HOUR + 1.0
+
+
+def test_a_notice_saves_what_was_done() -> None:
+    """Where the warning is longer than a checkpoint, hardly any work is lost."""
+    spells = Spells(up=(HOUR,), down=(60.0,), notice=0.0)
+    saving = Saving(interval=1800.0, blocking=30.0, durable=30.0)
+    run = LongRun(work=20 * HOUR, machines=1, saving=saving, spells=spells)
+    lost, saved = (
+        lives(replace(run, spells=replace(spells, notice=notice)), draws=50).parts[LOST].mean()
+        for notice in (20.0, 120.0)
+    )
+    assert saved < lost / 20.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    scale=st.floats(0.1, 10.0),
+    mean=st.floats(1.0, 50.0),
+    write=st.floats(0.0, 600.0),
+)
+def test_all_times_scaled(scale: float, mean: float, write: float) -> None:
+    """Times so many times as long end so many times as late, draw by draw."""
+    run = failing(mean * HOUR, write=write, interval=HOUR, work=40 * HOUR)
+    wide = failing(
+        mean * HOUR * scale,
+        write=write * scale,
+        restart=600.0 * scale,
+        interval=HOUR * scale,
+        work=40 * HOUR * scale,
+    )
+    one, other = (lives(r, draws=20).finish for r in (run, wide))
+    np.testing.assert_allclose(other, one * scale, rtol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(mean=st.floats(2.0, 50.0), more=st.floats(1.0, 3.0), write=st.floats(1.0, 300.0))
+def test_more_failures_never_end_earlier(mean: float, more: float, write: float) -> None:
+    """In the mean of draws that get the same random numbers."""
+    rare, often = (
+        lives(failing(m * HOUR, write=write, interval=HOUR, work=100 * HOUR), draws=400)
+        for m in (mean, mean / more)
+    )
+    assert often.finish.mean() >= rare.finish.mean() * 0.97
+    assert often.parts[BLOCKED].mean() >= rare.parts[BLOCKED].mean() * 0.97

@@ -1,0 +1,86 @@
+"""The outlook on a run of a scenario."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.results.prediction import Prediction
+from simulator.runs.attempts import Cause
+from simulator.runs.forecast import Outlook, checkpoint_times, outlook
+from simulator.scenario.long_run import Checkpoints, Failures, Interruptions, Restart
+
+DAY = 86400.0
+RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
+RATES = Failures(per_machine=0.0065 / DAY, per_job=2.2 / DAY, restart=RESTART, doubt=0.0)
+
+
+@pytest.fixture(scope="module")
+def prediction() -> Prediction:
+    """An epoch of Llama 3 405B with a price."""
+    settings = ("train.epochs=1", "cost.price=$80/h")
+    return predict(load_scenario("llama3-405b-megatron", overrides=settings))
+
+
+def asked(prediction: Prediction, **more: float) -> Outlook:
+    """Its outlook at rates that are sure."""
+    return outlook(prediction, Interruptions(failures=RATES), draws=200, **more)
+
+
+def test_nothing_happens(prediction: Prediction) -> None:
+    """Without interruptions and doubts the run takes what was predicted, to the last bit."""
+    bare = predict(prediction.scenario, doubts=False)
+    found = outlook(bare, Interruptions(), draws=100)
+    assert set(found.finish.values()) == {bare.timing.total_time}
+    assert found.goodput == 1.0
+    assert math.isinf(found.between)
+    assert found.bill is not None
+    assert found.bill[0.5] == pytest.approx(bare.cost.to_train)
+
+
+def test_failures_take_time_and_money(prediction: Prediction) -> None:
+    """Parts add up to one, quantiles rise, the mean time between failures is that of the rates."""
+    found = asked(prediction)
+    assert sum(found.parts.values()) == pytest.approx(1.0)
+    assert found.goodput < 0.95
+    assert found.finish[0.5] < found.finish[0.9] <= found.finish[0.99]
+    assert found.between == pytest.approx(DAY / (128 * 0.0065 + 2.2), rel=0.05)
+    machines, job = found.causes[Cause.MACHINE], found.causes[Cause.JOB]
+    assert machines / job == pytest.approx(128 * 0.0065 / 2.2, rel=0.1)
+
+
+def test_the_best_interval_is_about_dalys(prediction: Prediction) -> None:
+    """The curve is flat: a factor of two either way."""
+    known = asked(prediction).intervals
+    assert known is not None
+    assert known.used == known.simulated
+    assert known.daly / 2.01 <= known.simulated <= known.daly * 2.01
+
+
+def test_chances(prediction: Prediction) -> None:
+    """The middle quantile is met half of the time."""
+    middle = asked(prediction)
+    assert middle.bill is not None
+    found = asked(prediction, deadline=middle.finish[0.5], budget=middle.bill[0.5])
+    assert found.in_time == pytest.approx(0.5, abs=0.01)
+    assert found.in_budget == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_seed_decides(prediction: Prediction) -> None:
+    """The same seed gives the same answer, another one another."""
+    assert asked(prediction) == asked(prediction)
+    assert asked(prediction, seed=1).finish != asked(prediction).finish
+
+
+def test_writing_in_the_background(prediction: Prediction) -> None:
+    """Training waits for the copy over PCIe alone: 14 bytes a parameter over all devices."""
+    scenario = prediction.scenario
+    waits, safe = checkpoint_times(scenario, Checkpoints())
+    assert waits == safe
+    blocking, durable = checkpoint_times(scenario, Checkpoints(asynchronous=True))
+    assert durable == safe
+    assert blocking < 0.02 * durable
+    assert checkpoint_times(scenario, Checkpoints(blocking=3.0, durable=2.0)) == (3.0, 3.0)
