@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Final
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from simulator.pipeline.topology import (
 )
 from simulator.results.prediction import Distribution, Usage
 from simulator.units import Seconds
+
+NOTHING: Final[Mapping[str, Seconds]] = {}
 
 
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
@@ -76,14 +79,27 @@ def ledger(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Se
     return found, max(0.0, hidden)  # what is taken back again may leave a rounding
 
 
-def usage(epoch: Epoch, topology: Topology, stretch: float = 1.0) -> Mapping[str, Usage]:
-    """How busy each resource was over the steady window, made `stretch` times longer.
+def usage(
+    epoch: Epoch, topology: Topology, step: Seconds, beside: Mapping[str, Seconds] = NOTHING
+) -> Mapping[str, Usage]:
+    """How busy each resource is over mean steps, by resource.
 
-    By resource, led by the group's name for machines that don't train. A link or a store counts
+    Resources of machines that don't train are led by the group's name. A link or a store counts
     as busy as its busier direction or limit.
+
+    Parameters
+    ----------
+    epoch : Epoch
+        What was simulated; its steady window shows the work of a step.
+    topology : Topology
+        All units.
+    step : float
+        The mean step, with what is composed beside the simulated ones [s].
+    beside : mapping of str to float, optional
+        How long that keeps units busy, as a step's share [s].
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
-    window = epoch.window * stretch
+    window = (epoch.last - epoch.first) * step
     share = {
         unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
         for unit, busy in last.busy.items()
@@ -101,7 +117,8 @@ def usage(epoch: Epoch, topology: Topology, stretch: float = 1.0) -> Mapping[str
     for name in topology.units:
         group = things.setdefault(resource_name(topology, name), {})
         thing = _thing(name)
-        group[thing] = max(group.get(thing, 0.0), share[epoch.fold.units[name]])
+        busy = share[epoch.fold.units[name]] + beside.get(name, 0.0) / step
+        group[thing] = max(group.get(thing, 0.0), min(1.0, busy))
     return found | {name: _over(list(group.values())) for name, group in things.items()}
 
 

@@ -57,9 +57,10 @@ def run_epoch(
     meter = Meter(named(folded)) if plan.trace else None
     machine = Machine(env, topology, folded, unshared(scenario, topology, stages, folded), meter)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    drift = drifting(scenario, len(site.makers(folded.ranks[0])))
+    makers = len(site.makers(folded.ranks[0]))
+    drift = drifting(scenario, makers)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
-    recorder = Recorder(env, machine, Observer(plan, supply, job, folded))
+    recorder = Recorder(env, machine, Observer(plan, supply, job, folded, makers))
     meeting = ranks_meet(scenario, topology)
     parties = Counter(rank // topology.ring for rank in folded.ranks)
     barriers = {

@@ -27,6 +27,7 @@ from simulator.engine.run import Question
 from simulator.pipeline.loads import (
     TINY,
     actor_times,
+    least_step,
     limiting_time,
     longest,
     maker_count,
@@ -51,6 +52,8 @@ WIDTH: Final = 2.5631
 HALF_WIDTH: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 
+BY_CHANCE: Final = "run to run"
+"""Name of the doubt that a simulation with chance leaves."""
 _SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
 
 BESIDE: Final = 0.005
@@ -91,7 +94,8 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     doubts = all_doubts(question, prediction)
     if not doubts:
         return {}
-    drawn = figures(question, prediction, draw(doubts, prediction.seed or 0))
+    speeds = draw(doubts, prediction.seed or 0)
+    drawn = figures(question, prediction, speeds, chance=_share_of_chance(doubts))
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
         name: dict(zip(QUANTILES, column.tolist(), strict=True))
@@ -118,7 +122,9 @@ def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
     return (*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least)))
 
 
-def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[str, Vector]:
+def figures(
+    question: Question, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
+) -> dict[str, Vector]:
     """What metrics come to at other speeds, point by point; only those that change.
 
     Parameters
@@ -127,8 +133,14 @@ def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[
         What was simulated, and what came out at the rates as figured.
     speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
+    chance : float, optional
+        Share of the variance of `Rate.STEP` that is chance: of it no step gets shorter than its
+        slowest resource or serial actor needs.
     """
-    longer = _begun(stretch(question, prediction.timing, speeds), prediction.timing)
+    longer = stretch(question, prediction.timing, speeds)
+    longer = _begun(question, prediction.timing, longer, speeds)
+    if chance > 0.0:
+        longer = _no_shorter(question, prediction.timing, longer, speeds, chance)
     timing = _drawn_timing(question, prediction.timing, longer, speeds)
     cost = _drawn_cost(prediction, timing, longer.step)
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
@@ -137,14 +149,55 @@ def figures(question: Question, prediction: Prediction, speeds: Speeds) -> dict[
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
-def _begun(longer: Stretch, timing: Timing) -> Stretch:
-    """The same with a first step that takes at least what devices compute in a step.
+def _begun(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
+    """The same with a first step that takes at least what a later one works.
 
     How long a program takes to begin is known far less well than its steps.
     """
-    computing = min(timing.first_step, timing.split.compute + timing.split.bubble)
-    least = computing / max(TINY, timing.first_step) * longer.step
+    points = len(longer.step)
+    split = replace(timing.split, data_stall=0.0, checkpoint=0.0, other=0.0)
+    working = _Times(question, split, Phase.COLD, _known(speeds, points)).working
+    begun = min(timing.first_step, split.total) / max(TINY, timing.first_step)
+    least = begun * _ratio(np.maximum(TINY, working), points) / speeds.get(Rate.STEP, 1.0)
     return replace(longer, first=np.maximum(longer.first, least))
+
+
+def _no_shorter(
+    question: Question, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
+) -> Stretch:
+    """The same with steps of at least what the slowest needs, whatever chance does to them.
+
+    Of a deviation that two causes add up to, each one's expected part goes with its variance.
+    """
+    points = len(longer.step)
+    without = {**speeds, Rate.STEP: speeds[Rate.STEP] ** (1.0 - chance)}
+
+    def shortest(phase: Phase, mean: Seconds) -> Vector:
+        times = _Times(question, timing.split, phase, _known(without, points))
+        stages = question.demands[phase]
+        least = float(least_step(question.scenario, question.topology, stages))
+        ratio = _ratio(np.maximum(TINY, times.slowest), points) / without[Rate.STEP]
+        return min(1.0, least / mean) * ratio
+
+    later = Phase.WARM if _again(question) else Phase.COLD
+    return replace(
+        longer,
+        step=np.maximum(longer.step, shortest(later, timing.step_time.mean)),
+        cold=np.maximum(longer.cold, shortest(Phase.COLD, _at_first(question, timing))),
+    )
+
+
+def _again(question: Question) -> bool:
+    """Whether later epochs differ from the first."""
+    demands = question.demands
+    return question.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+
+
+def _at_first(question: Question, timing: Timing) -> Seconds:
+    """The mean step of the first epoch [s]."""
+    if not _again(question):
+        return timing.step_time.mean
+    return timing.first_epoch_time / question.lengths.steps
 
 
 def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:
@@ -215,6 +268,12 @@ def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
     return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
 
 
+def _share_of_chance(doubts: Sequence[Doubt]) -> float:
+    """Share of the variance of the whole step that is run-to-run chance."""
+    own = {doubt.name: doubt.log_sd**2 for doubt in doubts if doubt.rate is Rate.STEP}
+    return own.get(BY_CHANCE, 0.0) / max(TINY, sum(own.values()))
+
+
 def _lacking(longer: Vector, doubt: Doubt) -> tuple[Doubt, ...]:
     """What the step, so many times as long as figured, lacks of the least deviation of a doubt."""
     low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
@@ -230,7 +289,7 @@ def _of_chance(timing: Timing) -> tuple[Doubt, ...]:
     if timing.half_width <= 0.0 or mean <= 0.0:
         return ()
     deviation = timing.half_width / HALF_WIDTH / mean
-    return (Doubt(name="run to run", rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
+    return (Doubt(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
 
 
 def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
@@ -243,27 +302,28 @@ def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
     speeds : mapping of Rate to float or array
         How much faster rates are than figured; those left out are as figured.
     """
-    demands, lengths = question.demands, question.lengths
-    again = lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
-    mean = timing.step_time.mean
-    at_first = timing.first_epoch_time / lengths.steps if again else mean
     points = max((np.size(speed) for speed in speeds.values()), default=1)
-    known = {
-        rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
-        for rate, speed in speeds.items()
-    }
+    known = _known(speeds, points)
     begun = _Times(question, timing.split, Phase.COLD, known)
-    cold = _ratio(_step(begun, at_first), points)
+    cold = _ratio(_step(begun, _at_first(question, timing)), points)
     warm = cold
-    if again:
+    if _again(question):
         later = _Times(question, timing.split, Phase.WARM, known)
-        warm = _ratio(_step(later, mean), points)
+        warm = _ratio(_step(later, timing.step_time.mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
     return Stretch(
         step=warm / whole,
         cold=cold / whole,
         first=_ratio(begun.first, points) / whole / speeds.get(Rate.START, 1.0),
     )
+
+
+def _known(speeds: Speeds, points: int) -> Speeds:
+    """The rates as figured, then as drawn."""
+    return {
+        rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
+        for rate, speed in speeds.items()
+    }
 
 
 def _step(times: _Times, mean: Seconds) -> Real:

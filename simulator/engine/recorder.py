@@ -44,6 +44,9 @@ MOST_EVENTS: Final = 150_000
 FEWEST_STEPS: Final = 64
 """Steps that are looked at, however many events they take."""
 
+WATCHED: Final = 0.5
+"""Share of these for which steps of equal batches are expected to repeat still."""
+
 JUST_BELOW: Final = 1.0 - 1e-4
 """Share of the least step down to which steps that repeat are not taken to live on a reserve."""
 
@@ -157,7 +160,7 @@ LEAST_ROUNDS = 3
 class Observer:
     """Sees the steps of an epoch go by, ends it when they are steady, and sums it up."""
 
-    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold) -> None:
+    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold, makers: int) -> None:
         self._plan = plan
         self._fold = fold
         self.supply = supply
@@ -169,11 +172,11 @@ class Observer:
         self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
         self._per_step = job.train.accumulation
         crew = job.loader.crew
-        away = 0 if job.remote is None else job.remote.queue + job.remote.workers
-        self._burst = max(1, crew.makers)
+        away = 0 if job.remote is None else job.remote.queue + makers
+        self._burst = max(1, makers)
         asked = crew.credits + away
-        self._in_flight = -(-max(asked, crew.makers, 1) // self._per_step)
-        self.least = -(-(asked + crew.makers) // self._per_step)
+        self._in_flight = -(-max(asked, makers, 1) // self._per_step)
+        self.least = -(-(asked + makers) // self._per_step)
         self._most = plan.most_steps or max(MOST_STEPS, ROUNDS * self.least)
         self._goes_on = crew.crosses_epochs
 
@@ -215,8 +218,18 @@ class Observer:
         """Whether no more than so many steps, and events, are to be simulated."""
         if self._plan.replay:
             return False
-        many = steps >= self._most and (self._plan.most_steps is not None or not self._random)
-        return many or (events >= self._plan.most_events and steps >= FEWEST_STEPS)
+        if events >= self._plan.most_events and steps >= FEWEST_STEPS:
+            return True
+        if steps < self._most or (self._random and self._plan.most_steps is None):
+            return False
+        if self._plan.most_steps is not None or events == 0:  # the recursion counts none
+            return True
+        # Equal batches whose steps have not repeated by now: watched as random ones are.
+        watched = events >= WATCHED * self._plan.most_events and steps % CHECK_EVERY == 0
+        return watched and self._known() is not None
+
+    def _known(self) -> Steady | None:
+        return known_well(self._durations, self._in_flight, self._burst)
 
     def consider(self, issued: int, events: int = 0) -> None:
         """See whether the steps so far are steady, and end the epoch if they are."""
@@ -225,12 +238,14 @@ class Observer:
         if self._steady is not None and self._lives_on_a_reserve(self._steady):
             self._steady = None
         if self._steady is None and self.over(steps, events):
+            self._floor = self._plan.least_step
+            self._steady = None if self._random else self._known()
+        if self._steady is None and self.over(steps, events):
             # What has not become steady yet may still be coming from its start.
             dropped = max(warm_up(steps, self._in_flight), steps // 2)
             kept = whole_bursts(steps - dropped, self._burst)
             half_width = batch_means(self._durations[-kept:], self._burst)
             self._steady = Steady(period=1, window=kept, half_width=half_width)
-            self._floor = self._plan.least_step
         if self._steady is not None:
             self._closed_at = steps
             self._close(self._steady.period * self._per_step, issued)
@@ -240,7 +255,7 @@ class Observer:
         if not self._random:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             return find_period(self._durations, waiting, self.least)
-        found = known_well(self._durations, self._in_flight, self._burst)
+        found = self._known()
         if found is None and self._burst > LONG_BURST:
             ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
             found = undisturbed(self._durations, ready, self._in_flight)

@@ -16,7 +16,7 @@ from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.tracing import trace_of
 from simulator.pipeline.ledger import entries
 from simulator.pipeline.loads import least_step, limiting_time, pressures
-from simulator.pipeline.run_length import Extras, Lengths, worker_start
+from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.stages.base import Phase, Resource, StageDemands
 from simulator.pipeline.stages.exchange import hidden_exchange, uncounted_links
 from simulator.pipeline.topology import Topology
@@ -94,9 +94,9 @@ def _timing(
     lines, hidden = compose.ledger(warm, extras.per_step)
     parts = StepSplit(**entries(lines))
     step = compose.distribution(warm, parts.total)
-    stretch = step.mean / warm.seen_step if warm.seen_step else 1.0
     unknown = uncounted_links(asked.scenario)
-    busy = compose.usage(warm, question.topology, stretch)
+    beside_steps = checkpoint_loads(asked.scenario, question.topology)
+    busy = compose.usage(warm, question.topology, step.mean, beside_steps)
     used = {name: usage for name, usage in busy.items() if name not in unknown}
     imposed = pressures(question.scenario, question.topology, question.demands[_phase(again)])
     limits = binding(imposed, parts, used)

@@ -10,6 +10,7 @@ from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.kernels import ANY, attentions, frameworks
 from simulator.files.resolved import Draft
+from simulator.files.software import named_frameworks
 
 Problems: TypeAlias = Iterator[Problem]
 
@@ -27,6 +28,25 @@ def _framework(draft: Draft) -> Problems:
         hint=(
             f"{nearest}allowed: {', '.join(known)}; or '{ANY}', which takes those of PyTorch and "
             "widens the interval"
+        ),
+    )
+
+
+def _name(draft: Draft) -> Problems:
+    named = draft.software.framework.lower()
+    if named in named_frameworks() or _is_timed_by_kernels(draft):
+        return
+    known = named_frameworks().union(*(frameworks(compiled=compiled) for compiled in (True, False)))
+    if named in known:
+        return
+    close = nearest_names(named, sorted(known - {ANY}), most=1)
+    nearest = f"did you mean '{close[0]}'? " if close else ""
+    yield draft.document.problem(
+        ("software", "framework"),
+        "is no framework that is known here",
+        hint=(
+            f"{nearest}allowed: {', '.join(sorted(known - {ANY}))}; or '{ANY}', whose figures are "
+            "those of all frameworks together"
         ),
     )
 
@@ -52,6 +72,7 @@ def _is_timed_by_kernels(draft: Draft) -> bool:
 
 _SPREAD: Final = "hardware.machine hardware.gpu hardware.gpus model.step_times model.step_time"
 KERNEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
+    (_name, f"{_SPREAD} software.framework"),
     (_framework, f"{_SPREAD} software.framework software.compile"),
     (_attention, f"{_SPREAD} software.attention_kernel"),
 )

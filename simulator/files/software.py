@@ -37,6 +37,8 @@ class EfficiencyTable(SourcedTable):
 class SoftwareFile(FileModel):
     """What software is worth on a device."""
 
+    frameworks: list[TextField] = Field(default_factory=list)
+    """Frameworks that nothing was fitted to, which a scenario may name."""
     efficiency: list[EfficiencyTable] = Field(default_factory=list)
     """By framework."""
 
@@ -44,6 +46,12 @@ class SoftwareFile(FileModel):
 @cache
 def _shipped() -> SoftwareFile:
     return check(SoftwareFile, read_document(_FILE))
+
+
+def named_frameworks() -> frozenset[str]:
+    """Frameworks that a scenario may name whatever its model; `any` is one of them."""
+    shipped = _shipped()
+    return frozenset({*shipped.frameworks, *(table.framework for table in shipped.efficiency)})
 
 
 def efficiency(gpu: Gpu | None, framework: str, precision: Precision) -> Efficiency:

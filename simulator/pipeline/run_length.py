@@ -10,9 +10,10 @@ from typing import Any, cast
 import numpy as np
 
 from simulator.equations.step import iterations_per_epoch
-from simulator.pipeline.loads import alone, limiting_time
+from simulator.pipeline.loads import OF_A_RANK, alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import Phase, StageDemands, ask
+from simulator.pipeline.stages.checkpoint import checkpoint_shares
 from simulator.pipeline.stages.read import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, drives_used
 from simulator.scenario.hardware.storage import Scope
@@ -203,6 +204,30 @@ def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Secon
     """Time that all wait for one checkpoint [s]: what its demands take, one after another."""
     times = (alone(topology, demand, Location(rank=0)) for s in stages for demand in s.demands)
     return cast("Seconds", sum(times, 0.0))
+
+
+def checkpoint_loads(scenario: Scenario, topology: Topology) -> Mapping[str, Seconds]:
+    """How long checkpoints keep each unit of a machine that writes busy, as a step's share [s].
+
+    A machine's devices copy their shares over their links at once; then it writes them together.
+    """
+    share = checkpoints(scenario) / lengths(scenario).total_steps
+    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
+    if not share or not any(stage.demands for stage in stages):
+        return {}
+    written = checkpoint_shares(scenario)
+    copying = round(float(written.machine.value / written.device.value))
+    loads: dict[str, Seconds] = {}
+    for demand in (demand for stage in stages for demand in stage.demands):
+        longest = float(alone(topology, demand, Location(rank=0)))
+        once: dict[str, Seconds] = {}
+        for device in range(copying if demand.path in OF_A_RANK else 1):
+            for unit, use in topology.way(demand, Location(rank=device)):
+                busy = float(demand.amount * use / topology.units[unit].capacity)
+                once[unit] = min(longest, once.get(unit, 0.0) + busy)
+        for unit, busy in once.items():
+            loads[unit] = loads.get(unit, 0.0) + busy * float(share)
+    return loads
 
 
 def _evaluations(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Seconds:

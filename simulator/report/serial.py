@@ -57,6 +57,13 @@ def makes(cycle: Cycle, prediction: Prediction) -> str:
     return f"{'one worker' if one else f'{crew.makers} workers'}{each} {'makes' if one else 'make'}"
 
 
+def who_works(cycle: Cycle, prediction: Prediction) -> str:
+    """The actor, such as ``a worker``."""
+    if cycle.actor is Actor.RECEIVER:
+        return "the receiving thread"
+    return _who(cycle, prediction.scenario.job.loader.crew.makers)[0]
+
+
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     """How long the actor takes for a batch, on what, and what would help.
 

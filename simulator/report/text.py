@@ -26,7 +26,7 @@ from simulator.report.rows import (
     parts,
     run_rows,
 )
-from simulator.report.verdict import device_word, verdict
+from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.binding import PARTS
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction, Timing
@@ -84,14 +84,14 @@ def _step_title(prediction: Prediction) -> str:
 def split_lines(timing: Timing) -> list[str]:
     """The mean step as a waterfall of its exposed parts, with their sum."""
     whole = timing.step_time.mean or 1.0
-    marks = _marks(timing)
+    marked = _marks(timing)
     rows: list[tuple[str, ...]] = []
     before = 0.0
     for name, length in parts(timing.split):
         share = length / whole
         if share > NEGLIGIBLE:
             drawn = f"{bar(share, before):40}"
-            mark = marks.get(PARTS[name], "") if name in PARTS else ""
+            mark = marked.get(PARTS[name], "") if name in PARTS else ""
             rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn, mark))
         before += share
     rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), "", ""))
@@ -106,7 +106,7 @@ def _marks(timing: Timing) -> dict[str | None, str]:
 
 def _resources(prediction: Prediction) -> list[str]:
     timing = prediction.timing
-    marks = _marks(timing)
+    marked = marks(prediction)
     busiest_first = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
     rows = [
         (
@@ -114,7 +114,7 @@ def _resources(prediction: Prediction) -> list[str]:
             percent(usage.mean),
             f"{usage.total:.4g} of {usage.units}",
             f"{bar(usage.mean):40}",
-            marks.get(resource, ""),
+            marked.get(resource, ""),
         )
         for resource, usage in busiest_first
     ]

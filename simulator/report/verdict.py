@@ -11,7 +11,7 @@ from simulator.pipeline.stages.base import Resource
 from simulator.report.bound_by import IDLE, bound_by, next_part, share
 from simulator.report.layout import count, percent
 from simulator.report.serial import makes as makes_of
-from simulator.report.serial import serial_limit, serial_text
+from simulator.report.serial import serial_limit, serial_text, who_works
 from simulator.results.binding import FULL, Part, starved
 from simulator.results.metrics import unstarved_rate, waiting_for_ranks
 from simulator.results.prediction import STARVED, Prediction, Timing
@@ -47,6 +47,31 @@ _NOUN: Final = {
 def verdict(prediction: Prediction) -> str:
     """What limits the job and whether it fits."""
     return f"{_fit(prediction)}{_speed(prediction)}"
+
+
+def marks(prediction: Prediction) -> Mapping[str, str]:
+    """What the verdict says of resources and parts of a step, in a word or a few, by their names.
+
+    Only what is named as the limit is marked so. Where the limit is an actor that does one thing
+    after another, the resource it spends most time on is said to be that.
+    """
+    timing = prediction.timing
+    said = "bottleneck"
+    if timing.bottleneck not in set(Part) and not _full_enough(prediction):
+        limit = _serial(prediction)
+        who = "the input pipeline" if limit is None else who_works(limit, prediction)
+        said = f"most of {who}'s time"
+    found = {} if timing.next_bottleneck is None else {timing.next_bottleneck: "next"}
+    return {**found, timing.bottleneck: said}
+
+
+def _full_enough(prediction: Prediction) -> bool:
+    """Whether the verdict names the resource that binds, and not who waits for it."""
+    timing = prediction.timing
+    if timing.bottleneck == Resource.GPU or _serial(prediction) is not None:
+        return timing.bottleneck == Resource.GPU
+    busy = max(_use(timing, timing.bottleneck), _cores_full(prediction))
+    return not (starved(timing.split) and Resource.GPU in timing.usage) or busy >= HALF
 
 
 def device_word(prediction: Prediction) -> str:

@@ -31,6 +31,10 @@ READ_AT_ONCE: Final = 2500
 """Candidates that a worker reads and bounds as one task at most."""
 READ_IN_PARTS: Final = 8
 """Tasks that reading is made of at least, so that all workers have some of it."""
+READ_FIRST: Final = 16
+"""Candidates that are read before workers have started, for a first prediction to store."""
+EARLY: Final = 2
+"""Of each part that is read, candidates that are predicted at once: those that seem best."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task at most; what it has finished is stored then."""
 TASKS_OF_A_ROUND: Final = 16
@@ -160,14 +164,16 @@ def bounds_of(
     request: Request,
     *,
     workers: Workers,
+    store: Store | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> dict[int, Bounded]:
-    """What is known of every candidate of a request without predicting any, by their index.
+    """What is known of every candidate of a request without predicting it, by their index.
 
-    For several requests with parts of the same candidates.
+    For several requests with parts of the same candidates. A store is given predictions of a few
+    that seem good meanwhile, so that a search which is stopped early has done something.
     """
     criteria = Criteria(request.objectives)
-    search = _Search(request, criteria, workers, None, progress or (lambda _: None))
+    search = _Search(request, criteria, workers, store, progress or (lambda _: None))
     return {one.candidate.index: one for one in search.bounds()}
 
 
@@ -242,13 +248,52 @@ class _Search:
             self._read = len(self._all)
             return [self._bounded[candidate.index] for candidate in self._all]
         bounded: list[Bounded] = []
-        at_once = min(READ_AT_ONCE, -(-len(self._all) // READ_IN_PARTS) or 1)
-        for part in self._answers(bound, self._all, at_once, READING, _unread):
+        for part in self._read_parts():
             bounded += part
             self._read += len(part)
+            self._predict_early(part)
             self.tell()
         place = {candidate.index: number for number, candidate in enumerate(self._all)}
         return sorted(bounded, key=lambda one: place[one.candidate.index])
+
+    def _read_parts(self) -> Iterator[tuple[Bounded, ...]]:
+        """The candidates bounded: a few in this process at once, then all others."""
+        few = self._all[:READ_FIRST] if self._begins_early() else ()
+        if few:
+            yield bound(Chunk(assignment=self._assignment, candidates=few))
+        rest = self._all[len(few) :]
+        at_once = min(READ_AT_ONCE, -(-len(rest) // READ_IN_PARTS) or 1)
+        yield from self._answers(bound, rest, at_once, READING, _unread)
+
+    def _begins_early(self) -> bool:
+        return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
+
+    def _predict_early(self, part: Sequence[Bounded]) -> None:
+        """Store predictions of the best of a part, as it seems, while others are read still.
+
+        Which candidates are wanted shows when all have been read, and does not depend on what was
+        predicted early, or on how often a search was stopped.
+        """
+        if self._store is None or not self._begins_early():
+            return
+        may_run = (one for one in part if one.outcome is None)
+        best = sorted(may_run, key=lambda one: self._criteria.least(one.best)[0])[:EARLY]
+        stored = self._store.found(one.key for one in best)
+        for one in best:
+            if one.key not in stored and one.key not in self._by_key:
+                self._work_out((one.candidate,), {one.candidate.index: one.key}, 1)
+
+    def _work_out(
+        self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
+    ) -> None:
+        """Predict candidates, and store each as it is finished."""
+        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
+            told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
+            if self._store is not None:
+                self._store.add([o for o in told if o.status not in UNSOUND])
+            self._by_key |= {outcome.key: outcome for outcome in told}
+            self._predicted += len(told)
+            self.tell()
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
         """Figures of an outcome as they count."""
@@ -269,13 +314,7 @@ class _Search:
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
         at_once = min(PREDICTED_AT_ONCE, -(-len(candidates) // TASKS_OF_A_ROUND) or 1)
-        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
-            told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
-            if self._store is not None:
-                self._store.add([o for o in told if o.status not in UNSOUND])
-            self._by_key |= {outcome.key: outcome for outcome in told}
-            self._predicted += len(told)
-            self.tell()
+        self._work_out(candidates, new, at_once)
         return [self._settle(one) for one in chosen]
 
     def give_up(self, one: Bounded, reason: str) -> None:

@@ -10,8 +10,12 @@ from support.scenarios import host, link, question, scenario, simulate, step_end
 
 from simulator.engine.bounds import bounds
 from simulator.engine.run import Options, solve
+from simulator.engine.steady_state import PRECISION
+from simulator.files.scenario import load_scenario
 from simulator.pipeline.loads import least_step, pressures
+from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
+from simulator.predict import question_of
 from simulator.scenario.hardware.host import PcieSwitch
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
@@ -439,3 +443,33 @@ def test_an_epoch_of_a_part_of_a_step_is_no_longer_than_that_part(accumulation: 
     )
     timing = simulate(job)
     assert timing.step_time.mean <= timing.epoch_time
+
+
+def test_equal_batches_that_do_not_repeat_are_watched_until_their_mean_is_known() -> None:
+    """96 workers on three machines beside one device: no wave is like another for 2,000 steps."""
+    job = question_of(load_scenario("remote-workers-mnist", overrides=["remote.count=3"]))
+    timing, whole = solve(job, Options()), solve(job, Options(replay=True))
+    assert not timing.bounded
+    assert timing.half_width <= PRECISION * timing.step_time.mean
+    assert timing.epoch_time == pytest.approx(whole.epoch_time, rel=PRECISION)
+
+
+def test_checkpoints_count_in_how_busy_a_store_is() -> None:
+    """It is busy for as long as they are written, which is nearly all of what they take."""
+    settings = ("train.checkpoint_every_steps=100", "hardware.storage=storage/nfs-10gbe")
+    timing = solve(question_of(load_scenario("llama3-70b-megatron", overrides=settings)), Options())
+    share = timing.split.checkpoint / timing.step_time.mean
+    assert share > 0.1
+    assert share <= timing.usage[Resource.STORAGE].mean <= 1.05 * share
+
+
+def test_devices_that_write_a_checkpoint_share_their_links() -> None:
+    """Copies to the host count for PCIe as long as they take, and no longer."""
+    settings = ("train.checkpoint_every_steps=1", "hardware.storage=storage/nvme-gen3")
+    job = question_of(load_scenario("resnet50-imagenet-p4d", overrides=settings))
+    without = question_of(load_scenario("resnet50-imagenet-p4d"))
+    loads = checkpoint_loads(job.scenario, job.topology)
+    assert checkpoint_loads(without.scenario, without.topology) == {}
+    links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]
+    assert 0.0 < max(links) <= job.extras.per_step
+    assert max(loads.values()) <= job.extras.per_step

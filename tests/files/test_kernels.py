@@ -163,6 +163,25 @@ def test_a_refusal_names_what_is_allowed(
     assert allowed in str(refused.value)
 
 
+@pytest.mark.parametrize("name", ["resnet18-imagenet-one-worker", "resnet50-imagenet-p4d"])
+def test_an_unknown_framework_is_refused_whatever_gives_the_step(name: str) -> None:
+    """A measured step or a model's own count: a slip of the pen is told, with the nearest name."""
+    with pytest.raises(InputError) as refused:
+        load_scenario(name, overrides=("software.framework=pytroch",))
+    assert [problem.key for problem in refused.value.problems] == ["software.framework"]
+    told = str(refused.value)
+    assert "did you mean 'pytorch'" in told
+    assert "tensorflow" in told
+    assert "or 'any'" in told
+
+
+@pytest.mark.parametrize("framework", ["PyTorch", "jax", "any", "megatron-lm", "scikit-learn"])
+def test_known_frameworks_and_the_generic_one_are_taken(framework: str) -> None:
+    """In either case, and whether or not anything was fitted to them."""
+    settings = (f"software.framework={framework}",)
+    assert load_scenario("resnet50-imagenet-p4d", overrides=settings).job.software.framework
+
+
 def test_no_sample_has_no_tokens() -> None:
     """A share of 0 would leave nothing to compute; the smallest one is answered."""
     with pytest.raises(InputError, match="at least 1e-06 and at most 1"):

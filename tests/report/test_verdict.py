@@ -10,7 +10,7 @@ from simulator.compute.footprint import Verdict
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
-from simulator.report.verdict import verdict
+from simulator.report.verdict import marks, verdict
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
 
@@ -208,3 +208,20 @@ def test_a_doubtful_fit_is_said(prediction: Prediction) -> None:
     """Close to the capacity the sentence says so."""
     doubtful = replace(prediction.host_ram, verdict=Verdict.UNCERTAIN)
     assert verdict(replace(prediction, host_ram=doubtful)).startswith("May not fit: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "resource", "mark"),
+    [
+        ("resnet18-imagenet-one-worker", "storage", "most of a worker's time"),
+        ("resnet18-imagenet-serial", "storage", "most of the main process's time"),
+        ("resnet50-imagenet-p4d", "cpu", "bottleneck"),
+        ("llama3-70b-megatron", "gpu", "bottleneck"),
+    ],
+)
+def test_the_row_that_is_marked_is_what_the_verdict_names(
+    name: str, resource: str, mark: str
+) -> None:
+    """A store that is 6% busy is no bottleneck where the verdict blames who reads from it."""
+    found = predict(load_scenario(name), doubts=False)
+    assert marks(found)[resource] == mark

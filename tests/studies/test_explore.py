@@ -300,6 +300,26 @@ def test_a_store_that_fails_in_the_middle_keeps_what_was_finished(
     assert told[-1].stored + told[-1].predicted == len(CANDIDATES)
 
 
+def test_a_search_that_is_stopped_while_it_reads_has_stored_predictions(tmp_path: Path) -> None:
+    """It keeps those of what seemed best; started again it goes on, and the end is the same."""
+    path = tmp_path / "s.sqlite"
+    all_keys = [one.key for one in run(request(exhaustive=True))]
+    kept: list[int] = []
+
+    def stop(standing: Standing) -> None:
+        if standing.predicted:
+            raise KeyboardInterrupt
+
+    for _ in range(3):
+        with Store(path) as store, local_workers(1) as workers:
+            with pytest.raises(KeyboardInterrupt):
+                bounds_of(request(), workers=workers, store=store, progress=stop)
+            kept.append(len(store.found(all_keys)))
+    assert kept == [1, 2, 3]
+    with Store(path) as store:
+        assert run(request(), store=store) == run(request())
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -45,7 +45,7 @@ def run_epoch(pipeline: Pipeline, topology: Topology, plan: Plan) -> Epoch:
     job = pipeline.scenario.job
     drift = drifting(pipeline.scenario, pipeline.crew.makers)
     supply, logs = Supply(plan.batches, plan.last_share, makers=drift), Logs()
-    observer = Observer(plan, supply, job, pipeline.fold)
+    observer = Observer(plan, supply, job, pipeline.fold, pipeline.crew.makers)
     if pipeline.crew.makers:
         makers: Makers = Workers(pipeline, supply, logs, plan.start_delay)
     else:

@@ -9,6 +9,7 @@ from typing import Final
 from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.report.layout import percent
 from simulator.report.rows import NEGLIGIBLE, parts
+from simulator.report.verdict import marks
 from simulator.results.prediction import Prediction
 from simulator.units import BYTE, SECOND, show
 
@@ -75,7 +76,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
 def busy(prediction: Prediction) -> tuple[Bar, ...]:
     """How busy each resource is, busiest first."""
     timing = prediction.timing
-    marks = {timing.next_bottleneck: "next", timing.bottleneck: "bottleneck"}
+    marked = marks(prediction)
     ordered = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
     return tuple(
         Bar(
@@ -85,7 +86,7 @@ def busy(prediction: Prediction) -> tuple[Bar, ...]:
             value=percent(usage.mean),
             tone=1 if name == timing.bottleneck else 0,
             note=f"{usage.total:.4g} of {usage.units}"
-            + (f", {marks[name]}" if name in marks else ""),
+            + (f", {marked[name]}" if name in marked else ""),
         )
         for name, usage in ordered
     )

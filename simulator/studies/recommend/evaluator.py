@@ -116,7 +116,8 @@ def asking(
 
     def bounds(request: Request) -> dict[int, Bounded]:
         course.next()
-        return bounds_of(request, workers=workers, progress=course.told)
+        wanted = replace(request, stored_only=stored_only)
+        return bounds_of(wanted, workers=workers, store=store, progress=course.told)
 
     return Ask(of=of, bounds=bounds, course=course, missing=missing)
 
