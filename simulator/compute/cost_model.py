@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from simulator.compute.describe import describe
 from simulator.compute.device_memory import device_memory
 from simulator.compute.device_time import DeviceTime, Evidence, device_time, evidence_of
 from simulator.compute.memory import DeviceMemory
+from simulator.compute.traffic import Traffic, traffic
 from simulator.scenario.scenario import Scenario
 
 
@@ -32,6 +34,12 @@ class CostModel:
     def time(self) -> DeviceTime | None:
         """Time of a batch; None where no device computes."""
         return device_time(self.scenario)
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """What a device sends; None where no exchange is known with its time."""
+        counted = self.evidence is Evidence.KERNELS
+        return traffic(describe(self.scenario)) if counted else None
 
     @cached_property
     def memory(self) -> DeviceMemory | None:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from simulator.compute.description import Description
+from simulator.compute.traffic import placed
 from simulator.equations.dispatch import distinct_places
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import (
@@ -58,9 +59,8 @@ def ring(
     The groups of a machine share its network; one that holds a part of its devices does not reach
     all of its cards.
     """
-    inner = at_most(d.layout.tensor * d.layout.context * apart, d.layout.domain)
-    local = at_most(at_least(d.layout.domain / inner, 1.0), ranks)
-    groups, machines = d.layout.domain / local, ranks / local
+    local, machines = placed(ranks, d, apart=apart)
+    groups = d.layout.domain / local
     link = (ranks - 1.0) / ranks * size / (d.device.link * k.exchange.link_gradients)
     partly = (local > 1) & (local < d.layout.domain)
     reached = k.exchange.network_gradients * where(partly, k.exchange.part, 1.0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -24,11 +23,9 @@ from simulator.compute.shapes import (
     score_products,
     tokens,
 )
+from simulator.compute.traffic import tensor_reduces
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
-
-_GATHERED_AGAIN: Final = 0.5
-"""Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,11 +140,8 @@ def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
     layout, s = d.layout, d.shape
     reduce = tensor_all_reduce(tokens(d) * s.hidden * d.work.element, d, k)
     shown = 1.0 - layout.async_tensor * k.exchange.hidden_tensor
-    # a layer of experts reduces once, after attention
-    count = where(s.experts > 0, 1.0 + s.dense_share, 2.0)
-    gathered = where(layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
-    forward = count * reduce
-    tensor = Both(forward, forward * (1.0 + gathered + d.work.redo_exchange))
+    forward, backward = tensor_reduces(d)
+    tensor = Both(reduce * forward, reduce * backward)
     if not routed:
         return tensor.times(shown), tensor
     sent = experts.exchange(d, k)

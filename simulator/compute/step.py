@@ -38,7 +38,8 @@ class TrainingStep:
 
     `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
     stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
-    `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step.
+    `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step;
+    `hidden_gradients` is the part of it that comes once.
     `stages` are a micro-batch's lengths on the first, middle and last stage, sends included; `host`
     is what the step waits for an optimizer there.
     """
@@ -46,6 +47,7 @@ class TrainingStep:
     micro_batches: Real
     terms: Mapping[str, Term]
     hidden: Seconds | Real
+    hidden_gradients: Seconds | Real
     stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
     host: HostUpdate = ON_DEVICE
 
@@ -90,6 +92,11 @@ class TrainingStep:
         passes = self.micro_batches * (self.forward + self.backward + self.exchange)
         once = self.bubble + self.gradients + self.update + self.launches
         return passes + once + self.host.total
+
+    @property
+    def hidden_exchange(self) -> Seconds | Real:
+        """Exchange of one micro-batch that compute hides [s]."""
+        return (self.hidden - self.hidden_gradients) / self.micro_batches
 
     @property
     def exposed(self) -> Seconds | Real:
@@ -148,6 +155,7 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
         micro_batches=layout.micro_batches,
         terms=terms,
         hidden=layout.micro_batches * own.hidden + hidden,
+        hidden_gradients=hidden,
         stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
         host=host_update(d, k, most, own.backward),
     )

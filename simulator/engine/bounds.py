@@ -10,6 +10,7 @@ deterministic service.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -62,8 +63,10 @@ def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
         site = topology.sites_of(stage.group)[0]
         taken: Real = 0.0
         for demand in stage.demands:
+            # What goes on beside compute is as fast as that; by itself it could be faster.
+            asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
             for rank, alike in users(topology, demand.path):
-                once = alone(topology, demand, Location(rank=rank, site=site))
+                once = alone(topology, asked, Location(rank=rank, site=site))
                 taken = taken + alike * once * stage.times
         if stage.actor in MAKERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken

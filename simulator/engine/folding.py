@@ -20,11 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from simulator.engine.symmetry import Classes, Route, refine
-from simulator.pipeline.loads import OF_A_RANK
-from simulator.pipeline.stages.base import Demand, Path, StageDemands
+from simulator.pipeline.stages.base import OF_A_RANK, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology, WeightedRoute
 from simulator.scenario.scenario import Scenario
 
@@ -36,6 +35,16 @@ SAMPLED: Final = 8
 
 NOWHERE: Final = frozenset({Path.CORES, Path.COMPUTE})
 """Ways through no unit that is shared as flows are."""
+
+
+Way: TypeAlias = tuple[Path, float]
+"""What decides which units bytes of a rank pass: their path, and the share that leaves the
+machine."""
+
+
+def way_of(demand: Demand) -> Way:
+    """The way that a demand's bytes take."""
+    return demand.path, float(demand.outward)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +61,7 @@ class Fold:
     counts: tuple[float, ...]
     units: Mapping[str, str]
     standing_for: int = 0
-    routes: Mapping[tuple[Path, int], Route] = field(default_factory=dict)
+    routes: Mapping[tuple[Way, int], Route] = field(default_factory=dict)
     members: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     sites: Mapping[int, int] = field(default_factory=dict)
 
@@ -70,7 +79,7 @@ class Fold:
 
     def route(self, topology: Topology, demand: Demand, place: Location) -> Route:
         """Units that a demand goes through, for all ranks that the simulated one stands for."""
-        own = self.routes.get((demand.path, place.rank))
+        own = self.routes.get((way_of(demand), place.rank))
         if own is not None:
             return own
         count = self.count(place.rank)
@@ -151,10 +160,10 @@ def _by_classes(scenario: Scenario, topology: Topology, stages: Sequence[StageDe
         members = {} if topology.ranks > SAMPLED else {0: tuple(range(topology.ranks))}
         units = {name: name for name in topology.units}
         return Fold(ranks=(0,), counts=(float(topology.ranks),), units=units, members=members)
-    paths = sorted({demand.path for _, demand in _carried(stages) if demand.path in OF_A_RANK})
-    any_of = {demand.path: demand for _, demand in _carried(stages)}
+    any_of = {way_of(d): d for _, d in _carried(stages) if d.path in OF_A_RANK}
+    ways = sorted(any_of)
     routes = [
-        [_limited(topology.way(any_of[path], Location(rank=rank))) for path in paths]
+        [_limited(topology.way(any_of[way], Location(rank=rank))) for way in ways]
         for rank in range(topology.ranks)
     ]
     jobs = [rank // topology.ring for rank in range(topology.ranks)]
@@ -166,8 +175,8 @@ def _by_classes(scenario: Scenario, topology: Topology, stages: Sequence[StageDe
         counts=tuple(float(len(alike)) for alike in members.values()),
         units=units,
         routes={
-            (path, rank): _together([routes[other][number] for other in alike], units)
-            for number, path in enumerate(paths)
+            (way, rank): _together([routes[other][number] for other in alike], units)
+            for number, way in enumerate(ways)
             for rank, alike in members.items()
         },
         members=members,

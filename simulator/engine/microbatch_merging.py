@@ -17,7 +17,7 @@ from typing import Final
 
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.run_length import Lengths
-from simulator.pipeline.stages.base import Actor, Phase, Resource, StageDemands
+from simulator.pipeline.stages.base import Path, Per, Phase, Resource, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.scenario.scenario import Scenario
 
@@ -49,16 +49,29 @@ def merged_together(
 
 def _reduces_beside(stages: tuple[StageDemands, ...]) -> bool:
     """Whether gradients are exchanged beside the last backward pass: as long as one batch's."""
-    return any(s.demands for s in stages if s.actor is Actor.COMMUNICATION_STREAM)
+    return any(s.demands for s in stages if s.slot.per is Per.BUCKET)
 
 
 def _share_of_device(
     scenario: Scenario, topology: Topology, stages: tuple[StageDemands, ...]
 ) -> float:
-    """Longest time that anything but the device needs for a step, over the device's."""
+    """Longest time that what makes batches and hands them over needs for a step, over the device's.
+
+    The exchange of a spread model is the device's own; it counts on links that batches pass too.
+    """
     imposed = dict(pressures(scenario, topology, stages))
     device = imposed.pop(str(Resource.GPU), 0.0)
-    return max(imposed.values(), default=0.0) / device if device > 0.0 else math.inf
+    if device <= 0.0:
+        return math.inf
+    others = dict(pressures(scenario, topology, [_without_exchange(s) for s in stages]))
+    others.pop(str(Resource.GPU), None)
+    longest = [imposed[name] if alone > FIRST * device else alone for name, alone in others.items()]
+    return max(longest, default=0.0) / device
+
+
+def _without_exchange(stage: StageDemands) -> StageDemands:
+    kept = tuple(demand for demand in stage.demands if demand.path is not Path.EXCHANGE)
+    return replace(stage, demands=kept)
 
 
 def merge_scenario(scenario: Scenario, together: int) -> Scenario:

@@ -54,10 +54,12 @@ class Work(Generic[T]):
 
     `copies` is the copy engine's; then come the slots `before` the one whose work fills `buckets`
     of gradients, that one (`filling`), those that `reduce` a bucket, and those `after` them.
-    `shares` are the buckets' parts of the gradients.
+    `beside` is what begins with the batch's compute and goes on beside it; it is waited for behind
+    that. `shares` are the buckets' parts of the gradients.
     """
 
     copies: Sequence[Part[T]]
+    beside: Sequence[Part[T]]
     before: Sequence[Part[T]]
     filling: Sequence[Part[T]]
     reduce: Sequence[Part[T]]
@@ -82,6 +84,7 @@ def work_of(
         What a stage's demands turn into.
     """
     copies: list[Part[T]] = []
+    beside: list[Part[T]] = []
     before: list[Part[T]] = []
     filling: list[Part[T]] = []
     reduce: list[Part[T]] = []
@@ -93,12 +96,15 @@ def work_of(
             place = copies
         elif slot is FILLS_BUCKETS:
             place, now = filling, after
+        elif slot.beside_compute:
+            place = beside
         else:
             place = reduce if slot.per is Per.BUCKET else now
         if own:
             place.append(Part(slot=slot, tasks=own))
     return Work(
         copies=copies,
+        beside=beside,
         before=before,
         filling=filling,
         reduce=reduce,
@@ -280,6 +286,11 @@ class Rank:
         self._tell(f"waits for {COPY}", started, item.step)
 
     def _compute(self, item: _Item) -> Steps:
+        beside = [
+            (part, [task(self._share(part, item)) for task in part.tasks], self._env.now)
+            for part in self._work.beside
+            if part.slot.per is Per.BATCH or item.closes_step
+        ]
         for part in self._work.before:
             yield from self._carry_out(part, item)
         if item.closes_step and self._barriers is not None:
@@ -287,6 +298,8 @@ class Rank:
         else:
             for part in self._work.filling:
                 yield from self._carry_out(part, item)
+        for part, events, began in beside:
+            yield from self._wait_for(part, events, began, item.step)
         for part in self._work.after:
             yield from self._carry_out(part, item)
 
@@ -297,6 +310,23 @@ class Rank:
             yield from self._do(part, item.share, item.step)
         elif item.closes_step:
             yield from self._do(part, self._left() if slot.after_late else 1.0, item.step)
+
+    @staticmethod
+    def _share(part: Part[Task], item: _Item) -> float:
+        return item.share if part.slot.per is Per.BATCH else 1.0
+
+    def _wait_for(
+        self, part: Part[Task], events: Sequence[Event], began: float, step: int
+    ) -> Steps:
+        """Wait for what went on beside compute, as far as it is not done."""
+        started = self._env.now
+        self.ledger.line = part.line
+        for event in events:
+            if not event.processed:
+                yield event
+        self._spent(part.line, started)
+        self._tell(shown_on_device(part.slot), started, step)
+        self._tell(part.slot.label, began, step, COMMUNICATION)
 
     def _left(self) -> float:
         """Share of waiting for the slowest device that waiting for late batches has not covered."""

@@ -18,7 +18,7 @@ from simulator.pipeline.ledger import entries
 from simulator.pipeline.loads import least_step, limiting_time, pressures
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.stages.base import Phase, Resource, StageDemands
-from simulator.pipeline.stages.exchange import hidden_exchange, uncounted_links
+from simulator.pipeline.stages.exchange import hidden_exchange
 from simulator.pipeline.topology import Topology
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, Solver, StepSplit, Timing
@@ -94,10 +94,8 @@ def _timing(
     lines, hidden = compose.ledger(warm, extras.per_step)
     parts = StepSplit(**entries(lines))
     step = compose.distribution(warm, parts.total)
-    unknown = uncounted_links(asked.scenario)
     beside_steps = checkpoint_loads(asked.scenario, question.topology)
-    busy = compose.usage(warm, question.topology, step.mean, beside_steps)
-    used = {name: usage for name, usage in busy.items() if name not in unknown}
+    used = compose.usage(warm, question.topology, step.mean, beside_steps)
     imposed = pressures(question.scenario, question.topology, question.demands[_phase(again)])
     limits = binding(imposed, parts, used)
     samples = _samples_a_step(question.scenario) * lengths.fullest

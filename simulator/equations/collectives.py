@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import Real, where
 
 
 def ring_wire_bytes(size: Real, ranks: Real) -> Real:
@@ -74,6 +74,81 @@ def shard_bytes(size: Real, ranks: Real) -> Real:
     87500000.0
     """
     return (ranks - 1.0) / ranks * size
+
+
+def exchanged_bytes(
+    layers: Real, tensor: Real, experts: Real, parameters: Real, sends: Real
+) -> Real:
+    """Bytes a device of a spread model sends for one micro-batch.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of its stage [1].
+    tensor : float or array
+        All-reduces of tensor parallelism, of one layer [B].
+    experts : float or array
+        Tokens to their experts and back, of one layer [B].
+    parameters : float or array
+        Gathers of sharded parameters and scatters of their gradients, of one layer [B].
+    sends : float or array
+        Activations and their gradients to other stages [B].
+
+    Returns
+    -------
+    float or array
+        Bytes sent [B].
+
+    Notes
+    -----
+    ``layers * (tensor + experts + parameters) + sends``.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
+       Megatron-LM", 2021, section 3, https://arxiv.org/abs/2104.04473
+
+    Examples
+    --------
+    >>> exchanged_bytes(32.0, 100e6, 0.0, 50e6, 10e6)
+    4810000000.0
+    """
+    return layers * (tensor + experts + parameters) + sends
+
+
+def part_meanwhile(whole: Real, meanwhile: Real, otherwise: Real) -> Real:
+    """Part of some bytes that passes in a part of the time they take.
+
+    Parameters
+    ----------
+    whole : float or array
+        All bytes [B].
+    meanwhile : float or array
+        The part of the time [s].
+    otherwise : float or array
+        The rest of it [s].
+
+    Returns
+    -------
+    float or array
+        Bytes of that part [B].
+
+    Notes
+    -----
+    ``whole * meanwhile / (meanwhile + otherwise)``: they pass at one rate; none where no time does.
+
+    References
+    ----------
+    .. [1] Denning, Buzen, "The Operational Analysis of Queueing Network Models", 1978,
+       https://doi.org/10.1145/356733.356735 (demand: visits times service).
+
+    Examples
+    --------
+    >>> part_meanwhile(4e9, 0.25, 0.75)
+    1000000000.0
+    """
+    time = meanwhile + otherwise
+    return where(time > 0.0, whole * meanwhile / where(time > 0.0, time, 1.0), 0.0)
 
 
 def ring_all_reduce_time(size: Real, ranks: Real, bandwidth: Real, latency: Real) -> Real:

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, Resource, StageDemands
+from simulator.pipeline.stages.base import (
+    MAKERS,
+    OF_A_RANK,
+    Actor,
+    Demand,
+    Path,
+    Resource,
+    StageDemands,
+)
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Assignment, Straggler
 from simulator.units import Real, Seconds
 
 TINY = 1e-300
-OF_A_RANK: Final = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
-"""Ways that differ from rank to rank, whatever is carried."""
 
 
 def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Real]:

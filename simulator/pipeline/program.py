@@ -25,7 +25,12 @@ from simulator.pipeline.stages.copy import Copy
 from simulator.pipeline.stages.cpu_training import Fit
 from simulator.pipeline.stages.decode import Decode
 from simulator.pipeline.stages.decode_on_device import DecodeOnDevice
-from simulator.pipeline.stages.exchange import Exchange, GradientExchange
+from simulator.pipeline.stages.exchange import (
+    Exchange,
+    GradientExchange,
+    HiddenExchange,
+    HiddenGradients,
+)
 from simulator.pipeline.stages.gradient_sync import Agree, Share
 from simulator.pipeline.stages.offload import HostOptimizer
 from simulator.pipeline.stages.program import Program
@@ -55,6 +60,8 @@ USING: Final[tuple[Slot, ...]] = (
     Slot(Copy(), Actor.COPY_ENGINE, Per.BATCH, Entry.H2D, shown="h2d", forward_only=True),
     Slot(DecodeOnDevice(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(Fit(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
+    Slot(HiddenExchange(), Actor.COMMUNICATION_STREAM, Per.BATCH, Entry.COMMUNICATION),
+    Slot(HiddenGradients(), Actor.COMMUNICATION_STREAM, Per.STEP, Entry.COMMUNICATION),
     Slot(Forward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(Backward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE),
     Slot(AllReduce(), Actor.COMMUNICATION_STREAM, Per.BUCKET, Entry.COMMUNICATION),

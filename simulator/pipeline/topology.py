@@ -111,6 +111,11 @@ class Topology:
         """Units that a demand goes through, with how much each byte uses of them."""
         return _WAYS[demand.path](self, demand, place)
 
+    @property
+    def devices_of_rank(self) -> int:
+        """Accelerators of the machine that hold a rank's model."""
+        return max(1, self.sites[0].group.gpus_per_host // self.ranks)
+
     def has(self, name: str) -> bool:
         """Whether there is such a unit."""
         return name in self.units
@@ -385,18 +390,38 @@ def _host_side(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
 
 
 def _to_peer(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
-    host, rank = topology.host, place.rank
-    if topology.has(f"nvlink gpu{rank}"):
-        return ((f"nvlink gpu{rank}", 1.0),)
-    first = rank - rank % topology.ring
-    peer = first + (rank - first + 1) % topology.ring
-    here, there = _switch_of(host, rank), _switch_of(host, peer)
+    return _to_next(topology, place.rank, topology.ring)
+
+
+def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
+    """From an accelerator to the next one of the `ring` that it is in."""
+    host = topology.host
+    if topology.has(f"nvlink gpu{gpu}"):
+        return ((f"nvlink gpu{gpu}", 1.0),)
+    first = gpu - gpu % ring
+    peer = first + (gpu - first + 1) % ring
+    here, there = _switch_of(host, gpu), _switch_of(host, peer)
     if here is not None and there is not None and here[0] == there[0]:
-        return _present(topology, f"pcie gpu{rank} up", f"pcie gpu{peer} down")
-    crossing = _socket_of(host, rank) != _socket_of(host, peer)
-    onward = "up" if _socket_of(host, rank) < _socket_of(host, peer) else "down"
+        return _present(topology, f"pcie gpu{gpu} up", f"pcie gpu{peer} down")
+    crossing = _socket_of(host, gpu) != _socket_of(host, peer)
+    onward = "up" if _socket_of(host, gpu) < _socket_of(host, peer) else "down"
     between = _present(topology, f"{SOCKET_LINK} {onward}") if crossing else ()
-    return (*_host_side(topology, rank, "up"), *between, *_host_side(topology, peer, "down"))
+    return (*_host_side(topology, gpu, "up"), *between, *_host_side(topology, peer, "down"))
+
+
+def _exchanged(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+    """From each accelerator of a rank to the others of the machine, and out of it."""
+    devices = topology.devices_of_rank
+    ring = topology.ring * devices
+    near, far = 1.0 - demand.outward, demand.outward * devices
+    first = place.rank * devices
+    way = [
+        (unit, use * near)
+        for gpu in range(first, first + devices)
+        for unit, use in _to_next(topology, gpu, ring)
+    ]
+    way += [(unit, use * far) for unit, use in _between_machines(topology, demand, place)]
+    return _merged(way)
 
 
 def _socket_of(host: Host, gpu: int) -> int:
@@ -417,6 +442,7 @@ _WAYS = {
     Path.DEVICE_TO_HOST: _up,
     Path.DEVICE_TO_DEVICE: _to_peer,
     Path.MACHINE_TO_MACHINE: _between_machines,
+    Path.EXCHANGE: _exchanged,
     Path.CORES: _nowhere,
     Path.COMPUTE: _nowhere,
 }

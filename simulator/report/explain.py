@@ -16,7 +16,7 @@ from simulator.pipeline.ledger import LINES
 from simulator.pipeline.loads import alone, pressures, slowest_unit
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
-from simulator.pipeline.stages.base import Demand, Phase, Resource, ask
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
@@ -319,13 +319,25 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
     known = origins(prediction.scenario)
     lines: list[str] = []
     for stage in prediction.demands:
-        wanted = [d for d in stage.demands if asks(d) and (only is None or d.resource in only)]
+        place = Location(rank=0, site=topology.sites_of(stage.group)[0])
+        wanted = [d for d in stage.demands if asks(d) and _is_of(d, only, topology, place)]
         where = f" of group '{stage.group}'" if stage.group else ""
         lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
-        place = Location(rank=0, site=topology.sites_of(stage.group)[0])
         for demand in wanted:
             lines += [f"  {line}" for line in _demand(demand, topology, place, known)]
     return section("What one batch of one rank asks for", lines)
+
+
+def _is_of(
+    demand: Demand, only: frozenset[Resource] | None, topology: Topology, place: Location
+) -> bool:
+    """Whether a demand is for one of these resources; an exchange is for all links it passes."""
+    if only is None or demand.resource in only:
+        return True
+    exchanged = topology.way(demand, place) if demand.path is Path.EXCHANGE else ()
+    return any(
+        float(use) > 0.0 and topology.units[unit].resource in only for unit, use in exchanged
+    )
 
 
 def _way(
@@ -415,6 +427,8 @@ def _limits(demand: Demand) -> list[str]:
         parts.append(f"{show(float(demand.latency), SECOND)} of latency")
     if demand.ceiling is not None and math.isfinite(demand.ceiling):
         parts.append(f"at most {show(float(demand.ceiling), BYTE_PER_SECOND)}")
+    if float(demand.outward) > 0.0:
+        parts.append(f"{percent(float(demand.outward))} of it out of the machine")
     if demand.sharers is not None and float(demand.sharers) > 1.0:
         parts.append(f"{count(float(demand.sharers))} machines at once")
     if demand.threads > 1.0:

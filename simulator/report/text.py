@@ -6,7 +6,6 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.confidence.provenance import Assumption
-from simulator.pipeline.stages.exchange import uncounted_links
 from simulator.report.layout import (
     WIDTH,
     bar,
@@ -118,8 +117,7 @@ def _resources(prediction: Prediction) -> list[str]:
         )
         for resource, usage in busiest_first
     ]
-    missing = sorted(uncounted_links(prediction.scenario))
-    return [*columns(rows, "<>><<"), *(f"{name}: its load is not counted" for name in missing)]
+    return columns(rows, "<>><<")
 
 
 def _vcpus(prediction: Prediction) -> list[str]:

@@ -98,7 +98,7 @@ def test_shards_over_a_slow_network() -> None:
     found = timing("llama3-8b-fsdp", "hardware.count=128", "hardware.network_bandwidth='12.5 GB/s'")
     assert found.split.communication > 0.7 * found.step_time.mean
     assert found.bottleneck == "communication"
-    assert not {NETWORK, "nvlink"} & set(found.usage), "their load is not known"
+    assert found.usage[NETWORK].mean > found.usage["nvlink"].mean > 0.0
 
 
 def test_a_checkpoint_each_step() -> None:

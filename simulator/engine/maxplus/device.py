@@ -27,6 +27,7 @@ class _Rows:
             )
 
         self.copies = rows(work.copies)
+        self.beside = rows(work.beside)
         self.before = rows(work.before)
         self.filling = rows(work.filling)
         self.buckets = tuple(rows(work.filling, part) for part in work.shares)
@@ -89,11 +90,19 @@ class Device:
         return copied
 
     def _compute(self, rows: _Rows, now: Seconds, *, closes: bool) -> Seconds:
+        beside = [
+            (line, walk(chain, now))
+            for line, per, chain in rows.beside
+            if closes or per is Per.BATCH
+        ]
         now = self._carry_out(rows.before, now, closes=closes)
         if closes and self._meets:
             now = self._fill_buckets(rows, now)
         else:
             now = self._carry_out(rows.filling, now, closes=closes)
+        for line, end in beside:
+            self.ledger.add(line, max(0.0, end - now), max(now, end))
+            now = max(now, end)
         return self._carry_out(rows.after, now, closes=closes)
 
     def _carry_out(self, rows: Sequence[Row], now: Seconds, *, closes: bool) -> Seconds:

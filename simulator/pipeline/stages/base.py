@@ -36,9 +36,16 @@ class Path(StrEnum):
     DEVICE_TO_HOST = "device-to-host"
     DEVICE_TO_DEVICE = "device-to-device"
     MACHINE_TO_MACHINE = "machine-to-machine"
+    EXCHANGE = "exchange"
     CORES = "cores"
     MEMORY = "memory"
     COMPUTE = "compute"
+
+
+OF_A_RANK: Final = frozenset(
+    {Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE, Path.EXCHANGE}
+)
+"""Ways that differ from rank to rank, whatever is carried."""
 
 
 class Phase(StrEnum):
@@ -74,7 +81,8 @@ class Demand:
     `operations` counts requests where the resource also limits those. `ceiling` is the fastest
     this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
     `threads` is how many threads share a CPU demand, `sharers` how many machines share their store
-    for it (None: all that reach it). `term` is the equation that gave the amount (or the latency,
+    for it (None: all that reach it), `outward` which share of an exchange's bytes leaves the
+    machine. `term` is the equation that gave the amount (or the latency,
     where nothing but time is asked for), with what it was given; `delay` is the one that gave the
     latency of a demand for more.
 
@@ -89,6 +97,7 @@ class Demand:
     latency: Seconds | Real = 0.0
     threads: float = 1.0
     sharers: Real | None = None
+    outward: Real = 0.0
     term: Term | None = None
     delay: Term | None = None
 
@@ -103,6 +112,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
     latency: Term | Seconds | Real = 0.0,
     threads: float = 1.0,
     sharers: Real | None = None,
+    outward: Real = 0.0,
 ) -> Demand:
     """A demand for what an equation gave."""
     return Demand(
@@ -114,6 +124,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
         latency=latency.value if isinstance(latency, Term) else latency,
         threads=threads,
         sharers=sharers,
+        outward=outward,
         term=amount,
         delay=latency if isinstance(latency, Term) else None,
     )
@@ -200,6 +211,11 @@ class Slot:
     def label(self) -> str:
         """What a timeline calls it."""
         return self.shown or self.name
+
+    @property
+    def beside_compute(self) -> bool:
+        """Whether it goes on beside the compute of the batch that it belongs to."""
+        return self.stream is Actor.COMMUNICATION_STREAM and self.per is not Per.BUCKET
 
     @property
     def once_a_step(self) -> bool:

@@ -1,32 +1,62 @@
-"""Waiting for the exchange of a model that is spread over devices."""
+"""Exchange of a model that is spread over devices: what is waited for, and what compute hides.
+
+How long it takes is fitted to whole steps. Its bytes pass the links of the machine at such a rate
+that it takes as long by itself; where something else needs the links meanwhile, they share them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from simulator.compute.cost_model import cost_model
 from simulator.compute.step import TrainingStep
-from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
+from simulator.compute.traffic import Moved, Traffic
+from simulator.equations.batch import stated
+from simulator.equations.collectives import exchanged_bytes, part_meanwhile
+from simulator.pipeline.stages.allreduce import over_peer_link
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.scenario.scenario import Scenario
-from simulator.terms import Term
-from simulator.units import Seconds
+from simulator.terms import Term, term
+from simulator.units import Real, Seconds, in_common, where
+
+_DONE: Final = 1.0 - 2.0**-10
+"""Part of the passes of a micro-batch in which hidden exchange is through, so that rounding does
+not decide which of both ends last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """Tensor, pipeline, context and expert parallelism, and gathering of sharded parameters.
 
-    What compute hides is left out; so are the links, which no other stage uses meanwhile.
+    What compute hides is left out.
     """
 
     name: str = "exchange"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Time of a micro-batch that passes without compute."""
+        """Bytes that pass in the time that a micro-batch waits without compute."""
         step = step_of(scenario)
-        return () if step is None else (_waiting(step.terms["exchange"], scenario),)
+        if step is None:
+            return ()
+        return _on_links(scenario, _of_micro_batch(scenario), step.exchange, step.hidden_exchange)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenExchange:
+    """The same as far as compute hides it, spread over the passes of a micro-batch."""
+
+    name: str = "hidden exchange"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Bytes that pass beside compute."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        sent = _of_micro_batch(scenario)
+        return _on_links(scenario, sent, step.hidden_exchange, step.exchange, _passes(step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +66,26 @@ class GradientExchange:
     name: str = "gradient exchange"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Time of a step that passes without compute."""
+        """Bytes that pass in the time of a step that is waited for them."""
         step = step_of(scenario)
-        return () if step is None else (_waiting(step.terms["gradients"], scenario),)
+        if step is None:
+            return ()
+        return _on_links(scenario, _of_gradients(scenario), step.gradients, step.hidden_gradients)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenGradients:
+    """The same as far as compute hides it, spread over the passes of the last micro-batch."""
+
+    name: str = "hidden gradients"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
+        """Bytes that pass beside compute."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        sent = _of_gradients(scenario)
+        return _on_links(scenario, sent, step.hidden_gradients, step.gradients, _passes(step))
 
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
@@ -53,15 +100,73 @@ def hidden_exchange(scenario: Scenario) -> Seconds:
     return 0.0 if step is None else float(step.hidden)
 
 
-def uncounted_links(scenario: Scenario) -> frozenset[Resource]:
-    """Links whose load is not known, since an exchange on them is only known as time."""
-    step, group = step_of(scenario), scenario.cluster.trainers
-    if step is None or not np.any(step.exposed + step.hidden):
-        return frozenset()
-    between = {Resource.NETWORK} if group.count > 1 else set()
-    return frozenset({Resource.NVLINK, *between})
+_Sent = tuple[Term, Real]
+"""Bytes that a device sends, and the share of them that leaves its machine."""
 
 
-def _waiting(seconds: Term, scenario: Scenario) -> Demand:
-    several = scenario.cluster.trainers.count > 1
-    return passing(seconds, Resource.NETWORK if several else Resource.NVLINK)
+def _of_micro_batch(scenario: Scenario) -> _Sent:
+    found = _traffic(scenario)
+    bytes_sent = term(
+        exchanged_bytes,
+        layers=found.layers,
+        tensor=found.tensor.whole,
+        experts=found.experts.whole,
+        parameters=found.parameters.whole,
+        sends=found.sends.whole,
+    )
+    return bytes_sent, found.micro_batch.outward
+
+
+def _of_gradients(scenario: Scenario) -> _Sent:
+    moved = _traffic(scenario).gradients
+    return term(stated, value=moved.whole), moved.outward
+
+
+def _traffic(scenario: Scenario) -> Traffic:
+    found, none = cost_model(scenario).traffic, Moved()
+    if found is not None:
+        return found
+    return Traffic(
+        layers=0.0, tensor=none, experts=none, parameters=none, sends=none, gradients=none
+    )
+
+
+def _passes(step: TrainingStep) -> Seconds | Real:
+    return _DONE * (step.forward + step.backward)
+
+
+def _on_links(
+    scenario: Scenario,
+    sent: _Sent,
+    meanwhile: Seconds | Real,
+    otherwise: Seconds | Real,
+    takes: Seconds | Real | None = None,
+) -> tuple[Demand, ...]:
+    """The part of what is sent that passes `meanwhile`, in this time or in that which it `takes`.
+
+    Time in which no byte passes is a latency.
+    """
+    whole, outward = sent
+    amount = term(part_meanwhile, whole=whole, meanwhile=meanwhile, otherwise=otherwise)
+    moves, time = amount.value > 0.0, meanwhile if takes is None else takes
+    if not np.any(moves) and not np.any(meanwhile):
+        return ()
+    rate = where(moves, amount.value / where(moves, time, 1.0), np.inf)
+    idle = 0.0 if takes is not None else where(moves, 0.0, meanwhile)
+    return (
+        asking(
+            amount,
+            _resource(scenario),
+            Path.EXCHANGE,
+            ceiling=rate,
+            latency=term(stated, value=idle),
+            outward=outward,
+        ),
+    )
+
+
+def _resource(scenario: Scenario) -> Resource:
+    group = scenario.cluster.trainers
+    if in_common(group.count) > 1:
+        return Resource.NETWORK
+    return Resource.NVLINK if over_peer_link(group.host) else Resource.PCIE

@@ -34,7 +34,7 @@ from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.pipeline.loads import alone, least_batch, longest, maker_count, unit_loads
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.stages.allreduce import bucket_shares
-from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, Per, StageDemands
+from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Path, Per, StageDemands
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
@@ -42,7 +42,6 @@ from simulator.studies.screening.chance import assured, random, share_ahead, sha
 from simulator.studies.screening.synchronised_workers import Crowd
 from simulator.units import Real
 
-_OF_A_RANK = frozenset({Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE})
 _LIKE_THE_FIRST = re.compile(r"(pcie|nvlink) gpu[1-9]").match
 
 
@@ -159,7 +158,7 @@ class Floors:
 
     def _quick(self, demand: Demand, group: str = "") -> Real:
         """A demand of whichever rank has the shortest way."""
-        ranks = self.topology.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        ranks = self.topology.representatives if demand.path in OF_A_RANK else ((0, 1.0),)
         site = self.topology.sites_of(group)[0]
         places = (Location(rank=rank, site=site) for rank, _ in ranks)
         return _least([alone(self.topology, demand, place) for place in places])
@@ -380,7 +379,7 @@ class Floors:
             return frozenset({"gpu"})
         if demand.path is Path.CORES:
             return frozenset(topology.sites[site].prefix + CPU for site in sites)
-        ranks = topology.representatives if demand.path in _OF_A_RANK else ((0, 1.0),)
+        ranks = topology.representatives if demand.path in OF_A_RANK else ((0, 1.0),)
         places = (Location(rank=rank, site=site) for rank, _ in ranks for site in sites)
         ways = (topology.way(demand, place) for place in places)
         return frozenset(unit for way in ways for unit, _ in way)

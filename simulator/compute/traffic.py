@@ -1,0 +1,203 @@
+"""Bytes that the exchange of a spread model puts on links: what a device sends, and where to.
+
+The ways are those of `exchange`, which says how long they take. A collective over several machines
+passes each byte on inside of them and sends a machine's part between them, so that both together
+are what a ring over all its ranks sends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.compute.description import Description
+from simulator.compute.shapes import (
+    between_copies,
+    expert_copies,
+    layer_parameters,
+    shared_part,
+    sharers,
+    stage_layers,
+    table_parameters,
+    tokens,
+)
+from simulator.equations.collectives import ring_wire_bytes, shard_bytes
+from simulator.equations.dispatch import distinct_places
+from simulator.equations.pipeline import slowest_stage
+from simulator.units import Bytes, Real, anywhere, at_least, at_most, rounded_up, where
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Bytes that a device sends: to others of its machine, and out of the machine."""
+
+    inside: Bytes | Real = 0.0
+    outside: Bytes | Real = 0.0
+
+    def __add__(self, other: Moved) -> Moved:
+        """Both together."""
+        return Moved(self.inside + other.inside, self.outside + other.outside)
+
+    def times(self, factor: Real) -> Moved:
+        """So many times as much."""
+        return Moved(self.inside * factor, self.outside * factor)
+
+    @property
+    def whole(self) -> Bytes | Real:
+        """All of them [B]."""
+        return self.inside + self.outside
+
+    @property
+    def outward(self) -> Real:
+        """Share of them that leaves the machine, 0 to 1."""
+        return where(self.whole > 0.0, self.outside / at_least(self.whole, 1e-300), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a device of the fullest stage sends for a micro-batch, and once a step.
+
+    `tensor`, `experts` and `parameters` (gathers of sharded ones, and scatters of their gradients)
+    are of one of its `layers`, `sends` of all its chunks; `gradients` (there, and parameters back)
+    are once a step.
+    """
+
+    layers: Real
+    tensor: Moved
+    experts: Moved
+    parameters: Moved
+    sends: Moved
+    gradients: Moved
+
+    @property
+    def micro_batch(self) -> Moved:
+        """For one micro-batch."""
+        layer = self.tensor + self.experts + self.parameters
+        return layer.times(self.layers) + self.sends
+
+
+def traffic(d: Description) -> Traffic:
+    """What a device sends in a training step.
+
+    Parameters
+    ----------
+    d : Description
+        The step; its numbers may be arrays of candidates.
+    """
+    ends, between = stage_layers(d.shape.layers, d.layout.pipeline)
+    layers = slowest_stage(ends, between, ends, d.layout.pipeline)
+    return Traffic(
+        layers=layers,
+        tensor=_of_tensors(d),
+        experts=_of_experts(d) if anywhere(d.shape.experts > 0) else Moved(),
+        parameters=_of_parameters(d),
+        sends=_of_sends(d),
+        gradients=_of_gradients(d, layers),
+    )
+
+
+def tensor_reduces(d: Description) -> tuple[Real, Real]:
+    """All-reduces of a layer in the forward and in the backward pass of a micro-batch.
+
+    Sequence parallelism scatters and gathers in place of each, which moves as much, and gathers
+    once more in the backward pass. A layer of experts reduces once, after attention.
+    """
+    forward = where(d.shape.experts > 0, 1.0 + d.shape.dense_share, 2.0)
+    gathered = where(d.layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
+    return forward, forward * (1.0 + gathered + d.work.redo_exchange)
+
+
+_GATHERED_AGAIN = 0.5
+"""Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
+
+
+def all_reduced(size: Bytes | Real, ranks: Real, domain: Real) -> Moved:
+    """An all-reduce over neighbouring ranks: inside each machine, and of the parts between them."""
+    local = at_most(ranks, domain)
+    machines = rounded_up(ranks / domain)
+    return Moved(ring_wire_bytes(size, local), ring_wire_bytes(size, machines) / local)
+
+
+def passed_round(size: Bytes | Real, ranks: Real, d: Description, *, apart: Real = 1.0) -> Moved:
+    """A gather or scatter of `size` bytes in all over replicas that lie `apart`."""
+    local, machines = placed(ranks, d, apart=apart)
+    sent = Moved(shard_bytes(size, local), shard_bytes(size, machines) / local)
+    return sent.times(where(ranks > 1, 1.0, 0.0))
+
+
+def placed(ranks: Real, d: Description, *, apart: Real = 1.0) -> tuple[Real, Real]:
+    """Ranks of a data-parallel group on one machine, and the machines it is spread over."""
+    inner = at_most(d.layout.tensor * d.layout.context * apart, d.layout.domain)
+    local = at_most(at_least(d.layout.domain / inner, 1.0), ranks)
+    return local, ranks / local
+
+
+def _of_tensors(d: Description) -> Moved:
+    forward, backward = tensor_reduces(d)
+    size = tokens(d) * d.shape.hidden * d.work.element
+    once = all_reduced(size, d.layout.tensor, d.layout.domain)
+    return once.times(forward + backward)
+
+
+def _of_experts(d: Description) -> Moved:
+    """Dispatch and combination of tokens, forward and backward, on average over the layers."""
+    layout, choices, once = d.layout, d.shape.top_k, d.layout.deduplicated > 0
+    rows, width = tokens(d) / layout.tensor, d.work.element * d.shape.hidden
+    local = at_most(layout.expert, layout.domain)
+    machines = layout.expert / local
+    near = where(once, distinct_places(layout.expert, choices), choices) * (1.0 - 1.0 / local)
+    far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
+    sent = Moved(rows * width * near / machines, rows * width * far)
+    return sent.times(4.0 * d.shape.routed * where(layout.expert > 1, 1.0, 0.0))
+
+
+def _of_parameters(d: Description) -> Moved:
+    """Gathers of a layer's sharded parameters, and the scatter of their gradients."""
+    layout = d.layout
+    if not anywhere(layout.sharded > 0):
+        return Moved()
+    held, shared = layer_parameters(d)
+    ranks = at_most(layout.replicas, layout.shard_group)
+    width = d.work.gather_bytes * (1.0 + layout.again) + d.work.gradient_bytes
+    sent = passed_round(shared * width, ranks, d)
+    if anywhere(d.shape.experts > 0):
+        own = passed_round((held - shared) * width, expert_copies(d), d, apart=between_copies(d))
+        sent = sent + own.times(where(d.shape.experts > 0, 1.0, 0.0))
+    return sent.times(where(layout.sharded > 0, 1.0, 0.0))
+
+
+def _of_sends(d: Description) -> Moved:
+    """An activation to the next stage and a gradient to the one before, for each chunk."""
+    layout = d.layout
+    along = where(layout.sequence_parallel > 0, layout.tensor, 1.0)
+    size = tokens(d) * d.shape.hidden * d.work.element / along
+    scattered = layout.scattered_sends > 0
+    part = size / where(scattered, layout.tensor, 1.0)
+    stage = layout.tensor * layout.context * layout.replicas
+    several = layout.devices > layout.domain
+    leaves = where(several, at_most(stage / layout.domain, 1.0), 0.0)
+    gathered = where(scattered, part * (layout.tensor - 1.0), 0.0)
+    sent = Moved(part * (1.0 - leaves) + gathered, part * leaves)
+    return sent.times(2.0 * layout.chunks * where(layout.pipeline > 1, 1.0, 0.0))
+
+
+def _of_gradients(d: Description, layers: Real) -> Moved:
+    """Gradients there and parameters (or gradients) back, between the copies of each."""
+    layout, work, table = d.layout, d.work, table_parameters(d)
+    held, shared = layer_parameters(d)
+    back = where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
+    width = work.gradient_bytes + back
+    sent = passed_round((shared * layers + table) * width, sharers(d), d)
+    if anywhere(d.shape.experts > 0):
+        own = passed_round(
+            (held - shared) * layers * width, expert_copies(d), d, apart=between_copies(d)
+        )
+        sent = sent + own.times(where(d.shape.experts > 0, 1.0, 0.0))
+    in_group = sent.times(where(layout.sharded > 0, 0.0, 1.0))
+    group = at_most(layout.replicas, layout.shard_group)
+    own_part = shared_part(d, shared * layers + table, (held - shared) * layers)
+    between = passed_round(
+        2.0 * own_part * work.gradient_bytes, layout.replicas / group, d, apart=group
+    )
+    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
+    copies = passed_round(2.0 * table * work.gradient_bytes, 2.0, d)
+    return in_group + between + copies.times(tied)
