@@ -24,7 +24,7 @@ from simulator.pipeline.stages.base import (
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Assignment, Straggler
-from simulator.units import Real, Seconds
+from simulator.units import Real, Seconds, where
 
 TINY = 1e-300
 
@@ -76,7 +76,9 @@ def alone(topology: Topology, demand: Demand, place: Location) -> Real:
     rate: Real = np.inf if demand.ceiling is None else demand.ceiling
     for unit, use in topology.way(demand, place):
         if np.any(use):
-            rate = np.minimum(rate, topology.units[unit].capacity / np.maximum(use, TINY))
+            used = where(use > 0.0, use, 1.0)
+            most = where(use > 0.0, topology.units[unit].capacity / used, np.inf)
+            rate = np.minimum(rate, most)
     time: Real = demand.latency + demand.amount / rate
     return time
 

@@ -363,14 +363,18 @@ class Floors:
         return frozenset(unit for way in ways for unit in way)
 
     def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
-        """What every batch goes through, one after another: the units it uses, and its time."""
+        """What every batch goes through, one after another: the units it uses, and its time.
+
+        What goes on beside compute takes no time of its own.
+        """
         for stage in self.stages:
             if stage.slot.once_a_step:
                 continue
             making = stage.actor in MAKERS
             for demand in stage.demands:
                 time = self._quick(demand, stage.group) * (self._least_made if making else 1.0)
-                yield self._units(demand, stage.group), 0.0 if making and self._random else time
+                no_time = stage.slot.beside_compute or (making and self._random)
+                yield self._units(demand, stage.group), 0.0 if no_time else time
 
     def _units(self, demand: Demand, group: str) -> frozenset[str]:
         """Units that a demand uses on behalf of any rank, on any machine of its group."""
