@@ -66,6 +66,9 @@ def binding(
     for part in Part:
         if (seconds := part_time(part, split)) > 0.0:
             times[_name(part, usage)] = seconds
+    if str(Part.COMMUNICATION) in times:
+        # nothing else uses links between accelerators: they bind by what is waited for
+        times.pop(str(Resource.NVLINK), None)
     first = _supplier(imposed, split) or _longest_part(split, device, usage)
     others = sorted((name for name in times if name != first), key=lambda name: -times[name])
     return (first, *others)
