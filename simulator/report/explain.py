@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from simulator.compute import model_flops
 from simulator.pipeline.ledger import LINES
 from simulator.pipeline.loads import alone, pressures, slowest_unit
 from simulator.pipeline.program import CHECKPOINTING
@@ -265,6 +266,27 @@ def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) 
     return lines
 
 
+_COUNTED: Final = {
+    "mfu": model_flops.model_utilization,
+    "hfu": model_flops.hardware_utilization,
+    "flops_per_s_per_gpu": model_flops.rate_per_device,
+}
+"""How metrics are made that count a model's arithmetic."""
+
+
+def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    """The calls that count FLOPs, each with its inputs."""
+    scenario, rate = prediction.scenario, prediction.timing.throughput
+    known = origins(scenario)
+    lines: list[str] = []
+    for metric in metrics:
+        one = _COUNTED[metric.name](scenario, rate)
+        if one is not None:
+            unit = "" if metric.unit is None else metric.unit.symbol
+            lines += _equations({metric.name: one}, unit, known)
+    return section("Equations", lines)
+
+
 def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
     timing, bounds = prediction.timing, prediction.bounds
     rows = [
@@ -300,6 +322,7 @@ def _imposed(prediction: Prediction) -> list[str]:
 
 
 _CHAPTERS: Final[dict[str, Chapter]] = {
+    **dict.fromkeys(_COUNTED, _arithmetic),
     "utilization.": _utilization,
     "vcpus": _cpu,
     "host_ram": _memory,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from simulator.report.layout import count, printable
 from simulator.report.table import Cell, Table
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import METRICS, TOKEN, TOKEN_PER_SECOND, Value
 from simulator.results.prediction import Prediction
 from simulator.units import PER_SECOND, Unit, show
 
@@ -26,6 +26,8 @@ def figure(value: Value, unit: Unit | None) -> str:
         return printable(value)
     if isinstance(value, Mapping):
         return ", ".join(f"{printable(k)} {figure(v, unit)}" for k, v in value.items() if v)
+    if unit in {TOKEN, TOKEN_PER_SECOND}:
+        return f"{count(value)} {unit.symbol}"
     if unit is None:
         return count(value) if abs(value) >= 1.0 else f"{value:.4g}"
     return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)

@@ -15,17 +15,21 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
+from simulator.compute import model_flops
 from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.read import read_bytes
 from simulator.results import storage_benchmark
 from simulator.results.prediction import Prediction, Usage
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
+from simulator.terms import Term
 from simulator.units import (
     BYTE,
+    FLOP_PER_SECOND,
     HOUR,
     PER_SECOND,
     SECOND,
@@ -37,6 +41,9 @@ from simulator.units import (
 
 JOULE: Final = Unit("J", "energy")
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
+TOKEN: Final = Unit("tokens", "tokens")
+TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
+TRILLION: Final = 1e12
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
 Getter: TypeAlias = Callable[[Prediction], Value]
@@ -112,6 +119,79 @@ _TIMES: Final = (
         doc="Samples trained per second at the mean step, all ranks.",
         unit=PER_SECOND,
         better="high",
+    ),
+)
+
+
+def _counted(count: Callable[[Scenario, PerSecond], Term | None]) -> Getter:
+    """The value of what is counted at the mean throughput."""
+
+    def of(prediction: Prediction) -> Value:
+        found = count(prediction.scenario, prediction.timing.throughput)
+        return None if found is None else cast("float", found.value)
+
+    return of
+
+
+def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
+    """What `rate` makes of the tokens of a sample; None where samples are no text."""
+
+    def of(prediction: Prediction) -> Value:
+        tokens = model_flops.tokens_per_sample(prediction.scenario)
+        return None if tokens is None else rate(prediction, tokens)
+
+    return of
+
+
+def _devices(prediction: Prediction) -> int:
+    trainers = prediction.scenario.cluster.trainers
+    return max(1, trainers.count * trainers.gpus_per_host)
+
+
+_MODEL: Final = (
+    _ratio(
+        "mfu",
+        _counted(model_flops.model_utilization),
+        "Model FLOPs utilization: arithmetic the model needs over the peak of the accelerators.",
+        "high",
+    ),
+    _ratio(
+        "hfu",
+        _counted(model_flops.hardware_utilization),
+        "Hardware FLOPs utilization: the same with recomputed activations.",
+        "high",
+    ),
+    Metric(
+        name="flops_per_s_per_gpu",
+        get=_counted(model_flops.rate_per_device),
+        doc="Model FLOPs of one accelerator in a second (TFLOP/s per GPU).",
+        unit=FLOP_PER_SECOND,
+        better="high",
+    ),
+    Metric(
+        name="tokens_per_step",
+        get=_tokens(lambda p, tokens: tokens * samples_per_step(p)),
+        doc="Tokens of an optimizer step over all ranks: the global batch.",
+        unit=TOKEN,
+    ),
+    Metric(
+        name="tokens_per_s",
+        get=_tokens(lambda p, tokens: tokens * p.timing.throughput),
+        doc="Tokens per second at the mean step, all ranks.",
+        unit=TOKEN_PER_SECOND,
+        better="high",
+    ),
+    Metric(
+        name="tokens_per_s_per_gpu",
+        get=_tokens(lambda p, tokens: tokens * p.timing.throughput / _devices(p)),
+        doc="Tokens per second and accelerator.",
+        unit=TOKEN_PER_SECOND,
+        better="high",
+    ),
+    _time(
+        "time_per_trillion_tokens_s",
+        _tokens(lambda p, tokens: TRILLION / (tokens * p.timing.throughput)),
+        "How long a trillion tokens take at the mean step; other numbers in proportion.",
     ),
 )
 _SPLIT: Final = (
@@ -303,6 +383,7 @@ _BENCHMARK: Final = (
 
 METRICS: Final[tuple[Metric, ...]] = (
     *_TIMES,
+    *_MODEL,
     *_SPLIT,
     *_USE,
     *_MEMORY,

@@ -37,6 +37,8 @@ _FUSED_BACKWARD: Final = 2.5
 
 _COUNTED: Final[Memo[float]] = Memo(256)
 """Parameters of models that were asked for: memory and exchange ask again and again."""
+_MULTIPLIED: Final[Memo[float]] = Memo(256)
+"""Likewise what they multiply with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,30 @@ class Transformer:
     def pairs(self) -> float:
         """Pairs of them; lengths are taken to spread evenly."""
         return float(mean_square_length(self.filled)) * float(self.sequence) ** 2
+
+    @property
+    def weight_macs(self) -> float:
+        """Multiplications of a sample's forward pass with weights."""
+        return _MULTIPLIED.of((self,), self._multiplied)
+
+    def _multiplied(self) -> float:
+        return sum(layer.macs for layer in self._all_layers() if layer.weights)
+
+    @property
+    def head_macs(self) -> float:
+        """Those of them that compute scores after the last layer."""
+        return sum(layer.macs for layer in self._head_layers() if layer.weights)
+
+    @property
+    def attention_macs(self) -> float:
+        """Multiplications of scores and of values, every position with every other one."""
+        inside = self.attention_share * self.pairs + self.computed * float(self.cross)
+        return 2.0 * self.depth * self.query_width * inside
+
+    @property
+    def tokens(self) -> float:
+        """Tokens of a sample; 0 where its positions are patches of an image."""
+        return float(self.sequence) if self.embedding.tokens else 0.0
 
     @property
     def kv_width(self) -> float:
