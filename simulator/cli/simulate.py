@@ -9,6 +9,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.idle import with_idle_keys
+from simulator.cli.measured import with_measured
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
@@ -79,7 +80,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         prediction = predict(
             job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps
         )
-    prediction = with_idle_keys(prediction, reader)
+    prediction = with_measured(with_idle_keys(prediction, reader), profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
     emit(_rendered(prediction, form, every))

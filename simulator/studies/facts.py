@@ -79,6 +79,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
     gpu = group.host.gpu if group.gpus_per_host else None
     device = cost_model(scenario).time
     work = job.preprocessing
+    beside = [one for one in scenario.cluster.groups if one is not group]
     return {
         "accelerators a machine": float(group.gpus_per_host),
         "machines": float(group.count),
@@ -92,6 +93,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
         "store bandwidth": float(group.storage.read_rate),
         "data over RAM": float(job.stored_total / group.host.ram),
         "device memory bandwidth": 0.0 if gpu is None else float(gpu.memory_bandwidth),
+        "machines beside": float(sum(one.count for one in beside)),
         "model parameters": 0.0 if job.model is None else float(job.model.parameters),
     }
 

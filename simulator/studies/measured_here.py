@@ -10,11 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
+from simulator.confidence.measurement import Row
+from simulator.errors import PlanError
+from simulator.files.catalogue import Catalogue
+from simulator.files.scenario import load_scenario
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
-from simulator.studies.nearest import Near, Neighbourhood
+from simulator.scenario.scenario import Scenario
+from simulator.studies.facts import Facts, facts_of
+from simulator.studies.forecast import known_profiles
+from simulator.studies.nearest import Near, Neighbourhood, distance
 from simulator.studies.validate import Judged
 
 SAME: Final = 0.05
@@ -46,6 +54,62 @@ class Here:
     outside: bool
 
 
+class Outside(NamedTuple):
+    """A figure that a run of the very configuration measured beyond the interval predicted."""
+
+    set: str
+    id: str
+    metric: str
+    measured: float
+    predicted: float
+
+
+def runs_of(
+    scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
+) -> tuple[tuple[str, Row], ...]:
+    """Of rows that may be runs of a scenario, each with its set's name, those that are.
+
+    They differ from it in nothing that is compared (`nearest.distance`).
+    """
+    own = facts_of(scenario)
+    catalogue = known_profiles(profiles)
+    return tuple((name, row) for name, row in alike if _is_same(row, own, catalogue))
+
+
+def holding(
+    prediction: Prediction, runs: Sequence[tuple[str, Row]]
+) -> tuple[Prediction, tuple[Outside, ...]]:
+    """The prediction with intervals that hold what runs of it measured, and what lay outside.
+
+    With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
+    """
+    stretches: dict[str, list[float]] = {}
+    outside: list[Outside] = []
+    for name, row in runs:
+        for metric, measured in row.measured.items():
+            own, band = number_at(prediction, metric), prediction.interval.get(metric)
+            if own is None or band is None or not own > 0.0 < measured:
+                continue
+            for other, ratio in _implied(metric, measured / own):
+                stretches.setdefault(other, []).append(ratio)
+            if not band["p10"] <= measured <= band["p90"]:
+                outside.append(Outside(name, row.id, metric, measured, own))
+    interval = {
+        name: _holding(name, band, stretches.get(name, ()), prediction)
+        for name, band in prediction.interval.items()
+    }
+    moved = (one for one in outside if interval[one.metric] != prediction.interval[one.metric])
+    return replace(prediction, interval=interval), tuple(moved)
+
+
+def _is_same(row: Row, own: Facts, catalogue: Catalogue) -> bool:
+    try:
+        scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
+        return distance(own, facts_of(scenario)) < SAME
+    except PlanError:
+        return False
+
+
 def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
     """Figures of rows that differ from the scenario in nothing, nearest first."""
     return tuple(
@@ -68,7 +132,7 @@ def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
     """
     stretches: dict[str, list[float]] = {}
     for here in measured_here(prediction, near):
-        for metric, ratio in _implied(here):
+        for metric, ratio in _implied(here.metric, here.ratio):
             stretches.setdefault(metric, []).append(ratio)
     interval = {
         name: _holding(name, band, stretches.get(name, ()), prediction)
@@ -92,12 +156,12 @@ def _is_outside(prediction: Prediction, judged: Judged) -> bool:
     return not band["p10"] <= here <= band["p90"]
 
 
-def _implied(here: Here) -> Iterator[tuple[str, float]]:
+def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:
     """What a measured figure says of others: how many times as large as predicted each is."""
-    if here.metric not in {*_LENGTHS, *_RATES}:
-        yield here.metric, here.ratio
+    if metric not in {*_LENGTHS, *_RATES}:
+        yield metric, ratio
         return
-    longer = here.ratio if here.metric in _LENGTHS else 1.0 / here.ratio
+    longer = ratio if metric in _LENGTHS else 1.0 / ratio
     yield from ((name, longer) for name in _LENGTHS)
     yield from ((name, 1.0 / longer) for name in _RATES)
 

@@ -36,6 +36,18 @@ def test_json_is_one_object(plan: Run) -> None:
     assert sum(tree["step_split_s"].values()) == pytest.approx(tree["step_time_s"]["mean"])
 
 
+def test_intervals_hold_what_a_run_of_the_very_configuration_measured(plan: Run) -> None:
+    """FFCV's run of the scenario it was written down from lies inside, and is told."""
+    tree = json.loads(plan("simulate", SCENARIO, "--json").out)
+    band = tree["interval"]["throughput_samples_per_s"]
+    assert band["p10"] <= 5546.0 * (1.0 + 1e-3) < band["p50"]
+    told = [line for line in tree["warnings"] if "this very configuration" in line]
+    assert len(told) == 1
+    assert "measured 5,546 samples/s" in told[0]
+    other = json.loads(plan("simulate", SCENARIO, "--json", "--set", "input.workers=7").out)
+    assert not any("this very configuration" in line for line in other["warnings"])
+
+
 def test_a_path_and_standard_input(
     plan: Run,
     root: Path,

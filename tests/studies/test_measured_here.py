@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from simulator.confidence.measurement import Row, Split
+from simulator.files.measured_alike import rows_alike
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
-from simulator.studies.measured_here import SAME, measured_here, widened
+from simulator.scenario.scenario import Scenario
+from simulator.studies.measured_here import SAME, holding, measured_here, runs_of, widened
 from simulator.studies.nearest import Near, Neighbourhood
 from simulator.studies.scores import Point
 from simulator.studies.validate import Judged
@@ -92,3 +94,49 @@ def test_what_cannot_be_a_ratio_is_left_out(prediction: Prediction) -> None:
     none = row("nothing", 0.0)
     shares = replace(row("share", 0.5), judged=(replace(row("x", 0.5).judged[0], absolute=True),))
     assert measured_here(prediction, around(none, shares)) == ()
+
+
+def run(ratio: float, prediction: Prediction, name: str = "r") -> tuple[str, Row]:
+    """A run of the prediction's own configuration, with `ratio` times its rate."""
+    measured = {RATE: ratio * prediction.timing.throughput}
+    return "s", Row(id=name, base="", overrides=(), measured=measured, family="f")
+
+
+def test_a_run_outside_the_interval_is_held_and_told(prediction: Prediction) -> None:
+    """The measured value itself becomes the interval's end, and the step follows."""
+    wider, outside = holding(prediction, [run(0.5, prediction)])
+    own = prediction.timing
+    assert wider.interval[RATE]["p10"] == pytest.approx(0.5 * own.throughput)
+    assert wider.interval["step_time_s.mean"]["p90"] == pytest.approx(2.0 * own.step_time.mean)
+    assert [(one.id, one.metric) for one in outside] == [("r", RATE)]
+
+
+def test_a_run_inside_the_interval_changes_nothing(prediction: Prediction) -> None:
+    """Nothing is widened or told where the prediction agrees."""
+    assert holding(prediction, [run(1.01, prediction)]) == (prediction, ())
+
+
+def test_one_stray_run_of_many_is_not_told(prediction: Prediction) -> None:
+    """Of eleven runs one may lie outside, as one in ten does."""
+    runs = [run(1.0, prediction, f"usual {k}") for k in range(10)]
+    assert holding(prediction, [*runs, run(0.3, prediction, "stray")]) == (prediction, ())
+
+
+def test_runs_of_the_same_job_with_other_machines_beside_are_others() -> None:
+    """A trainer alone and one that two helper machines feed have rows of their own."""
+    for name in ("cpu-starved-p4d", "heterogeneous-tfdata-alone", "heterogeneous-tfdata"):
+        scenario = load_scenario(name)
+        bases = {row.base.removesuffix(".toml") for _, row in rows_of(scenario)}
+        assert not bases & ({"cpu-fed-heterogeneous", "heterogeneous-tfdata"} - {name})
+
+
+def rows_of(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
+    """Runs of a scenario among the shipped ones."""
+    return runs_of(scenario, rows_alike(scenario))
+
+
+def test_the_published_run_of_a_scenario_is_one_of_it() -> None:
+    """It is found by the scenario that its set names as its base, and only there."""
+    found = {row.id for _, row in rows_of(load_scenario("bloom-176b"))}
+    assert found == {"bloom-176b"}
+    assert not rows_of(load_scenario("bloom-176b", overrides=("hardware.count=12",)))
