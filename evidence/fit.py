@@ -20,8 +20,11 @@ data-parallel
     ``data/measured/bases/data-parallel*.toml``: what ranks cost beside the bytes they exchange.
 envelope
     ``data/envelope.toml``: what measured runs cover.
+distance
+    ``data/uncertainty.toml``: how far steps of fitted kernels may be off, the less they are like
+    measured ones, from language models predicted without their series. Quick.
 uncertainty
-    ``data/uncertainty.toml``: how far rates may be off, from the errors of all sets.
+    ``data/uncertainty.toml``: how far all other rates may be off, from the errors of other sets.
 
 Each part prints its figures, how well the rows determine them, and which of them differ from those
 that ship in four significant digits; ``--write`` puts them into the package. With ``--tables`` rows
@@ -41,7 +44,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from fitting import data_parallel, deviations, envelope, kernels, loader, products, shares, unseen
+from fitting import (
+    data_parallel,
+    deviations,
+    distance,
+    envelope,
+    kernels,
+    loader,
+    products,
+    shares,
+    unseen,
+)
 from fitting.part import DATA, Outcome, Say
 from fitting.state import State, made_from
 from fitting.tables import converted
@@ -55,6 +68,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "shares": shares.part,
     "data-parallel": data_parallel.part,
     "envelope": envelope.part,
+    "distance": distance.part,
     "uncertainty": deviations.part,
 }
 STATE: Final = Path(__file__).resolve().parent / ".fit-state.json"

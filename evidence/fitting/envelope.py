@@ -1,80 +1,115 @@
 """What the shipped evidence covers: writes ``simulator/data/envelope.toml``.
 
 It changes when a measurement set or a model with step times has come or gone. What lies outside is
-warned of, and known less well.
+warned of, and known less well. Runs whose device time a prediction has to compute are kept apart by
+series and by all they have in common, where figures were fitted to their series; others only widen
+the ranges of machines, ranks and workers.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fitting.part import DATA, Outcome, Say
+from fitting.samples import without_steps
 from simulator.confidence.doubts import Axis
+from simulator.confidence.measurement import Split
 from simulator.errors import PlanError
+from simulator.files.catalogue import Catalogue
 from simulator.files.measured import load_set
 from simulator.files.models import load_model, model_names
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped_sets import set_names
-from simulator.results.envelope import FRAMEWORK, GPU, LISTED, PRECISION, named, placed
+from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed
+from simulator.scenario.hardware.cluster import Cluster
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.software import Software
 
 TARGET = DATA / "envelope.toml"
+RANGED = (Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING, Axis.WORKERS)
+"""Axes with one range over all runs."""
 LEAST = {
     Axis.MACHINES: 2.0,
     Axis.RANKS: 2.0,
     Axis.EXCHANGING: 2.0,
     Axis.WORKERS: 1.0,
-    Axis.TENSOR: 2.0,
-    Axis.PIPELINE: 2.0,
 }
 """Where a range begins whatever was measured: fewer parts are the simpler case."""
+FEWER = frozenset({Axis.RANKS, Axis.TENSOR, Axis.PIPELINE})
+"""Axes along which the ranges of single kinds of run begin at one."""
+LIBRARY = "steps of the model library"
 SHOWN = 6
 """Digits of the end of a range."""
+BASE = "resnet50-imagenet-p4d"
+"""A scenario that the model library's steps are put into."""
 
 
 class Covered:
-    """Names and values that occur in the evidence."""
+    """Values that occur in the evidence, of all runs and by kind of run."""
 
     def __init__(self) -> None:
-        self.names: dict[str, set[str]] = defaultdict(set)
-        self.values: dict[Axis, list[float]] = defaultdict(list)
+        self.ranges: dict[Axis, list[float]] = defaultdict(list)
+        self.kinds: dict[tuple[str, ...], dict[Axis, list[float]]] = {}
 
-    def add(self, names: dict[str, str], place: dict[Axis, float]) -> None:
-        """One measured run."""
-        for kind, name in names.items():
-            self.names[kind].add(name)
-        for axis, value in place.items():
-            self.values[axis].append(value)
+    def add(self, series: str, names: Names, places: tuple[Place, Place]) -> None:
+        """One measured run: what it is compared by, and where it lies among all runs."""
+        own, among = places
+        for axis, value in among.items():
+            self.ranges[axis].append(value)
+        if names:
+            key = (series, *(names.get(kind, "") for kind in NAMED))
+            spans = self.kinds.setdefault(key, defaultdict(list))
+            for axis, value in own.items():
+                spans[axis].append(value)
 
 
-def step_times() -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+def step_times() -> Iterator[tuple[str, Names, tuple[Place, Place]]]:
     """Steps that were measured on a device, from the model library."""
+    base, catalogue = load_scenario(BASE), Catalogue.default(())
+    group = base.cluster.groups[0]
     for name in model_names():
         model = load_model(name)
         for times in model.step_times:
             if times.gpu is None or times.precision is None:
                 continue
-            names = {GPU: times.gpu, PRECISION: str(times.precision), FRAMEWORK: times.framework}
+            host = replace(group.host, gpu=catalogue.gpu(times.gpu))
             for batch in times.batch_sizes:
-                yield names, {Axis.BATCH: batch, Axis.PARAMETERS: model.parameters}
+                job = replace(
+                    base.job,
+                    model=without_steps(model),
+                    step_times=None,
+                    train=replace(base.job.train, batch_size=batch, precision=times.precision),
+                    software=Software(framework=times.framework),
+                )
+                alone = replace(group, host=host, gpus_per_host=1, count=1)
+                cluster = Cluster(groups=(alone,))
+                yield LIBRARY, *_seen(replace(base, jobs=(job,), cluster=cluster))
 
 
-def rows(sets: Sequence[str], say: Say) -> Iterator[tuple[dict[str, str], dict[Axis, float]]]:
+def _seen(scenario: Scenario) -> tuple[Names, tuple[Place, Place]]:
+    return named(scenario), (compared(scenario), placed(scenario))
+
+
+def rows(sets: Sequence[str], say: Say) -> Iterator[tuple[str, Names, tuple[Place, Place]]]:
     """Runs of measurement sets that a prediction is compared with."""
     for name in sets:
-        for row in load_set(name).rows:
-            if row.excluded:
-                continue
+        found = [row for row in load_set(name).rows if not row.excluded]
+        fitted_to = {row.labels.get("series") for row in found if row.split is Split.FIT}
+        for row in found:
             try:
                 scenario = load_scenario(row.base, overrides=row.overrides)
             except PlanError as error:
                 say(f"{name}, row {row.id}: {error}")
                 continue
-            yield dict(named(scenario)), dict(placed(scenario))
+            names, places = _seen(scenario)
+            series = row.labels.get("series", "")
+            yield series, names if series and series in fitted_to else {}, places
 
 
 def text(covered: Covered, sets: Sequence[str]) -> str:
@@ -87,17 +122,23 @@ def text(covered: Covered, sets: Sequence[str]) -> str:
         f'source = "{source}"',
         f'date = "{datetime.now(tz=UTC):%Y-%m-%d}"',
     ]
-    for kind in LISTED:
-        if covered.names[kind]:
-            names = ", ".join(f'"{name}"' for name in sorted(covered.names[kind]))
-            lines += ["", "[[listed]]", f'kind = "{kind}"', f"names = [{names}]"]
-    for axis in Axis:
-        found = covered.values[axis]
+    for axis in RANGED:
+        found = covered.ranges[axis]
         if found:
-            ends = (min(*found, LEAST.get(axis, math.inf)), max(found))
-            low, high = (f"{end:.{SHOWN}g}" for end in ends)
+            low, high = (f"{end:.{SHOWN}g}" for end in (min(*found, LEAST[axis]), max(found)))
             lines += ["", "[[span]]", f'axis = "{axis}"', f"low = {low}", f"high = {high}"]
+    for (series, *names), spans in sorted(covered.kinds.items()):
+        told = ", ".join(f'"{k}" = "{n}"' for k, n in zip(NAMED, names, strict=True) if n)
+        lines += ["", "[[measured]]", f'series = "{series}"', f"names = {{ {told} }}"]
+        lines += [f"spans = {{ {', '.join(_ends_of(spans))} }}"]
     return "\n".join([*lines, ""])
+
+
+def _ends_of(spans: Mapping[Axis, list[float]]) -> Iterator[str]:
+    for axis in PLACED:
+        if spans.get(axis):
+            low = 1.0 if axis in FEWER else min(spans[axis])
+            yield f'"{axis}" = [{low:.{SHOWN}g}, {max(spans[axis]):.{SHOWN}g}]'
 
 
 def part(tables: Path | None, say: Say) -> Outcome:
@@ -105,13 +146,15 @@ def part(tables: Path | None, say: Say) -> Outcome:
     sets = set_names()
     covered = Covered()
     for found in (step_times(), rows(_paths(sets, tables), say)):
-        for names, place in found:
-            covered.add(names, place)
+        for series, names, places in found:
+            covered.add(series, names, places)
     old = TARGET.read_text(encoding="utf-8")
     made = text(covered, sets)
     if _undated(made) == _undated(old):
         made = old
-    return Outcome(figures=_ends(made), shipped=_ends(old), files={TARGET.name: made})
+    ends, known = _ends(made), _ends(old)
+    shipped = {name: known.get(name, math.nan) for name in ends}
+    return Outcome(figures=ends, shipped=shipped, files={TARGET.name: made})
 
 
 def _paths(sets: Sequence[str], tables: Path | None) -> list[str]:
@@ -125,7 +168,8 @@ def _undated(text: str) -> str:
 
 
 def _ends(text: str) -> dict[str, float]:
-    """Ends of ranges, and how many names are listed of each kind."""
+    """Ends of ranges over all runs, and how many kinds of run each series has."""
     found = tomllib.loads(text)
     ends = {f"{s['axis']}.{end}": float(s[end]) for s in found["span"] for end in ("low", "high")}
-    return ends | {one["kind"]: float(len(one["names"])) for one in found["listed"]}
+    kinds = Counter(one["series"] for one in found.get("measured", []))
+    return ends | {f"kinds of {series}": float(count) for series, count in kinds.items()}

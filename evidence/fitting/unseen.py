@@ -1,8 +1,9 @@
 """Figures fitted without each series and its siblings, and how wrong that series is predicted then.
 
 A user's job is of no series: this says how far a prediction of it may be off. Figures of kernels
-are fitted once without each group of ``siblings.toml`` that has rows of split ``fit``; then all
-rows of the group, whatever their split, are predicted with them.
+and of memory are fitted once without each group of ``siblings.toml`` that has rows of split
+``fit``; then all rows of the group, whatever their split, are predicted with them. A group that
+nothing was fitted to ships without figures: the shipped ones have not seen it.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fitting.figures import free, shipped
+from fitting.figures import Part, free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
-from fitting.part import DATA, Outcome, Say
+from fitting.part import Outcome, Say
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.kernel_figures import with_values
 from simulator.files.quantity import TextField
+from simulator.files.unseen import unseen_groups
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"
+PARTS: Final[tuple[Part, ...]] = ("step", "memory")
 STEPS: Final = 4
 """Steps of each search, which begins at the figures of all rows: its end is near."""
 _SIBLINGS: Final = Path(__file__).resolve().parent / "siblings.toml"
@@ -49,10 +52,16 @@ def groups() -> list[list[str]]:
 
 
 def without(found: Runs, series: list[str]) -> dict[str, float]:
-    """Figures of steps fitted to all rows but those of some series, by name."""
-    own = found.fitted & measured(found, "step") & ~np.isin(found.series, series)
-    start = free("step").scaled(shipped(free("step").names))
-    return fit_part("step", found.chosen(own), expected(), start, STEPS).values
+    """Figures fitted to all rows but those of some series, by name; none where nothing changes."""
+    values: dict[str, float] = {}
+    others = ~np.isin(found.series, series)
+    for one in PARTS:
+        rows = found.fitted & measured(found, one)
+        if np.any(rows & ~others):
+            start = free(one).scaled(shipped(free(one).names))
+            held = expected() | values
+            values |= fit_part(one, found.chosen(rows & others), held, start, STEPS).values
+    return values
 
 
 def part(tables: Path | None, say: Say) -> Outcome:
@@ -62,7 +71,7 @@ def part(tables: Path | None, say: Say) -> Outcome:
     lines = [f"{'series':20} {'rows':>5} {'median':>7} {'p90':>7}  in series"]
     for series in groups():
         some = np.isin(found.series, series)
-        values = without(found, series) if np.any(some & found.fitted) else {}
+        values = without(found, series)
         say(f"without {', '.join(series)}: {len(values)} figures")
         key = "+".join(series)
         figures |= {f"{key}: {name}": value for name, value in values.items()}
@@ -88,32 +97,28 @@ def _errors(found: Runs, values: Mapping[str, float]) -> Iterator[str]:
 
 
 def _text(figures: Mapping[str, float]) -> str:
-    """The file: a table of figures for each group."""
+    """The file: a table for each group, with the figures that nothing of it was fitted to."""
     lines = [
         "# Kernel figures fitted without each series of language-model runs and its siblings, made",
-        "# by evidence/fit.py unseen.",
+        "# by evidence/fit.py unseen. A group without figures is one that nothing was fitted to.",
         "schema = 1",
     ]
-    last = ""
-    for key, value in figures.items():
-        group, name = key.split(": ")
-        if group != last:
-            series = ", ".join(f'"{one}"' for one in group.split("+"))
-            lines += ["", "[[without]]", f"series = [{series}]", "[without.figures]"]
-        last = group
-        lines.append(f'"{name}" = {value:.8g}')
+    for group in groups():
+        head = f"{'+'.join(group)}: "
+        own = {key: value for key, value in figures.items() if key.startswith(head)}
+        series = ", ".join(f'"{one}"' for one in group)
+        lines += ["", "[[without]]", f"series = [{series}]"]
+        if own:
+            lines += ["[without.figures]"]
+            lines += [f'"{key.removeprefix(head)}" = {v:.8g}' for key, v in own.items()]
     return "\n".join([*lines, ""])
 
 
 def _shipped(figures: Mapping[str, float]) -> dict[str, float]:
     """What ships of them; nan where nothing does."""
-    path = DATA / FILE
-    if not path.exists():
-        return dict.fromkeys(figures, float("nan"))
-    document = read_document(path).data
     known = {
-        f"{'+'.join(one['series'])}: {name}": float(value)
-        for one in document.get("without", [])
-        for name, value in one["figures"].items()
+        f"{'+'.join(one.series)}: {name}": value
+        for one in unseen_groups()
+        for name, value in one.figures.items()
     }
     return {key: known.get(key, float("nan")) for key in figures}

@@ -16,6 +16,7 @@ from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from simulator.confidence.measurement import MeasurementSet
+    from simulator.studies.unseen import LeftOut
     from simulator.studies.validate import Validated
 
 
@@ -32,16 +33,22 @@ def _file(name: str, help_: str) -> Callable[[Command], Command]:
     epilog=examples(
         "plan validate",
         "plan validate measured.toml --worst 5 --html accuracy.html",
+        "plan validate --unseen",
         "plan validate --near mine.toml",
     )
 )
 @click.argument("sets", nargs=-1, shell_complete=completion.measurement_sets)
 @format_option
 @_file("html", "Write a report with predicted against measured plots.")
-@_file("markdown", "Write the table of errors as Markdown.")
+@_file("markdown", "Write the tables of errors, unseen series first, as Markdown.")
 @_file("plot", "Draw predicted against measured values of test rows, as .png, .svg or .pdf.")
 @click.option(
     "--worst", type=click.IntRange(min=1), metavar="N", help="Also list the N rows furthest off."
+)
+@click.option(
+    "--unseen",
+    is_flag=True,
+    help="Instead: every series by figures that it and its siblings had no part in.",
 )
 @click.option(
     "--near",
@@ -59,6 +66,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
     markdown: Path | None,
     plot: Path | None,
     worst: int | None,
+    unseen: bool,
     near: str | None,
     jobs: int | None,
     profiles: tuple[Path, ...],
@@ -67,7 +75,8 @@ def validate(  # noqa: PLR0913 - one parameter an option
 
     SETS are TOML files, or names of shipped sets; all shipped sets by default. Rows are counted
     by family and split: what constants were fitted to, and what they were not. Exit code 1 says
-    that a family is over its declared tolerance.
+    that a family is over its declared tolerance. With --unseen, which takes a minute, figures that
+    were fitted without each series and its siblings predict it, as they would a job of yours.
     """
     for path, option in ((html, "--html"), (markdown, "--markdown"), (plot, "--plot")):
         if path is not None:
@@ -79,11 +88,15 @@ def validate(  # noqa: PLR0913 - one parameter an option
     chosen = _sets(sets)
     if near is not None:
         return _near(near, chosen, jobs, profiles, form)
+    if unseen:
+        emit(_rendered_unseen(_leave_out(chosen, jobs, profiles), form, worst or 0))
+        return Exit.FINE
     from simulator.studies.validate import validate as run
 
     with progress_line("predicting") as progress:
         found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
-    _write(found, html, markdown)
+    left_out = None if markdown is None else _leave_out(chosen, jobs, profiles)
+    _write(found, html, markdown, left_out)
     if plot is not None:
         from simulator.report.evidence_figure import validation_figure
         from simulator.report.plot.style import as_bytes
@@ -133,7 +146,29 @@ def _rendered(found: Validated, form: str, worst: int) -> str:
     )
 
 
-def _write(found: Validated, html: Path | None, markdown: Path | None) -> None:
+def _leave_out(sets: list[MeasurementSet], jobs: int | None, profiles: tuple[Path, ...]) -> LeftOut:
+    from simulator.studies.unseen import leave_out
+
+    with progress_line("predicting what was not seen") as progress:
+        return leave_out(sets, processes=jobs, progress=progress, profiles=profiles)
+
+
+def _rendered_unseen(found: LeftOut, form: str, worst: int) -> str:
+    from simulator.report import evidence_unseen as report
+    from simulator.report.table import Format, rendered
+
+    return rendered(
+        Format(form),
+        text=lambda: report.as_text(found, worst),
+        tree=lambda: report.as_json(found),
+        table=lambda: report.as_table(found),
+        page=lambda: report.as_page(found),
+    )
+
+
+def _write(
+    found: Validated, html: Path | None, markdown: Path | None, left_out: LeftOut | None
+) -> None:
     if html is not None:
         from simulator.report.evidence_html import as_html
 
@@ -141,7 +176,7 @@ def _write(found: Validated, html: Path | None, markdown: Path | None) -> None:
     if markdown is not None:
         from simulator.report.evidence_markdown import as_markdown
 
-        write_file(markdown, as_markdown(found), "--markdown")
+        write_file(markdown, as_markdown(found, left_out), "--markdown")
 
 
 def _near(

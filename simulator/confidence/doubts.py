@@ -65,7 +65,7 @@ class Grade(StrEnum):
     EXPERTS = "fitted kernels of experts"
     """The same where tokens go to experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
-    """The same with figures fitted to other devices, other software or another precision."""
+    """What it adds that nothing was fitted to a framework: another's kernels stand in."""
     SISTER = "measured on a sister card"
     """Somebody measured it on another card of the same chip."""
     RELATIVE = "kernels of a relative"
@@ -86,6 +86,8 @@ class Axis(StrEnum):
     EXCHANGING = "ranks that exchange gradients"
     WORKERS = "workers"
     BATCH = "batch"
+    TOKENS = "tokens of a micro-batch"
+    SEQUENCE = "sequence length"
     PARAMETERS = "parameters"
     TENSOR = "tensor-parallel degree"
     PIPELINE = "pipeline stages"
@@ -111,8 +113,8 @@ class Doubt:
     `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
     step that does not grow with the step, such as what a program does between two. `shared` are
     correlations (-1 to 1) with other doubts by name. `least`: the step as a whole is known no
-    better than this log deviation, whatever it depends on. `warning` is what the reader is told;
-    empty: nothing.
+    better than this log deviation, whatever it depends on. `outside`: it is about how far the
+    scenario lies from what was measured. `warning` is what the reader is told; empty: nothing.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Doubt:
     seconds: Seconds = 0.0
     shared: Mapping[str, float] = field(default_factory=dict)
     least: float = 0.0
+    outside: bool = False
     warning: str = ""
 
     def for_step(self, step: Seconds) -> Doubt:

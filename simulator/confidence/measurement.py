@@ -152,6 +152,8 @@ class MeasurementSet:
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
+    `maker` names the labels of whoever measured a group: what was fitted to the groups of others
+    predicts one as if it had not been seen. `misses` says by row why a prediction is far off.
     """
 
     name: str
@@ -169,3 +171,5 @@ class MeasurementSet:
     baseline_by: tuple[str, ...] = ()
     absolute: tuple[str, ...] = ()
     regime: str = ""
+    maker: tuple[str, ...] = ()
+    misses: Mapping[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -19,7 +20,7 @@ from simulator.files.quantity import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.results.envelope import Envelope, Listed, Span
+from simulator.results.envelope import Apart, Envelope, Measured, Span
 
 _DATA: Final = Path(__file__).resolve().parents[1] / "data"
 
@@ -45,12 +46,30 @@ class DoubtTable(SourcedTable):
 class OutsideTable(SourcedTable):
     """How much less is known of a rate outside of all that was measured."""
 
-    kind: TextField
-    """What is outside: one of the kinds or axes of the envelope."""
+    kind: AxisField
+    """The axis along which it is outside."""
     rate: RateField
     """The rate that is known less well."""
     log_sd: NumberOrZeroField
-    """Log deviation that is added: once for a kind, for each doubling along an axis."""
+    """Log deviation that each doubling along the axis adds."""
+
+
+class ApartTable(SourcedTable):
+    """How much less is known of what differs from measured runs in one respect."""
+
+    kind: TextField
+    """What differs: a name, or a place along an axis."""
+    log_sd: NumberOrZeroField
+    """Log deviation that is added: once for a name, for each doubling along an axis."""
+
+
+class MemoryTable(SourcedTable):
+    """How far the memory of an accelerator may be off."""
+
+    kind: TextField
+    """Of what: all, or what differs from measured runs."""
+    log_sd: NumberOrZeroField
+    """Standard deviation of its logarithm."""
 
 
 class UncertaintyFile(FileModel):
@@ -60,15 +79,21 @@ class UncertaintyFile(FileModel):
     """Inside of what was measured."""
     outside: list[OutsideTable]
     """Outside of it."""
+    apart: list[ApartTable]
+    """Where the device's time is computed: away from the runs that are most like it."""
+    memory: list[MemoryTable]
+    """Of the memory of an accelerator."""
 
 
-class ListedTable(FileModel):
-    """What of a kind was measured."""
+class MeasuredTable(FileModel):
+    """Runs of one kind and series that were measured."""
 
-    kind: TextField
-    """Such as accelerator or precision."""
-    names: list[TextField]
-    """All that occur."""
+    series: TextField
+    """Their series."""
+    names: dict[str, TextField]
+    """What they have in common, by kind."""
+    spans: dict[AxisField, list[NumberField]]
+    """Least and largest value by axis."""
 
 
 class SpanTable(FileModel):
@@ -89,8 +114,8 @@ class EnvelopeFile(FileModel):
     """The sets it was made from."""
     date: TextField
     """When."""
-    listed: list[ListedTable] = Field(default_factory=list)
-    """Things that occur or don't."""
+    measured: list[MeasuredTable] = Field(default_factory=list)
+    """Runs whose device time a prediction computes."""
     span: list[SpanTable] = Field(default_factory=list)
     """Ranges."""
 
@@ -106,15 +131,13 @@ def shipped_envelope() -> Envelope:
     file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
     tables = {table.kind: table for table in _deviations().outside}
     made = Source(reference=file.source, date=file.date)
-    listed = tuple(
-        Listed(
-            kind=one.kind,
-            names=frozenset(one.names),
-            rate=tables[one.kind].rate,
-            log_sd=tables[one.kind].log_sd,
-            source=made,
+    measured = tuple(
+        Measured(
+            series=one.series,
+            names=one.names,
+            spans={axis: (ends[0], ends[-1]) for axis, ends in one.spans.items()},
         )
-        for one in file.listed
+        for one in file.measured
     )
     spans = tuple(
         Span(
@@ -126,7 +149,14 @@ def shipped_envelope() -> Envelope:
         )
         for one in file.span
     )
-    return Envelope(listed=listed, spans=spans)
+    apart = {one.kind: Apart(log_sd=one.log_sd, source=one.origin) for one in _deviations().apart}
+    return Envelope(measured=measured, apart=apart, spans=spans)
+
+
+@cache
+def of_memory() -> Mapping[str, Apart]:
+    """How far the memory of an accelerator may be off, by what it is about."""
+    return {one.kind: Apart(log_sd=one.log_sd, source=one.origin) for one in _deviations().memory}
 
 
 @cache

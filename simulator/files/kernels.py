@@ -139,6 +139,13 @@ def _stands_for(file: KernelFile) -> tuple[str, ...]:
     return (*file.stands_for, *((ANY,) if file.generic else ()))
 
 
+def stood_in(software: Software) -> bool:
+    """Whether nothing was fitted to a framework, so that another's kernels stand in for its own."""
+    name, files = software.framework.lower(), kernel_files().values()
+    own = (file.frameworks for file in files if file.kind == "software")
+    return not any(name in names for names in own)
+
+
 def frameworks(*, compiled: bool) -> tuple[str, ...]:
     """Frameworks whose kernels are known, or stood in for, sorted."""
     files = [file for file in kernel_files().values() if file.kind == "software"]

@@ -21,7 +21,7 @@ from simulator.files.reading import refuse_irregular
 from simulator.files.shipped_sets import find_set, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 
-_COLUMN_LISTS = ("configuration", "group_by", "baseline_by")
+_COLUMN_LISTS = ("configuration", "group_by", "baseline_by", "maker")
 _LEVELS = ("median", "mean", "p90", "largest")
 
 
@@ -185,6 +185,8 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         baseline_by=tuple(file.baseline_by),
         absolute=tuple(file.absolute),
         regime=file.regime or "",
+        maker=tuple(file.maker),
+        misses={row: one.why for one in file.miss for row in one.rows},
     )
 
 

@@ -53,6 +53,15 @@ class ToleranceTable(FileModel):
     """The largest error that is aimed at."""
 
 
+class MissTable(FileModel):
+    """Rows that predictions are far off from."""
+
+    rows: list[TextField]
+    """Their ids."""
+    why: TextField
+    """Why, as far as it is known."""
+
+
 class SetFile(FileModel):
     """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
 
@@ -90,6 +99,11 @@ class SetFile(FileModel):
     """Constants fitted to each group's anchors."""
     regime: TextField | None = None
     """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
+    maker: list[TextField] = Field(default_factory=list)
+    """Columns that say who measured a group, or on which system; plan validate --unseen predicts
+    its rows with the constants of the others."""
+    miss: list[MissTable] = Field(default_factory=list)
+    """Rows that predictions are far off from, with the reason."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
     """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
     baseline_by: list[TextField] = Field(default_factory=list)

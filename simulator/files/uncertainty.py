@@ -22,6 +22,7 @@ from simulator.confidence.calibration import Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
 from simulator.files.deviations import graded, shipped_envelope
+from simulator.files.kernels import stood_in
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
@@ -35,12 +36,23 @@ from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
     doubts = [_doubt(rate, grade, scenario) for rate, grade in _grades(scenario, draft)]
-    widest = max(doubt.log_sd for doubt in doubts if doubt.rate is not Rate.START)
-    doubts += outside(scenario, shipped_envelope(), widest)
+    doubts += outside(scenario, shipped_envelope(), _widest(doubts))
     overlay = scenario.calibration.overlay
     if overlay is not None:
         doubts = _calibrated_over(doubts, overlay, scenario)
     return replace(scenario, doubts=tuple(doubts))
+
+
+def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
+    """The scenario with its doubts as they were before some series were measured."""
+    inside = [doubt for doubt in scenario.doubts if not doubt.outside]
+    widest = _widest(inside)
+    doubts = (*inside, *outside(scenario, shipped_envelope().without(series), widest))
+    return replace(scenario, doubts=doubts)
+
+
+def _widest(doubts: Sequence[Doubt]) -> float:
+    return max(doubt.log_sd for doubt in doubts if doubt.rate is not Rate.START)
 
 
 def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
@@ -76,6 +88,8 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     """
     fitted = _is_fitted(scenario, draft)
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
+    if fitted and stood_in(scenario.job.software):
+        yield Rate.STEP, Grade.CARRIED
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
@@ -94,9 +108,6 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
     model = scenario.job.model
     if isinstance(model, Transformer) and model.experts is not None:
         return Grade.EXPERTS
-    kernels = scenario.job.software.kernels
-    if kernels is not None and kernels.carried_over:
-        return Grade.CARRIED
     return Grade.PROFILED if scenario.job.software.profiled_kernels else Grade.FITTED
 
 
@@ -111,8 +122,7 @@ def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
 def _by_relative(scenario: Scenario, draft: Draft) -> bool:
     """Whether a device that no run is known of is timed with kernels of another one."""
     gpu = scenario.cluster.trainers.host.gpu
-    listed = (one.names for one in shipped_envelope().listed if one.kind == GPU)
-    if gpu is None or gpu.relative is None or any(gpu.name in names for names in listed):
+    if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
     computed = is_timed(scenario) and not is_measured(scenario)
     stated = _given(draft, "model.step_times", "model.step_time")
@@ -290,6 +300,26 @@ def calibrated(
     return replace(scenario, doubts=(*kept, *new))
 
 
+def known_elsewhere(scenario: Scenario, spreads: Mapping[str, float]) -> Scenario:
+    """The scenario after keys were given the values they have on other systems.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read, with those values in place.
+    spreads : mapping of str to float
+        Log deviation of each key from one of those systems to the next.
+    """
+    rates = {rate_of(key) for key in spreads}
+    kept = [doubt for doubt in scenario.doubts if doubt.rate not in rates]
+    new = [
+        Doubt(name=f"{key} of other systems", rate=rate_of(key), log_sd=wide, source=_ELSEWHERE)
+        for key, wide in spreads.items()
+    ]
+    return replace(scenario, doubts=(*kept, *new))
+
+
+_ELSEWHERE: Final = Source(reference="spread of the values fitted to others", date="undated")
 _NOISE: Final = Source(reference="spread of the anchors' repeats", date="undated")
 
 

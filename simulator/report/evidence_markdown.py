@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from simulator.confidence.measurement import MeasurementSet
 from simulator.report.evidence import (
     HEAD,
@@ -16,6 +14,9 @@ from simulator.report.evidence import (
     tolerance_rows,
     worst_rows,
 )
+from simulator.report.evidence_unseen import as_page
+from simulator.report.markdown import as_line, table
+from simulator.studies.unseen import LeftOut
 from simulator.studies.validate import Validated
 
 COMMAND = "plan validate --markdown docs/accuracy.md"
@@ -23,22 +24,32 @@ WORST = 10
 """Rows of each set that are named with their errors."""
 
 
-def as_markdown(found: Validated) -> str:
-    """The document, with a final line end."""
+INTERPOLATION = "Interpolation"
+_HELD_OUT = (
+    "The tables below hold out configurations by a hash: nothing was fitted to a test row, but "
+    "others of its series were mostly fitted to. They tell of jobs that are akin to measured ones."
+)
+
+
+def as_markdown(found: Validated, left_out: LeftOut | None = None) -> str:
+    """The document, with a final line end; what leaving series out found comes first."""
     about = (
         f"Written by `{COMMAND}`; every row behind it is predicted anew by `plan validate`. "
         "What a measurement set is: [evidence-format.md](evidence-format.md).\n"
     )
     overall = " ".join(line.strip() for line in band_lines(found.bands))
-    parts = ["# Accuracy\n", about, f"{LEGEND}\n", *([f"{overall}\n"] if overall else [])]
+    parts = ["# Accuracy\n", about]
+    if left_out is not None:
+        parts += [as_page(left_out), f"## {INTERPOLATION}\n", f"{_HELD_OUT}\n"]
+    parts += [f"{LEGEND}\n", *([f"{overall}\n"] if overall else [])]
     parts += [_set(found, one) for one in found.sets]
     return "\n".join(parts)
 
 
 def _set(found: Validated, one: MeasurementSet) -> str:
     source = f"{one.source.reference}, {one.source.date}"
-    parts = [f"## {one.name}\n", f"{_escaped(one.title)}. {len(one.rows):,} rows.\n"]
-    parts.append(f"Source: {_escaped(source)}.\n")
+    parts = [f"### {one.name}\n", f"{as_line(one.title)}. {len(one.rows):,} rows.\n"]
+    parts.append(f"Source: {as_line(source)}.\n")
     for metric in one.metrics:
         families = [f for f in found.families if (f.set, f.metric) == (one.name, metric)]
         totals = [f for f in found.totals if (f.set, f.metric) == (one.name, metric)]
@@ -64,7 +75,7 @@ def _set(found: Validated, one: MeasurementSet) -> str:
         parts.append(table(WORST_HEAD[1:], [row[1:] for row in worst]))
     reasons = dict.fromkeys(left.reason for left in found.left if left.set == one.name)
     if reasons:
-        left = [f"- {_count(found, one.name, reason)}: {_escaped(reason)}" for reason in reasons]
+        left = [f"- {_count(found, one.name, reason)}: {as_line(reason)}" for reason in reasons]
         parts.append("Left out:\n\n" + "\n".join(left) + "\n")
     return "\n".join(parts)
 
@@ -72,25 +83,3 @@ def _set(found: Validated, one: MeasurementSet) -> str:
 def _count(found: Validated, name: str, reason: str) -> str:
     number = sum(1 for left in found.left if (left.set, left.reason) == (name, reason))
     return "1 row" if number == 1 else f"{number:,} rows"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table.
-
-    Examples
-    --------
-    >>> print(table(("a", "b"), [("1", "x")]), end="")
-    | a | b |
-    |---|---|
-    | 1 | x |
-    """
-    lines = ["| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in (head, *rows)]
-    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
-
-
-def _escaped(text: str) -> str:
-    """`text` as one cell or line: no line ends, no bars, no markup."""
-    plain = " ".join(text.split())
-    for mark in ("\\", "|", "<", "*", "_", "`"):
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain

@@ -1,44 +1,87 @@
-"""Where the evidence ends: what measured runs covered, and what of a scenario lies beyond.
+"""Where the evidence ends: what measured runs covered, and how far from them a scenario lies.
 
 Only what the prediction rests on counts: with a step time that somebody measured on the device,
-neither the kind of accelerator nor the precision is in question.
+neither the kind of accelerator nor the precision is in question. Where the device's time is
+computed, a scenario is compared with each kind of run that was measured as a whole: a combination
+that nobody measured lies outside even if each part of it was measured with others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
-from simulator.compute.device_time import is_measured, is_timed
+from simulator.compute.describe import of_tokens
+from simulator.compute.device_time import is_measured, is_spread, is_timed
 from simulator.confidence.doubts import Axis, Doubt, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
+from simulator.equations.uncertainty import doublings_outside
+from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import LoaderKind
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
 
+PATH: Final = "way of timing"
+MODE: Final = "mode"
 GPU: Final = "accelerator"
+ARCHITECTURE: Final = "architecture"
 PRECISION: Final = "precision"
 FRAMEWORK: Final = "framework"
-ERA: Final = "software era"
-LISTED: Final = (GPU, PRECISION, FRAMEWORK, ERA)
-"""What is either covered or not; an `Axis` is covered between two values."""
-
+FAMILY: Final = "model family"
+SHARDING: Final = "sharding"
+NAMED: Final = (PATH, MODE, FRAMEWORK, ARCHITECTURE, GPU, FAMILY, SHARDING, PRECISION)
+"""What two runs either share or not; along an `Axis` one lies so many doublings from another."""
+PLACED: Final = (
+    *(Axis.RANKS, Axis.PARAMETERS, Axis.BATCH, Axis.TOKENS, Axis.SEQUENCE),
+    *(Axis.TENSOR, Axis.PIPELINE),
+)
+"""Axes along which a run is compared with measured ones of its kind."""
 
 SCALE: Final = frozenset({Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING})
 """Axes along which another resource may become the limit."""
+_FAMILIES: Final = {
+    "ConvNet": "convolutional network",
+    "CustomModel": "model given by its figures",
+    "Dlrm": "recommender",
+    "EncoderDecoder": "encoder and decoder",
+}
+"""What models are called that are no plain stack of transformer layers."""
+_SIXTEEN: Final = (Precision.BF16, Precision.FP16)
+_TOLD: Final = 0.01
+"""Log deviation from which on a difference is told."""
+_WARNED: Final = 0.05
+"""Log deviation of all differences together from which on they are worth a warning."""
+_SHOWN: Final = 4
+"""Names of a kind that are told as measured."""
+
+Names: TypeAlias = Mapping[str, str]
+Place: TypeAlias = Mapping[Axis, float]
+Differences: TypeAlias = Mapping[str, float]
+"""Log deviation that each difference from a measured run adds, by kind or axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """Things that were measured, and how much less is known of any other one.
+class Measured:
+    """Runs of one kind that somebody measured, all of one series.
 
-    `log_sd` is the log deviation that anything not in `names` adds to `rate`.
+    `names` says what they have in common, `spans` the least and the greatest value of each axis.
     """
 
-    kind: str
-    names: frozenset[str]
-    rate: Rate
+    series: str
+    names: Names
+    spans: Mapping[Axis, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apart:
+    """How much less is known of what differs from measured runs in one respect.
+
+    `log_sd` is a log deviation: as a whole for a name, for each doubling along an axis.
+    """
+
     log_sd: float
     source: Source
 
@@ -54,10 +97,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What all evidence together covers."""
+    """What all evidence together covers.
 
-    listed: tuple[Listed, ...]
-    spans: tuple[Span, ...]
+    `measured` are runs whose device time a prediction has to compute, `apart` what each difference
+    from them adds by kind or axis. `spans` are ranges over all runs.
+    """
+
+    measured: tuple[Measured, ...] = ()
+    apart: Mapping[str, Apart] = field(default_factory=dict)
+    spans: tuple[Span, ...] = ()
+
+    def without(self, series: Sequence[str]) -> Envelope:
+        """The envelope as it was before some series were measured."""
+        return replace(
+            self, measured=tuple(one for one in self.measured if one.series not in series)
+        )
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether a name occurs anywhere among measured runs."""
+        return any(one.names.get(kind) == name for one in self.measured)
 
 
 def outside(scenario: Scenario, envelope: Envelope, widest: float = 0.0) -> tuple[Doubt, ...]:
@@ -71,22 +129,94 @@ def outside(scenario: Scenario, envelope: Envelope, widest: float = 0.0) -> tupl
         Log deviation of the least known rate of the scenario. On more devices than anyone
         measured that rate may be what limits, whatever the model says limits there.
     """
-    return (*_unlisted(scenario, envelope.listed), *_beyond(scenario, envelope.spans, widest))
+    return (*_unlike(scenario, envelope), *_beyond(scenario, envelope.spans, widest))
 
 
-def _unlisted(scenario: Scenario, listed: Sequence[Listed]) -> Iterator[Doubt]:
+def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | None, Differences]:
+    """The measured runs that a run is most like, and what each difference from them adds.
+
+    Where nothing was measured, everything differs.
+    """
+    known = {kind: one.log_sd for kind, one in envelope.apart.items() if kind in names}
+    found: tuple[Measured | None, Differences] = None, known
+    least = math.inf
+    for one in envelope.measured:
+        own = dict(_differences(names, place, one, envelope.apart))
+        size = sum(value * value for value in own.values())
+        if size < least:
+            found, least = (one, own), size
+    return found
+
+
+def distance(differences: Differences) -> float:
+    """Log deviation of all differences together."""
+    return math.hypot(*differences.values())
+
+
+def _differences(
+    names: Names, place: Place, one: Measured, apart: Mapping[str, Apart]
+) -> Iterator[tuple[str, float]]:
+    for kind, name in names.items():
+        if one.names.get(kind, name) != name:
+            yield kind, apart[kind].log_sd
+    for axis, (low, high) in one.spans.items():
+        value = place.get(axis, low)
+        if not low <= value <= high:
+            yield axis, float(doublings_outside(value, low, high)) * apart[axis].log_sd
+
+
+def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[Doubt]:
+    """What the scenario differs in from the measured runs that it is most like."""
     names = named(scenario)
-    for one in listed:
-        name = names.get(one.kind)
-        if name is not None and name not in one.names:
-            known = ", ".join(sorted(one.names)) or "none"
-            yield Doubt(
-                name=f"{one.kind} outside the evidence",
-                rate=one.rate,
-                log_sd=one.log_sd,
-                source=one.source,
-                warning=f"outside the evidence: {one.kind} {name} (measured: {known})",
-            )
+    if not names:
+        return
+    place = compared(scenario)
+    one, differences = nearest(names, place, envelope)
+    wide = distance(differences)
+    if wide > 0.0:
+        source = next(envelope.apart[kind].source for kind in differences)
+        yield Doubt(
+            name="distance from measured runs",
+            rate=Rate.STEP if is_spread(scenario) else Rate.DEVICE,
+            log_sd=wide,
+            source=source,
+            outside=True,
+            warning=_told(names, place, one, differences, envelope),
+        )
+
+
+def _told(
+    names: Names,
+    place: Place,
+    one: Measured | None,
+    differences: Differences,
+    envelope: Envelope,
+) -> str:
+    """What to warn of; nothing where the differences are small."""
+    if distance(differences) < _WARNED:
+        return ""
+    spans = {} if one is None else {str(axis): ends for axis, ends in one.spans.items()}
+    at = {str(axis): value for axis, value in place.items()}
+    told = []
+    for kind, wide in sorted(differences.items(), key=lambda item: -item[1]):
+        if wide < _TOLD:
+            continue
+        if kind in names:
+            told.append(f"{kind} {names[kind]} ({_others(kind, names[kind], one, envelope)})")
+        else:
+            ends = " to ".join(f"{end:,.4g}" for end in dict.fromkeys(spans[kind]))
+            told.append(f"{kind} {at[kind]:,.4g} (measured: {ends})")
+    like = "" if one is None else f"; nearest runs: {one.series}"
+    return f"outside the evidence: {', '.join(told)}{like}"
+
+
+def _others(kind: str, name: str, one: Measured | None, envelope: Envelope) -> str:
+    """What was measured in place of a name: with the rest of the run, or at all."""
+    if one is not None and envelope.has(kind, name):
+        return f"measured like this: {one.names[kind]}"
+    known = sorted({each.names[kind] for each in envelope.measured if kind in each.names})
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"measured: {', '.join(known[:_SHOWN]) or 'none'}{more}"
 
 
 def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterator[Doubt]:
@@ -102,6 +232,7 @@ def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterato
                 log_sd=far,
                 least=widest + far if reach.axis in SCALE and value > reach.high else 0.0,
                 source=span.source,
+                outside=True,
                 warning=(
                     f"outside the evidence: {reach.axis} {value:,.4g} "
                     f"(measured: {reach.low:,.4g} to {reach.high:,.4g})"
@@ -109,21 +240,62 @@ def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterato
             )
 
 
-def named(scenario: Scenario) -> Mapping[str, str]:
-    """What a scenario computes on and with, as far as its device time is computed.
-
-    The era is the major version of the framework, where the scenario names one.
-    """
+def named(scenario: Scenario) -> Names:
+    """What a scenario computes on and with, as far as its device time is computed."""
     gpu, job = scenario.cluster.trainers.host.gpu, scenario.job
     if gpu is None or not is_computed(scenario):
         return {}
-    framework = job.software.framework.lower()
-    names = {GPU: gpu.name, PRECISION: str(job.train.precision), FRAMEWORK: framework}
-    era = job.software.version.partition(".")[0]
-    return {**names, ERA: f"{framework} {era}"} if era else names
+    precision = job.train.precision
+    names = {
+        PATH: _path(scenario),
+        MODE: str(job.mode),
+        FRAMEWORK: job.software.framework.lower(),
+        ARCHITECTURE: gpu.architecture,
+        GPU: gpu.name,
+        PRECISION: "bf16 or fp16" if precision in _SIXTEEN else str(precision),
+    }
+    if job.model is not None:
+        names[FAMILY] = _family(job.model)
+    if is_spread(scenario):
+        names[SHARDING] = str(job.parallelism.sharding) if scenario.ranks > 1 else "none"
+    return names
 
 
-def placed(scenario: Scenario) -> Mapping[Axis, float]:
+def _path(scenario: Scenario) -> str:
+    if not is_spread(scenario):
+        return "operator by operator"
+    profiled = scenario.job.software.profiled_kernels
+    return "profiled kernels" if profiled else "fitted kernels"
+
+
+def _family(model: object) -> str:
+    if not isinstance(model, Transformer):
+        name = type(model).__name__
+        return _FAMILIES.get(name, name)
+    if model.experts is not None:
+        return "mixture of experts"
+    if not of_tokens(model):
+        return "vision transformer"
+    return "decoder" if model.causal else "encoder"
+
+
+def compared(scenario: Scenario) -> Place:
+    """Where a scenario lies along the axes on which measured runs are told apart."""
+    job = scenario.job
+    batch, model = float(job.train.batch_size), job.model
+    place = {Axis.BATCH: batch}
+    if isinstance(model, Transformer):
+        place = {Axis.TOKENS: batch * model.sequence, Axis.SEQUENCE: float(model.sequence)}
+    if model is not None:
+        place[Axis.PARAMETERS] = float(model.parameters)
+    if is_spread(scenario):
+        place[Axis.RANKS] = float(scenario.ranks)
+        place[Axis.TENSOR] = float(job.parallelism.tensor)
+        place[Axis.PIPELINE] = float(job.parallelism.pipeline)
+    return place
+
+
+def placed(scenario: Scenario) -> Place:
     """Where a scenario lies along each axis that its step depends on."""
     job, place = scenario.job, dict[Axis, float]()
     if scenario.cluster.trainers.count > 1:

@@ -19,7 +19,8 @@ from simulator.confidence.measurement import Baseline, MeasurementSet, Parameter
 from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.files.uncertainty import calibrated
+from simulator.files.uncertainty import calibrated, known_elsewhere
+from simulator.files.unseen import before
 from simulator.predict import predict
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at
@@ -43,7 +44,9 @@ class Case:
     """One scenario to predict, and which figures of it are wanted.
 
     `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
-    measured has the log deviation `noise`. `doubts`: whether intervals are wanted too.
+    measured has the log deviation `noise`. `doubts`: whether intervals are wanted too. `unseen`: a
+    series; predict as before it and its siblings were measured. `elsewhere` are keys among the
+    overrides with the values they have on other systems, and the log deviation between those.
     """
 
     base: str
@@ -55,6 +58,8 @@ class Case:
     fitted: tuple[str, ...] = ()
     anchors: tuple[Place, ...] = ()
     noise: float = 0.0
+    unseen: str = ""
+    elsewhere: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,27 +129,56 @@ def forecast_all(
     # Files may have changed since.
     forecast.cache_clear()
     known_profiles.cache_clear()
-    fittings = [f for found in sets for f in _fittings(found, profiles)]
-    weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
     wanted = sum(len(found.rows) for found in sets)
-    share = sum(weights) / ((sum(weights) + wanted) or 1.0)
-    groups = workers.map(fitted_group, fittings, _part(progress, 0.0, share), weights)
+    weight = sum(FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in _all_fittings(sets, profiles))
+    share = weight / ((weight + wanted) or 1.0)
+    groups = fitted_groups(sets, workers, part(progress, 0.0, share), profiles)
     constants = {group.key: group for group in groups}
     asked = {
-        (found.name, row.id): _case(found, row, constants, profiles)
+        (found.name, row.id): case_of(found, row, constants, profiles)
         for found in sets
         for row in found.rows
         if not row.excluded
     }
-    cases = list(dict.fromkeys(asked.values()))
-    found = workers.map(forecast, cases, _part(progress, share, 1.0))
-    answers = dict(zip(cases, found, strict=True))
-    rows = {place: answers[case] for place, case in asked.items()}
-    _raise_problems(rows)
+    rows = forecast_cases(asked, workers, part(progress, share, 1.0))
     return Forecasts(rows=rows, groups=tuple(groups))
 
 
-def _part(progress: Progress | None, start: float, end: float) -> Progress | None:
+def fitted_groups(
+    sets: Sequence[MeasurementSet],
+    workers: Workers,
+    progress: Progress | None = None,
+    profiles: tuple[Path, ...] = (),
+) -> list[Fitted]:
+    """The constants of every group of the sets, fitted to its anchors."""
+    fittings = _all_fittings(sets, profiles)
+    weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
+    return workers.map(fitted_group, fittings, progress, weights)
+
+
+def forecast_cases(
+    asked: Mapping[tuple[str, str], Case], workers: Workers, progress: Progress | None = None
+) -> dict[tuple[str, str], Forecast]:
+    """Forecasts of rows by set and id; equal cases are predicted once.
+
+    Raises
+    ------
+    InputError
+        With all mistakes in the scenarios of rows at once.
+    """
+    cases = list(dict.fromkeys(asked.values()))
+    answers = dict(zip(cases, workers.map(forecast, cases, progress), strict=True))
+    rows = {place: answers[case] for place, case in asked.items()}
+    _raise_problems(rows)
+    return rows
+
+
+def _all_fittings(sets: Sequence[MeasurementSet], profiles: tuple[Path, ...]) -> list[Fitting]:
+    return [fitting for found in sets for fitting in _fittings(found, profiles)]
+
+
+def part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """What tells of one part of some work from `start` to `end` of the whole."""
     if progress is None:
         return None
     return lambda share: progress(start + (end - start) * share)
@@ -168,12 +202,13 @@ def _fittings(found: MeasurementSet, profiles: tuple[Path, ...]) -> Iterator[Fit
         )
 
 
-def _case(
+def case_of(
     found: MeasurementSet,
     row: Row,
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
+    """What is asked about a row, with the constants of its group."""
     key = (found.name, row.key(found.group_by))
     group = constants.get(key, Fitted(key=key))
     return Case(
@@ -259,6 +294,10 @@ def forecast(case: Case) -> Forecast:
         if case.fitted:
             places = [dict(place) for place in case.anchors]
             scenario = calibrated(scenario, case.fitted, places, case.noise)
+        if case.elsewhere:
+            scenario = known_elsewhere(scenario, dict(case.elsewhere))
+        if case.unseen:
+            scenario = before(scenario, case.unseen)
         prediction = predict(scenario, doubts=case.doubts)
     except InputError as error:
         return Forecast(problems=error.problems)

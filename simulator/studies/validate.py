@@ -152,7 +152,7 @@ def validate(
     """
     with local_workers(processes or cores()) as workers:
         forecasts = forecast_all(sets, workers, progress=progress, profiles=profiles)
-    judged = tuple(one for found in sets for one in _judge(found, forecasts))
+    judged = tuple(one for found in sets for one in judge(found, forecasts))
     left = tuple(one for found in sets for one in _left(found, forecasts))
     families, totals, regimes = [], [], []
     for found in sets:
@@ -181,7 +181,7 @@ def _figure(one: Judged) -> Figure:
     return Figure(family=name, split=one.split, point=one.point, absolute=one.absolute)
 
 
-def _judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
+def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
     """The rows that were predicted, metric by metric."""
     seen = [
         Seen(row=row, facts=answer.facts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from simulator.files.measured import load_set
 from simulator.files.overlay import overlay_text
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped import scenario_names
-from simulator.files.uncertainty import calibrated, rate_of, sign_of
+from simulator.files.uncertainty import as_unseen, calibrated, rate_of, sign_of
 from simulator.predict import predict
 from simulator.scenario.scenario import Scenario
 
@@ -48,7 +47,7 @@ USED = (
 
 def about(scenario: Scenario, rate: Rate) -> list[Doubt]:
     """The doubts of a scenario about one rate, inside of the evidence."""
-    return [doubt for doubt in scenario.doubts if doubt.rate is rate and not doubt.warning]
+    return [doubt for doubt in scenario.doubts if doubt.rate is rate and not doubt.outside]
 
 
 @pytest.mark.parametrize(("rate", "grade"), USED, ids=str)
@@ -202,7 +201,7 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
 def test_a_step_of_fitted_kernels_is_in_doubt_once() -> None:
     """The errors of such steps hold those of links and exchanges; what feeds it stays in doubt."""
     base = load_scenario("megatron-1t")
-    rates = {doubt.rate for doubt in base.doubts if not doubt.warning}
+    rates = {doubt.rate for doubt in base.doubts if not doubt.outside}
     assert [d.name for d in about(base, Rate.STEP)] == ["step, fitted kernels"]
     assert rates.isdisjoint(
         {Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES, Rate.WAITING}
@@ -263,7 +262,7 @@ def overlay_file(
 
 def spread_of(scenario: Scenario, rate: Rate) -> float:
     """Log deviation of a rate, all that is known of it together."""
-    own = [replace(d, warning="") for d in scenario.doubts if d.rate is rate]
+    own = [d for d in scenario.doubts if d.rate is rate and not d.outside]
     return float(covariance(own, [rate])[0, 0]) ** 0.5
 
 
@@ -336,8 +335,29 @@ def test_leaving_the_evidence_is_warned_of() -> None:
 
 
 def test_the_shipped_envelope_holds_something() -> None:
-    """It was made from rows: accelerators, and ranges with two ends."""
+    """It was made from rows: kinds of run with names and ranges, and what differences add."""
     envelope = shipped_envelope()
-    assert {one.kind for one in envelope.listed} >= {"accelerator", "precision", "framework"}
-    assert all(one.names for one in envelope.listed)
+    assert {one.series for one in envelope.measured} >= {"vtrain1", "foundry", "mbridge"}
+    for one in envelope.measured:
+        assert {*one.names, *one.spans} <= set(envelope.apart)
+        assert all(low <= high for low, high in one.spans.values())
     assert all(span.reach.low < span.reach.high for span in envelope.spans)
+
+
+def test_a_series_left_out_leaves_its_jobs_less_certain() -> None:
+    """A measured job is inside; before its series was measured it lay outside."""
+    row = next(r for r in load_set("llm_training").rows if r.labels["series"] == "mbridge")
+    job = load_scenario(row.base, overrides=row.overrides)
+    assert not any(doubt.outside for doubt in job.doubts)
+    before = as_unseen(job, ["mbridge"])
+    assert [d for d in before.doubts if not d.outside] == list(job.doubts)
+    assert any(doubt.outside and doubt.log_sd > 0.0 for doubt in before.doubts)
+
+
+def test_a_framework_nobody_measured_adds_a_doubt() -> None:
+    """Another's kernels stand in: that is known less well than a framework of its own."""
+    own = load_scenario("gpt2-tokens-h100", overrides=["software.framework=llm-foundry"])
+    other = load_scenario("gpt2-tokens-h100", overrides=["software.framework=pytorch"])
+    names = ["step, fitted kernels", "step, kernels carried over"]
+    assert [d.name for d in about(own, Rate.STEP) if not d.outside] == names[:1]
+    assert [d.name for d in about(other, Rate.STEP) if not d.outside] == names

@@ -9,14 +9,21 @@ import pytest
 from simulator.confidence.doubts import Axis, Rate, Reach
 from simulator.files.scenario import load_scenario
 from simulator.results.envelope import (
-    ERA,
+    ARCHITECTURE,
     FRAMEWORK,
     GPU,
+    NAMED,
+    PLACED,
     PRECISION,
+    SHARDING,
+    Apart,
     Envelope,
-    Listed,
+    Measured,
     Span,
+    compared,
+    distance,
     named,
+    nearest,
     outside,
     placed,
 )
@@ -25,18 +32,24 @@ from tests.support.scenarios import SOURCE, scenario
 
 COMPUTED = "gpt2-tokens-h100"
 """A shipped scenario whose device time is computed."""
+APART = {str(kind): Apart(log_sd=0.1, source=SOURCE) for kind in (*NAMED, *PLACED)}
 
 
-def listed(kind: str, *names: str) -> Envelope:
-    """An envelope of one kind of thing."""
-    one = Listed(kind=kind, names=frozenset(names), rate=Rate.DEVICE, log_sd=0.1, source=SOURCE)
-    return Envelope(listed=(one,), spans=())
+def like(job: Scenario, series: str = "mine", **others: str) -> Measured:
+    """Runs measured just like a job, but for some names."""
+    spans = {axis: (value, value) for axis, value in compared(job).items()}
+    return Measured(series=series, names={**named(job), **others}, spans=spans)
+
+
+def measured(*runs: Measured) -> Envelope:
+    """An envelope of some runs, where each difference adds 0.1."""
+    return Envelope(measured=runs, apart=APART)
 
 
 def spans(axis: Axis, low: float, high: float) -> Envelope:
     """An envelope of one range."""
     reach = Reach(axis=axis, low=low, high=high, per_doubling=0.05)
-    return Envelope(listed=(), spans=(Span(reach=reach, rate=Rate.STEP, source=SOURCE),))
+    return Envelope(spans=(Span(reach=reach, rate=Rate.STEP, source=SOURCE),))
 
 
 @pytest.fixture(scope="module")
@@ -47,17 +60,61 @@ def computed() -> Scenario:
     return base
 
 
-@pytest.mark.parametrize("kind", [GPU, PRECISION, FRAMEWORK, ERA])
+def test_what_was_measured_is_inside(computed: Scenario) -> None:
+    """A job like a measured run is no further in doubt, and nobody is warned."""
+    assert outside(computed, measured(like(computed))) == ()
+
+
+@pytest.mark.parametrize("kind", [GPU, PRECISION, FRAMEWORK, ARCHITECTURE])
 def test_an_unknown_thing_is_named(computed: Scenario, kind: str) -> None:
     """What was never measured is a warning that says what was, and a doubt."""
     name = named(computed)[kind]
-    (doubt,) = outside(computed, listed(kind, "another"))
-    assert doubt.warning == f"outside the evidence: {kind} {name} (measured: another)"
-    assert (doubt.rate, doubt.log_sd) == (Rate.DEVICE, 0.1)
-    assert outside(computed, listed(kind, "another", name)) == ()
+    (doubt,) = outside(computed, measured(like(computed, **{kind: "another"})))
+    assert doubt.warning == (
+        f"outside the evidence: {kind} {name} (measured: another); nearest runs: mine"
+    )
+    assert (doubt.rate, doubt.log_sd, doubt.outside) == (Rate.STEP, pytest.approx(0.1), True)
 
 
-@pytest.mark.parametrize("axis", [Axis.RANKS, Axis.WORKERS, Axis.BATCH, Axis.PARAMETERS])
+def test_a_combination_nobody_measured_is_outside(computed: Scenario) -> None:
+    """Each part was measured, the two of them never together."""
+    one = like(computed, **{FRAMEWORK: "another"})
+    other = like(computed, "theirs", **{SHARDING: "another", PRECISION: "another"})
+    (doubt,) = outside(computed, measured(one, other))
+    assert doubt.log_sd == pytest.approx(0.1)
+    assert "measured like this: another); nearest runs: mine" in doubt.warning
+
+
+def test_differences_add_up_to_the_nearest_run(computed: Scenario) -> None:
+    """The run that differs least counts; its differences add as independent ones."""
+    far = like(computed, **{FRAMEWORK: "another", GPU: "another", SHARDING: "another"})
+    near = like(computed, "near", **{GPU: "another", PRECISION: "another"})
+    one, differences = nearest(named(computed), compared(computed), measured(far, near))
+    assert one == near
+    assert set(differences) == {GPU, PRECISION}
+    assert distance(differences) == pytest.approx(0.1 * 2**0.5)
+
+
+@pytest.mark.parametrize("axis", [Axis.PARAMETERS, Axis.TOKENS, Axis.RANKS])
+def test_each_doubling_beyond_measured_runs_adds(computed: Scenario, axis: Axis) -> None:
+    """Two doublings above the range of the nearest runs are two steps of doubt."""
+    at = compared(computed)[axis]
+    own = like(computed)
+    less = replace(own, spans={**own.spans, axis: (at / 8, at / 4)})
+    (doubt,) = outside(computed, measured(less))
+    assert doubt.log_sd == pytest.approx(0.2)
+    assert f"{axis} {at:,.4g} (measured: " in doubt.warning
+
+
+def test_a_series_that_is_left_out_is_no_evidence(computed: Scenario) -> None:
+    """Without its series a job is as doubtful as the others make it."""
+    envelope = measured(like(computed), like(computed, "others", **{GPU: "another"}))
+    assert outside(computed, envelope) == ()
+    (doubt,) = outside(computed, envelope.without(["mine"]))
+    assert "nearest runs: others" in doubt.warning
+
+
+@pytest.mark.parametrize("axis", [Axis.RANKS, Axis.WORKERS])
 def test_beyond_a_range_is_named(computed: Scenario, axis: Axis) -> None:
     """Two doublings above the range widen by two steps; below it counts as well."""
     at = placed(computed)[axis]
@@ -77,16 +134,6 @@ def test_machines_count_when_there_are_several() -> None:
     assert Axis.MACHINES not in placed(scenario())
 
 
-@pytest.mark.parametrize(("axis", "degree"), [(Axis.TENSOR, "tensor"), (Axis.PIPELINE, "pipeline")])
-def test_degrees_of_parallelism_have_an_end(axis: Axis, degree: str) -> None:
-    """A model spread wider than any that was measured is named."""
-    base = load_scenario("megatron-1t")
-    at = getattr(base.job.parallelism, degree)
-    (doubt,) = outside(base, spans(axis, 2.0, at / 2.0))
-    assert doubt.warning.startswith(f"outside the evidence: {axis} {at:,.4g} (measured: ")
-    assert outside(base, spans(axis, 2.0, at)) == ()
-
-
 def test_scale_widens_the_whole_step_by_the_least_known_rate() -> None:
     """Beyond the most machines measured any rate may rule; on other axes none more than before."""
     base = load_scenario("two-nodes-cpu-starved", overrides=["hardware.count=8"])
@@ -99,12 +146,4 @@ def test_scale_widens_the_whole_step_by_the_least_known_rate() -> None:
 def test_a_measured_step_needs_no_accelerator_in_the_evidence() -> None:
     """With a step time from the device itself, neither its kind nor precision is in question."""
     assert named(scenario()) == {}
-    assert {Axis.BATCH, Axis.PARAMETERS}.isdisjoint(placed(scenario()))
-
-
-def test_an_unversioned_framework_has_no_era(computed: Scenario) -> None:
-    """What the scenario doesn't say is not held against it."""
-    job = computed.job
-    plain = replace(computed, jobs=(replace(job, software=replace(job.software, version="")),))
-    assert ERA in named(computed)
-    assert ERA not in named(plain)
+    assert outside(scenario(), measured()) == ()

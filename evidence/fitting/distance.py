@@ -1,0 +1,333 @@
+"""How much less is known of a step the less it is like measured ones, from series left out.
+
+Each series of language-model runs is predicted by figures that it and its siblings had no part in
+(``data/unseen.toml``), against evidence that lacks them: so far off is a job that nothing was
+fitted to; predictions by the shipped figures say how far where something was fitted. The deviations
+that come out score best (Winkler) over both: a base by what the step is made of, one for each
+respect in which a job differs from the runs most like it, and one for each doubling. The same runs
+under a framework that nobody measured then say what it adds that another's kernels stand in.
+
+Each family counts as the root of its runs; for the framework all count alike, since runs of one
+series are off together by what its framework does otherwise. What is expected of a deviation before
+any row was looked at (`EXPECTED`) counts as one more observation with a spread of a factor
+`SPREAD`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from fitting.deviations import NINETY, OUTSIDE, TARGET
+from fitting.language_models import SET, Runs, runs
+from fitting.part import Outcome, Say
+from simulator.confidence.doubts import Axis, Grade, Rate
+from simulator.equations.uncertainty import doublings_outside
+from simulator.files.deviations import graded, shipped_envelope
+from simulator.files.kernel_figures import kernel_files, with_values
+from simulator.files.kernels import ANY
+from simulator.files.unseen import siblings, unseen_groups
+from simulator.results.envelope import (
+    ARCHITECTURE,
+    FAMILY,
+    FRAMEWORK,
+    GPU,
+    MODE,
+    NAMED,
+    PATH,
+    PLACED,
+    PRECISION,
+    SHARDING,
+    Measured,
+    compared,
+    named,
+)
+from simulator.scenario.scenario import Scenario
+
+Vector = NDArray[np.float64]
+GRADES: Final = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)
+"""What a step is made of; each run is of one of them."""
+EXPECTED: Final[Mapping[str, float]] = {
+    Grade.FITTED: 0.05,
+    Grade.EXPERTS: 0.1,
+    Grade.PROFILED: 0.06,
+    Grade.CARRIED: 0.15,
+    PATH: 0.1,
+    MODE: 0.15,
+    FRAMEWORK: 0.07,
+    ARCHITECTURE: 0.07,
+    GPU: 0.03,
+    FAMILY: 0.07,
+    SHARDING: 0.05,
+    PRECISION: 0.05,
+    Axis.RANKS: 0.03,
+    Axis.PARAMETERS: 0.03,
+    Axis.BATCH: 0.03,
+    Axis.TOKENS: 0.03,
+    Axis.SEQUENCE: 0.03,
+    Axis.TENSOR: 0.03,
+    Axis.PIPELINE: 0.03,
+}
+"""Deviations expected before any row was looked at: two teams tune one job to within 5 to 10% of
+each other, each doubling of something is worth a few per cent, and inference by shares of the data
+sheet that training reached is known half as well as training."""
+UNSEEN: Final = "unseen"
+STOOD_IN: Final = "stood in for"
+SEEN: Final = "seen"
+SPREAD: Final = math.e
+HELD: Final = 0.003
+"""Weight of that expectation."""
+FAR: Final = 1e3
+"""Stands for measured runs that there are not."""
+KINDS: Final = (*NAMED, *map(str, PLACED))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """Errors with what they may depend on: one entry of each array a sample.
+
+    `errors` are log(measured / predicted), `grade` the number of what the step is made of,
+    `carried` 1 where another framework's kernels stand in. `different` has, for each distinct case,
+    rows of measured runs and columns of `KINDS`: 1 or doublings; `case` is that of each sample.
+    """
+
+    family: NDArray[np.str_]
+    what: NDArray[np.str_]
+    errors: Vector
+    grade: NDArray[np.int64]
+    carried: Vector
+    case: NDArray[np.int64]
+    different: Vector
+
+    def deviations(self, x: Vector) -> Vector:
+        """Log deviation of every sample at deviations in the order of `EXPECTED`."""
+        base, carried, apart = x[: len(GRADES)], x[len(GRADES)], x[len(GRADES) + 1 :]
+        far = ((self.different * apart) ** 2).sum(axis=2).min(axis=1)[self.case]
+        found: Vector = np.sqrt(base[self.grade] ** 2 + (carried * self.carried) ** 2 + far)
+        return found
+
+    def scores(self, deviations: Vector) -> Vector:
+        """Winkler score of every sample's interval, over the measured value."""
+        half, predicted = NINETY * deviations, np.exp(-self.errors)
+        low, high = predicted * np.exp(-half), predicted * np.exp(half)
+        missed = np.maximum(0.0, low - 1.0) + np.maximum(0.0, 1.0 - high)
+        found: Vector = high - low + 2.0 / OUTSIDE * missed
+        return found
+
+    def chosen(self, which: NDArray[np.bool_]) -> Samples:
+        """Some of the samples."""
+        own = {
+            name: getattr(self, name)[which]
+            for name in ("family", "what", "errors", "grade", "carried", "case")
+        }
+        return replace(self, **own)
+
+    def weights(self, power: float) -> Vector:
+        """Each family of each kind of sample counts as a power of the number of its samples."""
+        keys = np.char.add(self.what, self.family)
+        _, place, count = np.unique(keys, return_inverse=True, return_counts=True)
+        raw: Vector = count[place] ** (power - 1.0)
+        return raw / float(raw.sum())
+
+
+def left_out(found: Runs) -> Vector:
+    """Steps of all runs, each predicted by figures that its series had no part in [s]."""
+    seconds = found.step_times(kernel_files())
+    for group in unseen_groups():
+        own = np.isin(found.series, group.series)
+        if group.figures and own.any():
+            seconds[own] = found.chosen(own).step_times(with_values(group.figures))
+    return seconds
+
+
+def samples(found: Runs) -> Samples:
+    """All samples of runs whose step was measured."""
+    found = found.chosen(np.isfinite(found.seconds))
+    anywhere = tuple(_in_any_framework(scenario) for scenario in found.scenarios)
+    other = Runs(found.rows, anywhere)
+    fitted_to = np.isin(found.series, [one for group in _fitted_groups() for one in group])
+    parts = {
+        UNSEEN: (found, left_out(found), np.full(len(found.rows), fill_value=True)),
+        STOOD_IN: (other, left_out(other), np.full(len(found.rows), fill_value=True)),
+        SEEN: (found, found.step_times(kernel_files()), fitted_to),
+    }
+    cases = _Cases()
+    table = [
+        (what, i, own.seconds[i] / seconds[i], cases.of(own, i, seen=what == SEEN))
+        for what, (own, seconds, which) in parts.items()
+        for i in np.flatnonzero(which)
+    ]
+    return Samples(
+        family=np.array([str(found.families[i]) for _, i, _, _ in table]),
+        what=np.array([what for what, *_ in table]),
+        errors=np.log([ratio for *_, ratio, _ in table]),
+        grade=np.array([GRADES.index(_grade(found.scenarios[i])) for _, i, _, _ in table]),
+        carried=np.array([float(what == STOOD_IN) for what, *_ in table]),
+        case=np.array([case for *_, case in table]),
+        different=cases.stacked(),
+    )
+
+
+def _fitted_groups() -> Iterator[Sequence[str]]:
+    return (group.series for group in unseen_groups() if group.figures)
+
+
+def _in_any_framework(scenario: Scenario) -> Scenario:
+    software = replace(scenario.job.software, framework=ANY)
+    return replace(scenario, jobs=(replace(scenario.job, software=software),))
+
+
+def _grade(scenario: Scenario) -> Grade:
+    """What a step is made of, read from its doubt."""
+    names = {f"{Rate.STEP}, {grade}": grade for grade in GRADES}
+    return next(names[doubt.name] for doubt in scenario.doubts if doubt.name in names)
+
+
+class _Cases:
+    """What runs differ in from measured ones; equal cases are worked out once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], int] = {}
+        self._tables: list[Vector] = []
+
+    def of(self, own: Runs, i: int, *, seen: bool) -> int:
+        """The number of a run's case."""
+        scenario = own.scenarios[i]
+        names, place = named(scenario), compared(scenario)
+        out = () if seen else siblings(str(own.series[i]))
+        key = (out, tuple(names.items()), tuple(place.items()))
+        if key not in self._known:
+            measured = shipped_envelope().without(out).measured
+            rows = np.array(sorted({_different(names, place, one) for one in measured}))
+            self._known[key] = len(self._tables)
+            self._tables.append(rows[[not _is_further(row, rows) for row in rows]])
+        return self._known[key]
+
+    def stacked(self) -> Vector:
+        """All of them: cases, measured runs, kinds."""
+        most = max(len(table) for table in self._tables)
+        found: Vector = np.full((len(self._tables), most, len(KINDS)), FAR)
+        for i, table in enumerate(self._tables):
+            found[i, : len(table)] = table
+        return found
+
+
+def _is_further(row: Vector, rows: Vector) -> bool:
+    """Whether another row differs in no respect more and in some less: it is always nearer."""
+    return bool(np.any(np.all(rows <= row, axis=1) & np.any(rows < row, axis=1)))
+
+
+def _different(
+    names: Mapping[str, str], place: Mapping[Axis, float], one: Measured
+) -> tuple[float, ...]:
+    parts = [float(one.names.get(kind, name) != name) for kind, name in names.items()]
+    by_kind = dict(zip(names, parts, strict=True))
+    for axis, (low, high) in one.spans.items():
+        by_kind[axis] = float(doublings_outside(place.get(axis, low), low, high))
+    return tuple(by_kind.get(kind, 0.0) for kind in KINDS)
+
+
+def fitted(found: Samples) -> Vector:
+    """The deviations that score best, in the order of `EXPECTED`.
+
+    What a framework adds that nobody measured is fitted last, to the runs under such a one, with
+    all others held: how far those are off says nothing of series that have kernels of their own.
+    """
+    stood_in = found.what == STOOD_IN
+    expected = np.log(list(EXPECTED.values()))
+    carried = np.array([name == Grade.CARRIED for name in EXPECTED])
+    seen, others = found.chosen(~stood_in), found.chosen(stood_in)
+    best = _best(seen, seen.weights(0.5), expected, ~carried)
+    return np.asarray(np.exp(_best(others, others.weights(0.0), best, carried)))
+
+
+def _best(found: Samples, weight: Vector, start: Vector, free: NDArray[np.bool_]) -> Vector:
+    """Logarithms of the deviations, the free ones as they score best and the others as they are."""
+    expected = np.log(list(EXPECTED.values()))
+
+    def whole(some: Vector) -> Vector:
+        every = start.copy()
+        every[free] = some
+        return every
+
+    def cost(some: Vector) -> float:
+        x = whole(some)
+        moved = float(np.sum(((x - expected) / math.log(SPREAD)) ** 2))
+        return float(weight @ found.scores(found.deviations(np.exp(x)))) + HELD * moved
+
+    best = start[free]
+    for method in ("Powell", "Nelder-Mead", "Powell"):
+        best = minimize(cost, best, method=method, options={"maxiter": 4000}).x
+    return whole(best)
+
+
+def table(found: Samples, x: Vector) -> Iterator[str]:
+    """Coverage and score by kind of sample and family, beside one width for all."""
+    half = NINETY * found.deviations(x)
+    within, scores = np.abs(found.errors) <= half, found.scores(half / NINETY)
+    yield f"{'samples':14} {'family':16} {'n':>5} {'within':>7} {'half':>6} {'score':>6} one width"
+    for what in dict.fromkeys(map(str, found.what)):
+        own = found.what == what
+        flat = _one_width(found.chosen(own))
+        for family in (*dict.fromkeys(map(str, found.family[own])), "all"):
+            some = own & ((found.family == family) | (family == "all"))
+            beside = found.chosen(some).scores(np.full(int(some.sum()), flat))
+            yield (
+                f"{what:14} {family:16} {some.sum():5d} {within[some].mean():7.0%} "
+                f"{np.median(half[some]):6.3f} {scores[some].mean():6.3f} {beside.mean():.3f}"
+            )
+
+
+def _one_width(found: Samples) -> float:
+    """The log deviation that would serve all samples best."""
+    tried = np.linspace(0.01, 0.5, 99)
+    every = np.ones(len(found.errors))
+    return float(min(tried, key=lambda sd: float(found.scores(sd * every).mean())))
+
+
+def part(tables: Path | None, say: Say) -> Outcome:
+    """The part of ``evidence/fit.py``."""
+    found = samples(runs(SET if tables is None else str(tables / f"{SET}.toml")))
+    say(f"{len(found.errors)} errors, {len(found.different)} cases")
+    best = fitted(found)
+    values = dict(zip(EXPECTED, (float(f"{v:.3g}") for v in best), strict=True))
+    unseen = int((found.what == UNSEEN).sum())
+    why = f"fitted to the errors of {unseen} steps predicted by figures fitted without their series"
+    old = TARGET.read_text(encoding="utf-8")
+    return Outcome(
+        figures={str(name): value for name, value in values.items()},
+        shipped={str(name): _known(name) for name in values},
+        files={TARGET.name: _rewritten(old, values, why)},
+        lines=tuple(table(found, best)),
+    )
+
+
+def _known(name: str) -> float:
+    if name in (*GRADES, Grade.CARRIED):
+        return graded(Rate.STEP, Grade(name)).log_sd
+    return shipped_envelope().apart[str(name)].log_sd
+
+
+def _rewritten(text: str, values: Mapping[str, float], why: str) -> str:
+    """The file with other deviations, and what they follow from."""
+    heads = {
+        name: f'rate = "{Rate.STEP}"\ngrade = "{name}"\n'
+        if name in (*GRADES, Grade.CARRIED)
+        else f'[[apart]]\nkind = "{name}"\n'
+        for name in values
+    }
+    today = f"{datetime.now(tz=UTC):%Y-%m-%d}"
+    for name, value in values.items():
+        pattern = re.compile(rf"({re.escape(heads[name])})log_sd = .*\n(?:\w+ = .*\n)*")
+        made = rf'\g<1>log_sd = {value:.3g}\nsource = "{why}"\ndate = "{today}"\n'
+        text = pattern.sub(made, text, count=1)
+    return text

@@ -1,0 +1,159 @@
+"""How wrong predictions are of series that nothing was fitted to: text, JSON, table, Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from simulator.report.evidence import ALL, NAME_WIDTH, WORST_HEAD, share, worst_rows
+from simulator.report.layout import WIDTH, columns, printable, section, wrapped
+from simulator.report.markdown import as_line, table
+from simulator.report.table import Cell, Table
+from simulator.studies.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
+from simulator.studies.validate import EVERY_FAMILY, Judged
+from simulator.version import __version__
+
+HEAD: Final = (
+    *("series", "rows", "median", "p90", "in series", "p90", "in band", "in series"),
+    *("score", "one width"),
+)
+ALIGN: Final = "<>>>>>>>>>"
+WORST: Final = 10
+ABOUT: Final = (
+    "Every series predicted by figures that it and its siblings had no part in, beside what those "
+    "that ship say of it (in series). In band: measured values within P10 to P90, which should be "
+    "80%. Score: interval (Winkler) score, less is better; one width: that of the single relative "
+    "width that would have served all these rows best."
+)
+_UNKNOWN: Final = "not known"
+
+
+def as_text(found: LeftOut, worst: int = 0) -> str:
+    """The report, without a final line end; with the `worst` rows of all sets where asked."""
+    lines: list[str] = []
+    for name, metric in _metrics(found):
+        lines += [*wrapped(f"{name}: {metric}", hang="", width=WIDTH)]
+        lines += [*columns([HEAD, *(_cells(one) for one in _of(found, name, metric))], ALIGN), ""]
+    rows = worst_rows(found.judged, worst)
+    lines += [
+        *wrapped(ABOUT, hang="", width=WIDTH),
+        *section(
+            "Rest on figures of their own", [t for line in _resting(found) for t in wrapped(line)]
+        ),
+        *section("Coverage is off", [t for line in _off(found) for t in wrapped(line)]),
+        *section(
+            f"Worst {worst} rows" if worst else "",
+            columns([WORST_HEAD, *rows], "<<<<>>>>>") if rows else [],
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def as_json(found: LeftOut) -> str:
+    """The same as JSON text; errors are fractions."""
+    tree = {
+        "schema": 1,
+        "version": __version__,
+        "unseen": [_object(one) for one in found.families],
+        "resting_on_own_figures": dict(found.resting),
+        "coverage_off": [{"set": one.set, "family": one.name} for one in found.off],
+    }
+    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def as_table(found: LeftOut) -> Table:
+    """A row for each family and metric; errors are fractions."""
+    keys = tuple(_object(found.families[0])) if found.families else ("set",)
+    rows = tuple(tuple(_object(one).values()) for one in found.families)
+    return Table(head=keys, rows=rows)
+
+
+def as_page(found: LeftOut) -> str:
+    """The first part of the accuracy page: the tables, what rests on itself, the worst misses."""
+    parts = ["## Series that nothing was fitted to\n", f"{ABOUT}\n"]
+    for name, metric in _metrics(found):
+        own = list(_of(found, name, metric))
+        by = "; ".join(dict.fromkeys(one.by for one in own if one.name != EVERY_FAMILY))
+        parts += [f"`{name}`, `{metric}`; {by}:\n", table(HEAD, [_cells(one) for one in own])]
+    off = [f"- {as_line(line)}" for line in _off(found)]
+    if off:
+        parts += ["Coverage is not what it should be:\n", "\n".join(off) + "\n"]
+    resting = [f"- {as_line(line)}" for line in _resting(found)]
+    if resting:
+        parts += ["Sets whose rows rest on figures of their own:\n", "\n".join(resting) + "\n"]
+    worst = sorted((one for one in found.judged), key=lambda one: -abs(one.error))[:WORST]
+    if worst:
+        head = (*WORST_HEAD[1:2], *WORST_HEAD[3:], "why")
+        told = zip(worst_rows(worst, WORST), worst, strict=True)
+        rows = [(*row[1:2], *row[3:], _why(found, one)) for row, one in told]
+        parts += [f"Worst {len(worst)} misses, and why:\n", table(head, rows)]
+    return "\n".join(parts)
+
+
+def _why(found: LeftOut, one: Judged) -> str:
+    sets = {each.name: each.misses for each in found.sets}
+    return sets[one.set].get(one.id, _UNKNOWN)
+
+
+def _metrics(found: LeftOut) -> Sequence[tuple[str, str]]:
+    return tuple(dict.fromkeys((one.set, one.metric) for one in found.families))
+
+
+def _of(found: LeftOut, name: str, metric: str) -> Iterator[Unseen]:
+    """The families of a set's metric; the total only where there are several."""
+    own = [one for one in found.families if (one.set, one.metric) == (name, metric)]
+    several = len(own) > 1 + 1
+    return (one for one in own if several or one.name != EVERY_FAMILY)
+
+
+def _cells(one: Unseen) -> tuple[str, ...]:
+    name = ALL if one.name == EVERY_FAMILY else printable(one.name)[:NAME_WIDTH]
+    unseen, seen = one.unseen, one.seen
+    return (
+        name,
+        f"{unseen.rows:,}",
+        *(share(value) for value in (unseen.median, unseen.p90, seen.median, seen.p90)),
+        *("" if c is None else f"{c:.0%}" for c in (unseen.coverage, seen.coverage)),
+        *(
+            "" if s is None else f"{s:.2f}"
+            for s in (unseen.interval_score, one.constant_width_score)
+        ),
+    )
+
+
+def _object(one: Unseen) -> dict[str, Cell]:
+    unseen, seen = one.unseen, one.seen
+    return {
+        "set": one.set,
+        "family": one.name,
+        "metric": one.metric,
+        "errors": "difference" if one.absolute else "relative",
+        "by": one.by,
+        "rows": unseen.rows,
+        "median": unseen.median,
+        "p90": unseen.p90,
+        "interval_coverage": unseen.coverage,
+        "interval_score": unseen.interval_score,
+        "constant_width_score": one.constant_width_score,
+        "in_series_median": seen.median,
+        "in_series_p90": seen.p90,
+        "in_series_interval_coverage": seen.coverage,
+        "in_series_interval_score": seen.interval_score,
+    }
+
+
+def _resting(found: LeftOut) -> Iterator[str]:
+    return (f"{name}: {what}" for name, what in found.resting.items())
+
+
+def _off(found: LeftOut) -> Iterator[str]:
+    (low, high), (least, most) = WHOLE, EACH
+    for one in found.off:
+        whole = one.name == EVERY_FAMILY
+        name, ends = (ALL, (low, high)) if whole else (one.name, (least, most))
+        yield (
+            f"{one.set}, {name}, {one.metric}: {one.unseen.coverage:.0%} of {one.unseen.rows:,}, "
+            f"should be {ends[0]:.0%} to {ends[1]:.0%}"
+            + ("" if whole else f" ({ENOUGH} rows and more)")
+        )
