@@ -245,7 +245,8 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     return replace(
         cost,
         per_step=None if cost.per_step is None else _number(cost.per_step * longer),
-        samples_per_usd=_number(cost.samples_per_usd / longer) if cost.samples_per_usd else None,
+        samples_per_usd=cost.samples_per_usd
+        and _number(cost.samples_per_usd * figured.epoch_time / timing.epoch_time),
         to_train=to_train,
         time_to_train=timing.total_time,
         energy_per_step=energy,

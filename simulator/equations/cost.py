@@ -48,7 +48,7 @@ def samples_per_usd(throughput: Real, price: Real) -> Real:
     Parameters
     ----------
     throughput : float or array
-        Samples of all ranks [/s].
+        Samples of all ranks over a whole epoch [/s].
     price : float or array
         Price of all machines together [$/s].
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 import numpy as np
 
 from simulator.equations.step import iterations_per_epoch
-from simulator.pipeline.loads import OF_A_RANK, alone, limiting_time
+from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
-from simulator.pipeline.stages.base import Phase, StageDemands, ask
+from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.checkpoint import checkpoint_shares
 from simulator.pipeline.stages.read import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, drives_used

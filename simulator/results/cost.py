@@ -10,6 +10,7 @@ from simulator.equations import cost as equations
 from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.pipeline.program import makes_own_batches
+from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Path, StageDemands
 from simulator.pipeline.topology import Site, Topology
 from simulator.results.power import joules_per_step
@@ -61,11 +62,17 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
         "to_train": term(added, one=rented, other=prepared_storage(scenario, timing)),
     }
     if float(price.value) > 0.0:
-        throughput = timing.throughput
         found["samples_per_usd"] = term(
-            equations.samples_per_usd, throughput=throughput, price=price
+            equations.samples_per_usd, throughput=_epoch_rate(scenario, timing), price=price
         )
     return found
+
+
+def _epoch_rate(scenario: Scenario, timing: Timing) -> float:
+    """Samples of a whole epoch over its time [/s]: what starts and ends it is paid for as well."""
+    train, length = scenario.job.train, lengths(scenario)
+    a_step = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
+    return float(a_step * length.full_steps / timing.epoch_time)
 
 
 def machines_price(scenario: Scenario) -> UsdPerSecond | None:

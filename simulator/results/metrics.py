@@ -324,7 +324,7 @@ _COST: Final = (
     _ratio(
         "cost.samples_per_usd",
         lambda p: p.cost.samples_per_usd,
-        "Samples trained for a dollar at the mean step.",
+        "Samples trained for a dollar over a whole epoch, its start and end included.",
         "high",
     ),
     Metric(

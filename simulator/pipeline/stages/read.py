@@ -16,6 +16,7 @@ from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
 from simulator.scenario.workload.loader import Remote
+from simulator.scenario.workload.train import Mode
 from simulator.terms import term
 from simulator.units import Real
 
@@ -109,9 +110,19 @@ def _cache_bytes(scenario: Scenario) -> Real:
 
 
 def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
-    """The machines of remote workers as if they were all there is, for what their RAM holds."""
+    """The machines of remote workers as if they were all there is, for what their RAM holds.
+
+    They make batches, and know nothing of the model that trains on them.
+    """
     job = scenario.job
-    there = replace(job, remote=None, loader=replace(job.loader, workers=remote.workers))
+    there = replace(
+        job,
+        mode=Mode.PREPARE,
+        model=None,
+        step_times=None,
+        remote=None,
+        loader=replace(job.loader, workers=remote.workers),
+    )
     own = next(group for group in scenario.cluster.groups if group.name == remote.group)
     group = replace(own, role=Role.TRAIN, gpus_per_host=0)
     alone = replace(scenario.cluster, groups=(group,))

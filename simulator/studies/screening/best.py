@@ -14,7 +14,8 @@ from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
 from simulator.equations import cost
 from simulator.errors import NotModelled
 from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.program import demand_table
+from simulator.pipeline.loads import maker_count
+from simulator.pipeline.program import demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.read import helpers_alone
@@ -147,8 +148,13 @@ def _counted(floors: Floors) -> Real:
     """
     scenario, length = floors.scenario, floors.lengths
     job, crew = scenario.job, scenario.job.loader.crew
-    away = 0 if job.remote is None else job.remote.queue + job.remote.workers
-    asked = np.maximum(1.0, np.maximum(crew.credits + away, crew.makers))
+    makers: Real = crew.makers
+    away: Real = 0.0
+    if job.remote is not None:
+        own = makers if makes_own_batches(scenario) else 0.0
+        makers = own + maker_count(scenario, floors.topology, job.remote.group)
+        away = job.remote.queue + makers
+    asked = np.maximum(1.0, np.maximum(crew.credits + away, makers))
     in_flight = np.ceil(asked / length.accumulation)
     steps = np.asarray(length.steps, dtype=float)
     dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
@@ -212,8 +218,10 @@ def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
         "cost.usd_to_train": cost.cost_to_train(price, total, scenario.cost.provisioning) + kept,
     }
     if np.all(np.asarray(price) > 0.0):
-        through = times["throughput_samples_per_s"]
-        found["cost.samples_per_usd"] = cost.samples_per_usd(through, price)
+        train, length = job.train, lengths(scenario)
+        a_step = train.batch_size * train.accumulation * scenario.ranks * job.copies
+        rate = a_step * length.full_steps / np.maximum(times["epoch_time_s"], 1e-300)
+        found["cost.samples_per_usd"] = cost.samples_per_usd(rate, price)
     return found
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.compute.footprint import host_ram
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import Read, chunks
+from simulator.pipeline.stages.read import Read, chunks, helpers_alone
 
 
 def operations(*overrides: str) -> float:
@@ -22,3 +23,17 @@ def test_each_chunk_of_a_window_is_an_operation_of_its_own() -> None:
     small = operations("data.chunk_size=262144 B")
     assert operations() >= 4 * 9
     assert small / operations() == pytest.approx(17.0 / 9.0)
+
+
+def test_a_helper_machine_holds_batches_and_no_model() -> None:
+    """A model of 70 billion parameters on the trainer takes none of a helper's RAM."""
+    large = load_scenario("remote-workers-mnist", overrides=("model.parameters=70e9",))
+    small = load_scenario("remote-workers-mnist")
+    rams = []
+    for scenario in (large, small):
+        remote = scenario.job.remote
+        assert remote is not None
+        rams.append(host_ram(helpers_alone(scenario, remote)))
+    assert rams[0].items == rams[1].items
+    assert not rams[0].items.get("model")
+    assert rams[0].items["batches_in_flight"] > 0.0
