@@ -120,7 +120,9 @@ _SMALL: Final = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 DAY: Final = 86400.0
+WEEK: Final = 7.0 * DAY
 MONTH: Final = 30.0 * DAY
+YEAR: Final = 365.0 * DAY
 BITS_PER_BYTE: Final = 8.0
 PERCENT: Final = 100.0
 THOUSAND: Final = 1e3
@@ -150,32 +152,63 @@ def _operations(suffix: str) -> dict[str, float]:
     return {f"{p}{name}{suffix}": f for p, f in _SI.items() for name in names}
 
 
+_PERIODS: Final[dict[str, float]] = {
+    "s": 1.0,
+    "min": MINUTE,
+    "h": HOUR,
+    "d": DAY,
+    "week": WEEK,
+    "month": MONTH,
+    "year": YEAR,
+}
+_SPOKEN: Final[dict[str, float]] = {
+    f"{word}{plural}": length
+    for word, length in {
+        "sec": 1.0,
+        "second": 1.0,
+        "minute": MINUTE,
+        "hr": HOUR,
+        "hour": HOUR,
+        "day": DAY,
+        "week": WEEK,
+        "month": MONTH,
+        "year": YEAR,
+    }.items()
+    for plural in ("", "s")
+}
+"""Lengths of time as people say them."""
+_THOUSANDS: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+"""What follows a number of things or dollars, as people write them."""
+
 _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
     BYTE: {f"{prefix}B": factor for prefix, factor in (_SI | _BINARY).items()},
     BYTE_PER_SECOND: _byte_rates(),
-    SECOND: {f"{p}s": f for p, f in _SMALL.items()}
-    | {"min": MINUTE, "h": HOUR, "d": DAY, "month": MONTH},
+    SECOND: {f"{p}s": f for p, f in _SMALL.items()} | _PERIODS | _SPOKEN,
     FLOP: _operations(""),
     FLOP_PER_SECOND: _operations("/s") | {f"{p}FLOPS": f for p, f in _SI.items() if p},
     PER_SECOND: {f"{p}/s": f for p, f in _SI.items()}
     | {f"{p}IOPS": f for p, f in _SI.items()}
     | {f"{p} {noun}/s": f for p, f in _SI.items() for noun in ("requests", "samples")}
     | {f"{noun}/s": 1.0 for noun in ("requests", "samples")}
-    | {"/min": 1.0 / MINUTE, "/h": 1.0 / HOUR, "/d": 1.0 / DAY, "/month": 1.0 / MONTH},
+    | {f"/{period}": 1.0 / length for period, length in (_SPOKEN | _PERIODS).items()},
     WATT: {"mW": 1e-3, "W": 1.0, "kW": 1e3, "MW": 1e6},
     HERTZ: {"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
-    USD: {"$": 1.0, "USD": 1.0},
+    USD: {f"${letter}": factor for letter, factor in _THOUSANDS.items()}
+    | {f"{letter}{money}": f for money in ("$", "USD") for letter, f in _THOUSANDS.items()},
     USD_PER_SECOND: {
         f"{money}/{period}": 1.0 / length
         for money in ("$", "USD")
-        for period, length in (("s", 1.0), ("h", HOUR), ("d", DAY), ("month", MONTH))
+        for period, length in (_SPOKEN | _PERIODS).items()
     },
     USD_PER_BYTE_SECOND: {
         f"$/{prefix}B/month": 1.0 / (factor * MONTH) for prefix, factor in (_SI | _BINARY).items()
     },
 }
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY: Final = re.compile(rf" *(\$)? *({_NUMBER}) *(.*?) *", re.ASCII)
+_GROUPED: Final = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"
+"""With commas between thousands."""
+_QUANTITY: Final = re.compile(rf" *(\$)? *({_GROUPED}|{_NUMBER}) *(.*?) *", re.ASCII)
+_COUNT: Final = re.compile(rf" *({_GROUPED}|{_NUMBER}) *([kKMB]?) *", re.ASCII)
 _EXAMPLES: Final = {
     BYTE: "114 kB, 80 GiB",
     BYTE_PER_SECOND: "25 GB/s, 400 Gb/s",
@@ -227,11 +260,29 @@ def parse(text: str, unit: Unit) -> float:
         raise UnitError(msg)
     dollar, number, rest = match.groups()
     symbol = f"{dollar or ''}{rest}"
-    value = float(number) * _factor(symbol, unit)
+    value = float(number.replace(",", "")) * _factor(symbol, unit)
     if not math.isfinite(value):
         msg = "is too large to be meant"
         raise UnitError(msg)
     return value
+
+
+def parse_count(text: str) -> float | None:
+    """Read a number of things as people write it: with commas, or in thousands and millions.
+
+    None if it is no number.
+
+    Examples
+    --------
+    >>> parse_count("1.28M"), parse_count("1,281,167"), parse_count("10k"), parse_count("many")
+    (1280000.0, 1281167.0, 10000.0, None)
+    """
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        return None
+    number, letter = match.groups()
+    # Rounded: 1.281167 million is a whole number, though not in binary.
+    return round(float(number.replace(",", "")) * _THOUSANDS[letter], 6)
 
 
 def _factor(symbol: str, unit: Unit) -> float:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -18,16 +18,23 @@ from simulator.cli.options import examples, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.errors import InputError, NotModelled, PlanError
 
+if TYPE_CHECKING:
+    from simulator.scenario.scenario import Scenario
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One thing to ask: the key it answers, its flag, and what is asked."""
+    """One thing to ask: the key it answers, its flag, and what is asked.
+
+    `own`: it describes a machine of one's own, and is asked only about such a one.
+    """
 
     key: str
     flag: str
     text: str
+    own: bool = False
 
     @property
     def name(self) -> str:
@@ -39,8 +46,19 @@ QUESTIONS: Final = (
     Question(
         key="hardware.machine",
         flag="--machine",
-        text="Machine (plan hardware list node, plan hardware list instance)",
+        text="Machine, such as p4d.24xlarge or dgx-h100 (plan hardware list); own: your own",
     ),
+    Question(
+        key="hardware.gpu",
+        flag="--gpu",
+        text="Card of a machine of your own, such as rtx4090 (plan hardware list gpu)",
+        own=True,
+    ),
+    Question(key="hardware.gpus", flag="--gpus", text="How many cards it has", own=True),
+    Question(
+        key="hardware.vcpus", flag="--vcpus", text="Its hardware threads, as nproc says", own=True
+    ),
+    Question(key="hardware.ram", flag="--ram", text="Its RAM, such as 64 GB", own=True),
     Question(key="hardware.count", flag="--count", text="How many of them"),
     Question(
         key="hardware.storage",
@@ -53,7 +71,9 @@ QUESTIONS: Final = (
         flag="--bytes",
         text="Size of a sample on the store",
     ),
-    Question(key="input.workers", flag="--workers", text="DataLoader workers a process"),
+    Question(
+        key="input.workers", flag="--workers", text="DataLoader workers of each GPU's process"
+    ),
     Question(
         key="input.decode",
         flag="--decode",
@@ -71,12 +91,18 @@ QUESTIONS: Final = (
     ),
     Question(key="train.batch_size", flag="--batch-size", text="Samples a GPU takes"),
     Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
-    Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 ..."),
+    Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 or amp"),
 )
 
 _MEASURED: Final = "model.step_time"
-_ALWAYS: Final = frozenset({"hardware.storage", "model.name", _MEASURED})
+_OWN: Final = "own"
+"""What stands for a machine that is described rather than named."""
+_DESCRIBED: Final = tuple(question.key for question in QUESTIONS if question.own)
+_ALWAYS: Final = frozenset({"hardware.storage", "model.name", _MEASURED, *_DESCRIBED})
 """What is asked though nothing stands there by default."""
+_MOST_MACHINES: Final = 256
+"""Beyond so many nobody begins."""
+_AMP: Final = "amp"
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
 """How a message ends that knows just one name like the answer."""
 
@@ -103,11 +129,20 @@ def _flags(command: Command) -> Command:
 @click.command(
     epilog=examples(
         "plan init",
-        "plan init --yes --workers 16 --batch-size 512 -o mine.toml",
+        "plan init --yes --machine p4d.24xlarge --workers 16 -o mine.toml",
+        "plan init --yes --gpu rtx4090 --vcpus 16 --ram '64 GB' --model resnet50",
+        "plan init --from SCENARIO -o mine.toml",
     )
 )
 @click.argument("misplaced", nargs=-1, metavar="")
 @_flags
+@click.option(
+    "--from",
+    "shipped",
+    metavar="SCENARIO",
+    shell_complete=completion.scenarios,
+    help="Copy a shipped scenario instead (plan scenarios lists them), for you to change.",
+)
 @click.option("--name", default="my-job", show_default=True, help="What the scenario is called.")
 @click.option("--title", default="How fast is my job, and what limits it?", help="What it asks.")
 @click.option(
@@ -123,6 +158,7 @@ def _flags(command: Command) -> Command:
 def init(  # noqa: PLR0913 - one parameter an option
     *,
     misplaced: tuple[str, ...],
+    shipped: str | None,
     name: str,
     title: str,
     output: Path | None,
@@ -146,14 +182,106 @@ def init(  # noqa: PLR0913 - one parameter an option
             msg = f"{target} exists; choose another --output, or --force to replace it"
             raise click.UsageError(msg)
     ask = sys.stdin is not None and sys.stdin.isatty() and not yes
-    answers = _answers(flags, profiles, ask=ask)
-    text = _checked(name, title, answers, profiles)
+    if shipped is not None:
+        text, remarks = _copied(shipped, name, flags), list[str]()
+    else:
+        text, remarks = _written(name, title, flags, profiles, ask=ask)
     if not to_file:
         emit(text.rstrip("\n"))
-        return Exit.FINE
-    write_file(target, text, "--output")
-    complain(f"wrote {target}; next: plan simulate {target}")
+    else:
+        write_file(target, text, "--output")
+        remarks = [f"wrote {target}; next: plan simulate {target}", *remarks]
+    complain(*remarks)
     return Exit.FINE
+
+
+def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
+    """A shipped scenario's file under another name.
+
+    Raises
+    ------
+    UsageError
+        If there is no such scenario, or flags would change it.
+    """
+    from simulator.files.shipped import scenario_names, scenario_path
+
+    said = [question.flag for question in QUESTIONS if flags[question.name] is not None]
+    if said:
+        msg = f"{said[0]} does not go with --from; change the file, or use plan simulate --set"
+        raise click.UsageError(msg)
+    path = scenario_path(shipped)
+    if path is None:
+        from simulator.files.quantity import nearest
+
+        close = nearest(shipped, scenario_names())
+        meant = f"; did you mean '{close}'?" if close else "; plan scenarios lists them"
+        msg = f"there is no shipped scenario '{shipped}'{meant}"
+        raise click.UsageError(msg)
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r'(?m)^name = ".*"$', lambda _: f'name = "{name}"', text, count=1)
+
+
+def _written(
+    name: str,
+    title: str,
+    flags: Mapping[str, str | None],
+    profiles: tuple[Path, ...],
+    *,
+    ask: bool,
+) -> tuple[str, list[str]]:
+    """A scenario from questions and flags, and what is worth saying about it."""
+    answers = _answers(flags, profiles, ask=ask)
+    answers, remarks = _spread(answers, profiles)
+    text = _checked(name, title, answers, profiles)
+    return text, [*remarks, *_about_workers(text, profiles)]
+
+
+def _spread(
+    answers: dict[str, str], profiles: tuple[Path, ...]
+) -> tuple[dict[str, str], list[str]]:
+    """With the model spread over devices where one of them cannot hold it."""
+    from simulator.scenario.workload.models.transformer import Transformer
+    from simulator.studies.first_parallelism import first_that_fits
+
+    plain = _read(answers, profiles)
+    if not isinstance(plain.job.model, Transformer):
+        return answers, []
+    settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
+    if not fits:
+        return answers, [_more_machines(answers, profiles)]
+    said = ", ".join(f"{key} = {value}" for key, value in settings.items())
+    remarks = [f"one device cannot hold the model, so it is spread: {said}"] if settings else []
+    return {**answers, **settings}, remarks
+
+
+def _more_machines(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
+    """How many machines would hold the model, to a power of two."""
+    from simulator.studies.first_parallelism import first_that_fits
+
+    count = _read(answers, profiles).cluster.trainers.count
+    while (count := 2 * count) <= _MOST_MACHINES:
+        more = {**answers, "hardware.count": str(count)}
+
+        def read(settings: Mapping[str, str], more: dict[str, str] = more) -> Scenario:
+            return _read({**more, **settings}, profiles)
+
+        if first_that_fits(read({}), read)[1]:
+            return f"so many machines do not hold the model, however it is spread; {count} would"
+    return f"not even {_MOST_MACHINES} such machines hold the model"
+
+
+def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
+    """How many workers a machine runs in all, and whether they are more than its threads."""
+    from simulator.files.scenario import load_scenario
+
+    scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
+    group, each = scenario.cluster.trainers, scenario.job.loader.workers
+    processes = max(1, group.gpus_per_host)
+    total, threads = each * processes, group.host.cpu.threads
+    if not each or (processes == 1 and total <= threads):
+        return []
+    beyond = f"; more than its {threads:,.0f} hardware threads" if total > threads else ""
+    return [f"{each} workers for each of {processes} GPUs: {total:,} on a machine{beyond}"]
 
 
 def _answers(
@@ -163,23 +291,49 @@ def _answers(
     said = {q.key: given.strip() for q in QUESTIONS if (given := flags[q.name]) is not None}
     asked = [question for question in QUESTIONS if ask and question.key not in said]
     for question in asked:
+        if question.own and not _is_own(said):
+            continue
         usual = _usual(said, profiles)
         if question.key in _ALWAYS or question.key in usual:
             said[question.key] = _asked(question, usual, said, profiles)
-    return _joined(_usual(said, profiles), said)
+    return _as_meant(_joined(_usual(said, profiles), said))
+
+
+def _is_own(said: Mapping[str, str]) -> bool:
+    """Whether a machine is described by its parts and not named."""
+    machine = said.get("hardware.machine")
+    return machine == _OWN or (machine is None and any(key in said for key in _DESCRIBED))
+
+
+def _as_meant(answers: dict[str, str]) -> dict[str, str]:
+    """With words that people use as the keys they stand for."""
+    from simulator.files.starter import own_machine
+
+    meant = dict(answers)
+    if meant.get("hardware.machine") == _OWN:
+        meant["hardware.machine"] = own_machine()
+    if meant.get("train.precision", "").lower() == _AMP:
+        # torch.autocast computes in fp16 on a GPU unless told otherwise.
+        meant |= {"train.precision": "fp16", "train.mixed_precision": "true"}
+    return meant
 
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
     """What stands where nothing is said, on the machine that was named."""
     from simulator.files.catalogue import Catalogue
-    from simulator.files.starter import defaults
+    from simulator.files.starter import defaults, own_machine
 
-    machine = said.get("hardware.machine")
+    machine, card = said.get("hardware.machine"), said.get("hardware.gpu")
+    if _is_own(said):
+        machine = own_machine()
     try:
-        host = None if machine is None else Catalogue.default(profiles).host(machine)
+        catalogue = Catalogue.default(profiles)
+        host = None if machine is None else catalogue.host(machine)
+        host = host if host is None or card is None else catalogue.with_gpu(host, card)
     except PlanError:  # the file is read back, and that says what is wrong
         host = None
-    return defaults(host, said.get("model.name", "") or said.get("model.step_time", ""))
+    model = said.get("model.name", "") or said.get("model.step_time", "")
+    return defaults(host, model, own_machine=_is_own(said))
 
 
 def _joined(usual: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +352,7 @@ def _asked(
         given: str = click.prompt(question.text, default=default, err=True)
         now = {**said, question.key: given.strip()}
         try:
-            _checked("", "", _joined(_usual(now, profiles), now), profiles)
+            _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
         except InputError as error:
             wrong = [one for one in error.problems if one.key == question.key]
             if wrong:
@@ -211,6 +365,15 @@ def _asked(
                 complain(str(error))
                 continue
         return given.strip()
+
+
+def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
+    """The scenario that answers make."""
+    from simulator.files.scenario import load_scenario
+    from simulator.files.starter import starter_text
+
+    text = starter_text("tried", "tried", answers)
+    return load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
 
 
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:

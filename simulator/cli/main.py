@@ -52,6 +52,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Facts and files": {
         "init": ("simulator.cli.init", "Write a first scenario of your own."),
+        "scenarios": ("simulator.cli.shipped", "List the scenarios that come with plan."),
         "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
         "models": ("simulator.cli.models", "List the models of the library."),
         "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),

@@ -61,6 +61,7 @@ _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
 _LONGEST: Final = 200
 """Letters of a part of a name; file systems allow no more than 255 with the ending."""
 _ANY: Final = "profile"
+_MACHINES: Final = ("node", "instance")
 _CALLED: Final[Mapping[str, str]] = MappingProxyType(
     {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
      "instance": "machine"}
@@ -134,7 +135,8 @@ class Catalogue:
 
     def host(self, name: str) -> Host:
         """The machine called `name`: ``node/...`` or ``instance/...``."""
-        if name.partition("/")[0] not in ("node", "instance"):
+        name = self._meant(name, _MACHINES)
+        if name.partition("/")[0] not in _MACHINES:
             machines = (*self.names("node"), *self.names("instance"))
             raise _unknown(_CALLED["node"], name, machines)
 
@@ -157,6 +159,7 @@ class Catalogue:
             "node": self.host,
             "instance": self.host,
         }
+        name = self._meant(name, KINDS)
         kind = name.partition("/")[0]
         if kind not in kinds or "/" not in name:
             every = tuple(known for kind in KINDS for known in self.names(kind))
@@ -210,12 +213,25 @@ class Catalogue:
         model: type[AnyModel],
         convert: Callable[[str, AnyModel, Document, Callable[[Figure], Source]], Thing],
     ) -> Thing:
-        full = name if name.startswith(f"{kind}/") else f"{kind}/{name}"
+        full = self._meant(name if name.startswith(f"{kind}/") else f"{kind}/{name}", (kind,))
 
         def build(document: Document) -> Thing:
             return convert(full, check(model, document), document, self._cite)
 
         return self._load(full, build)
+
+    def _meant(self, name: str, kinds: Sequence[str]) -> str:
+        """The full name that `name` stands for: itself, or the only one that ends like it.
+
+        Letters count whatever their case, and spaces, hyphens and underscores do not count, so
+        that ``p4d.24xlarge`` and ``rtx4090`` are names as people know them.
+        """
+        if name in self._loaded or not _NAME.fullmatch(name) or self._paths(name):
+            return name
+        wanted, given = _folded(name), name.partition("/")[0]
+        kinds = (given,) if given in kinds and "/" in name else kinds
+        known = [full for kind in kinds for full in self.names(kind) if _folded(full) == wanted]
+        return known[0] if len(known) == 1 else name
 
     def _load(self, name: str, build: Callable[[Document], Thing]) -> Thing:
         if name not in self._loaded:
@@ -270,6 +286,11 @@ class Catalogue:
             if key != "schema" and key in register.data:
                 return check(SourceTable, register, at=(key,)).reference
         return key
+
+
+def _folded(name: str) -> str:
+    """The last part of a name without what people write in different ways."""
+    return re.sub(r"[ _-]", "", name.rsplit("/", maxsplit=1)[-1].lower())
 
 
 def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:

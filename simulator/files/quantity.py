@@ -64,6 +64,8 @@ _LARGEST: Final[dict[Unit, str]] = {
 _MOST: Final = 1e15
 _HUNDRED: Final = 100.0
 _DECIMAL: Final = re.compile(r"\d{1,6}(?:\.\d{0,6})?", re.ASCII)
+_LARGE: Final = re.compile(r"[,kKMB]")
+"""What tells a large number in words from a number in quotes, which is a slip."""
 _PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
 
 
@@ -184,7 +186,8 @@ def _refuse_unit(text: str) -> NoReturn:
 class Number(Checked):
     """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
 
-    A whole number may not be written as a float, nor may true and false stand for 1 and 0.
+    A whole number may not be written as a float, nor may true and false stand for 1 and 0. Text is
+    read where it is a number as people write large ones, such as ``1.28M`` or ``1,281,167``.
     `above` excludes `low` itself.
     """
 
@@ -195,6 +198,7 @@ class Number(Checked):
 
     def read(self, value: object) -> float:
         """The number `value`; refused with an error pydantic reports."""
+        value = _spelt(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             kind = "whole number" if self.whole else "number"
             hint = f"write a {kind} without quotes, {self._allowed()}"
@@ -219,6 +223,16 @@ class Number(Checked):
         low = "exclusiveMinimum" if self.above else "minimum"
         high = {} if self.high >= _MOST else {"maximum": self.high}
         return {"type": kind, low: self.low, **high}
+
+
+def _spelt(value: object) -> object:
+    """The number that a text such as ``1.28M`` means; anything else as it is."""
+    if not isinstance(value, str) or not _LARGE.search(value):
+        return value
+    number = units.parse_count(value)
+    if number is None or not math.isfinite(number):
+        return value
+    return int(number) if number.is_integer() else number
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from simulator.files.merge_documents import parse_override
+from simulator.files.models import load_model, model_names
+from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.profile_text import quote
 from simulator.files.sections import (
     CostSection,
@@ -30,6 +32,7 @@ from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
 
 WIDTH: Final = 100
@@ -40,15 +43,20 @@ _SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
     "input": InputSection,
     "model": ModelSection,
     "train": TrainSection,
+    "parallelism": ParallelismSection,
     "software": SoftwareSection,
     "cost": CostSection,
 }
 _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
 """What a first scenario computes in, the likeliest first."""
+_BYTES_PER_TOKEN: Final = 4
+"""As int32, which most tools write."""
 _STARTER: Final = Path(__file__).resolve().parents[1] / "data" / "starter.toml"
 
 
-def defaults(host: Host | None = None, model: str = "") -> Mapping[str, str]:
+def defaults(
+    host: Host | None = None, model: str = "", *, own_machine: bool = False
+) -> Mapping[str, str]:
     """What stands in a first scenario where nothing else is said: dotted keys and values.
 
     Parameters
@@ -58,8 +66,12 @@ def defaults(host: Host | None = None, model: str = "") -> Mapping[str, str]:
     model : str
         The model that is asked for, if any. Without one, a machine that has no accelerator
         prepares data.
+    own_machine : bool
+        Whether a machine is described by its card, cores and RAM rather than named.
     """
     found: dict[str, str] = dict(_shipped()["defaults"])
+    found |= _shipped()["own_machine"] if own_machine else {}
+    found |= _of_tokens(model)
     if host is None:
         return found
     if host.gpu is None or host.gpu_count == 0:
@@ -68,6 +80,22 @@ def defaults(host: Host | None = None, model: str = "") -> Mapping[str, str]:
     else:
         found |= _for_device(host.gpu)
     return {key: value for key, value in found.items() if value}
+
+
+def own_machine() -> str:
+    """The profile that a machine of one's own stands on."""
+    return str(_shipped()["own_machine"]["hardware.machine"])
+
+
+def _of_tokens(name: str) -> dict[str, str]:
+    """What suits a model that reads tokens; nothing for others, and for names that are none."""
+    if name not in model_names():
+        return {}
+    model = load_model(name)
+    if not isinstance(model, Transformer) or model.embedding.patch:
+        return {}
+    size = _BYTES_PER_TOKEN * model.sequence
+    return {**_shipped()["language_model"], "data.bytes_per_sample": f"{size} B"}
 
 
 def _for_device(gpu: Gpu) -> dict[str, str]:

@@ -123,8 +123,8 @@ def test_diff_of_different_kinds(plan: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (("show", "p4d.24xlarge"), "instance/aws/p4d.24xlarge"),
-        (("diff", "gpu/t4", "gpu/a10-g"), "gpu/a10g"),
+        (("show", "p4d.24xlarg"), "instance/aws/p4d.24xlarge"),
+        (("diff", "gpu/t4", "gpu/a10-gg"), "gpu/a10g"),
         (("list", "gpus"), "gpu"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.compute.footprint import Verdict, memory_fit
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.scenario.workload.train import Mode
@@ -69,7 +70,9 @@ def test_a_wrong_answer_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On a terminal a mistake is told at once, and nothing typed before it is lost."""
-    typed = iter(["g5.2xlarge", "instance/aws/g5.2xlarge", "2", "storage/ebs-gp3", "many", "500"])
+    typed = iter(
+        ["instance/g5.2xlarg", "instance/aws/g5.2xlarge", "2", "storage/ebs-gp3", "many", "500"]
+    )
     asked: list[str] = []
 
     def prompt(text: str, default: str, *, err: bool) -> str:
@@ -91,7 +94,7 @@ def test_a_wrong_answer_is_asked_again(
 
 def test_enter_takes_the_name_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a mistake with just one name like it, that name stands in brackets."""
-    typed = iter(["g5.2xlarge"])
+    typed = iter(["m40"])
     offered: list[str] = []
 
     def prompt(_: str, default: str, *, err: bool) -> str:
@@ -102,9 +105,9 @@ def test_enter_takes_the_name_that_was_meant(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("click.prompt", prompt)
     monkeypatch.setattr(sys, "stdin", Terminal())
     assert main(["init"]) == Exit.FINE
-    assert offered[:2] == ["node/dgx-a100-80gb", "instance/aws/g5.2xlarge"]
+    assert offered[:2] == ["node/dgx-a100-80gb", "node/m40-server"]
     written = tomllib.loads(Path("my-job.toml").read_text())
-    assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
+    assert written["hardware"]["machine"] == "node/m40-server"
 
 
 @pytest.mark.parametrize(
@@ -158,3 +161,62 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         """It is one."""
         return True
+
+
+def test_a_machine_of_ones_own() -> None:
+    """A card, its threads and its RAM are a machine; nobody needs to know a profile."""
+    own = ["--gpu", "rtx4090", "--vcpus", "16", "--ram", "64 GB", "--yes"]
+    assert main(["init", *own]) == Exit.FINE
+    group = load_scenario("my-job.toml").cluster.trainers
+    assert (group.host.gpu and group.host.gpu.name, group.gpus_per_host) == ("gpu/rtx-4090", 1)
+    assert (group.host.cpu.threads, group.host.ram) == (16, 64e9)
+
+
+def test_words_that_people_use() -> None:
+    """Short names, numbers in millions, amp."""
+    said = ["--machine", "P4d.24xlarge", "--samples", "1.28M", "--precision", "amp"]
+    assert main(["init", *said, "--storage", "s3"]) == Exit.FINE
+    scenario = load_scenario("my-job.toml")
+    assert scenario.cluster.trainers.host.name == "instance/aws/p4d.24xlarge"
+    assert scenario.job.dataset.samples == 1_280_000
+    assert (scenario.job.train.precision.value, scenario.job.train.mixed) == ("fp16", True)
+
+
+def test_workers_are_counted_for_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    """64 for each of eight GPUs are more than the machine has threads for, and that is said."""
+    assert main(["init", "--machine", "p4d.24xlarge", "--workers", "64"]) == Exit.FINE
+    told = capsys.readouterr().err
+    assert "512 on a machine; more than its 96 hardware threads" in told
+    assert main(["init", "--machine", "p4d.24xlarge", "--workers", "4", "--force"]) == Exit.FINE
+    assert "more than" not in capsys.readouterr().err
+
+
+def test_a_language_model_is_spread_until_it_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    """70 billion parameters on 64 devices: sharded; on eight the smallest number that would do."""
+    asked = ["init", "--machine", "dgx-h100", "--model", "llama-3.1-70b"]
+    assert main([*asked, "--count", "8"]) == Exit.FINE
+    scenario = load_scenario("my-job.toml")
+    assert memory_fit(scenario).verdict is Verdict.YES  # type: ignore[union-attr]
+    assert "parallelism.sharding = parameters" in capsys.readouterr().err
+    assert main([*asked, "--count", "1", "--force"]) == Exit.FINE
+    assert "however it is spread; " in capsys.readouterr().err
+
+
+def test_a_shipped_scenario_is_copied(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same text under a name of one's own; a slip in its name is told."""
+    assert main(["init", "--from", "llama3-8b-fsdp", "--name", "mine"]) == Exit.FINE
+    mine, shipped = load_scenario("mine.toml"), load_scenario("llama3-8b-fsdp")
+    assert mine.name == "mine"
+    assert (mine.job.model, mine.job.train) == (shipped.job.model, shipped.job.train)
+    assert main(["init", "--from", "llama3-8b", "--name", "other"]) == Exit.BAD_INPUT
+    assert "did you mean 'llama3-8b-fsdp'?" in capsys.readouterr().err
+    assert main(["init", "--from", "gpu-decode", "--workers", "3", "--force"]) == Exit.BAD_INPUT
+    assert "--workers does not go with --from" in capsys.readouterr().err
+
+
+def test_shipped_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every name with its title."""
+    assert main(["scenarios"]) == Exit.FINE
+    out = capsys.readouterr().out
+    assert "llama3-8b-fsdp  " in out
+    assert "What does a step of Llama 3.1 8B take" in out

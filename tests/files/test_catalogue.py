@@ -186,10 +186,9 @@ def test_a_missing_directory_is_a_mistake(
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("p4d.24xlarge", "instance/aws/p4d.24xlarge"),
-        ("instance/p4d.24xlarge", "instance/aws/p4d.24xlarge"),
-        ("instance/aws/P4D.24xlarge", "instance/aws/p4d.24xlarge"),
-        ("node/dgxh100", "node/dgx-h100"),
+        ("p4d.24xlarg", "instance/aws/p4d.24xlarge"),
+        ("instance/p4d.24", "instance/aws/p4d.24xlarge"),
+        ("node/dgx-h10", "node/dgx-h100"),
         ("gpu/a100-sxm-80gb", "gpu/a100-sxm4-80gb"),
         ("storage/gp3", "storage/ebs-gp3"),
     ],
@@ -200,6 +199,21 @@ def test_unknown_names_get_the_nearest(catalogue: Catalogue, name: str, meant: s
         UnknownName, match=rf"there is no [a-z]+ '{name}'; did you mean .*'{meant}'"
     ):
         catalogue.load(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("p4d.24xlarge", "instance/aws/p4d.24xlarge"),
+        ("instance/aws/P4D.24xlarge", "instance/aws/p4d.24xlarge"),
+        ("dgxh100", "node/dgx-h100"),
+        ("RTX4090", "gpu/rtx-4090"),
+        ("storage/S3", "storage/s3"),
+    ],
+)
+def test_names_as_people_know_them(catalogue: Catalogue, name: str, meant: str) -> None:
+    """The only profile that ends like it, whatever the case of letters and without hyphens."""
+    assert catalogue.load(name) == catalogue.load(meant)
 
 
 @pytest.mark.parametrize("name", ["gpu/../sources", "gpu//t4", "/etc/passwd", "gpu/", "", "gpu"])

@@ -1,0 +1,37 @@
+"""The shipped scenarios with what they ask, for reading, as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+
+from simulator.files.shipped import scenario_names, scenario_path
+from simulator.report.layout import columns
+from simulator.report.table import Table
+
+
+def _asked() -> Iterator[tuple[str, str]]:
+    """Each name with the scenario's title."""
+    for name in scenario_names():
+        path = scenario_path(name)
+        if path is not None:
+            text = path.read_text(encoding="utf-8")
+            yield name, str(tomllib.loads(text).get("title", ""))
+
+
+def as_text() -> str:
+    """Names and titles in two columns."""
+    rows = list(_asked())
+    lines = columns([("scenario", "what it asks"), *rows], "<<")
+    return "\n".join([*lines, "", "Copy one to change it: plan init --from SCENARIO -o mine.toml"])
+
+
+def as_json() -> str:
+    """A list of names and titles."""
+    return json.dumps([{"name": n, "title": t} for n, t in _asked()], indent=2, ensure_ascii=False)
+
+
+def as_table() -> Table:
+    """A row for each."""
+    return Table(head=("scenario", "title"), rows=tuple(_asked()))
