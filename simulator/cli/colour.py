@@ -17,13 +17,16 @@ _COLOURS: Final = {"bad": "red", "doubtful": "yellow", "good": "green"}
 _JUDGES: Final = re.compile(
     r"""
     (?P<bad>
-        (?<=,\ )does\ not\ fit$ | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
+        (?<=,\ )does\ not\ fit$ | (?<=:\ )does\ not\ fit(?=;)
+        | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
     ) | (?P<doubtful>
-        (?<=,\ )uncertain:\ within\b.* | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
+        (?<=,\ )uncertain:\ within\b.* | (?<=:\ )may\ not\ fit(?=,)
+        | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
         | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +(?:[\d.]+\ \S+\ +)?[\d.]+%\ .*\ bottleneck$
         | \b\w+-starved: | \b(?!GPU|Accelerator)[A-Z]\w+-bound:
     ) | (?P<good>
-        (?<=,\ )fits$ | \b(?:GPU|Accelerator|accelerator)-bound: | ^\ \ gpu\ +.*\ bottleneck$
+        (?<=,\ )fits$ | (?<=:\ )fits(?=;)
+        | \b(?:GPU|Accelerator|accelerator)-bound: | ^\ \ gpu\ +.*\ bottleneck$
     )
     """,
     re.VERBOSE,

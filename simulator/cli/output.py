@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from simulator.cli.colour import coloured, wants_colour
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
-from simulator.report.layout import printable
+from simulator.report.layout import WIDTH, printable
+
+NARROWEST: Final = 60
+"""Columns below which no report is squeezed."""
 
 
 def emit(text: str) -> None:
@@ -34,6 +39,13 @@ def emit(text: str) -> None:
     except OSError as error:
         msg = f"cannot write to standard output: {error.strerror}"
         raise PlanError(msg) from error
+
+
+def columns() -> int:
+    """Columns of a report: those of a narrow terminal, else `WIDTH`."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return WIDTH
+    return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
 
 
 def complain(*lines: str) -> None:

@@ -11,7 +11,7 @@ from simulator.cli.exits import Exit
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
 from simulator.cli.options import examples, format_option
-from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.output import check_writable, columns, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     help="Also print samples/s for every N simulated steps, as a training loop would.",
 )
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Print everything: each resource, every item of memory, all figures with their sources.",
+)
 def simulate(  # noqa: PLR0913 - one parameter an option
     *,
     scenario: str,
@@ -61,11 +66,12 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     trace: Path | None,
     every: int | None,
     steps: int | None,
+    full: bool,
 ) -> int:
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
 
-    Prints step time, bottleneck, utilization, memory and cost. Exit code 1 says that the job
-    does not fit.
+    Prints what limits the job, its speed, memory and cost, each with its 80% interval, and what
+    the answer hangs on. Exit code 1 says that the job does not fit.
     """
     if form != "table" and every is not None:
         msg = f"--log and --format {form} exclude each other: standard output is data alone"
@@ -83,19 +89,22 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     prediction = with_measured(with_idle_keys(prediction, reader), profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
-    emit(_rendered(prediction, form, every))
+    emit(_rendered(prediction, form, every, full=full))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
 
 
-def _rendered(prediction: Prediction, form: str, every: int | None) -> str:
-    from simulator.report import json, text
+def _rendered(prediction: Prediction, form: str, every: int | None, *, full: bool) -> str:
+    from simulator.report import json, summary, text
     from simulator.report.figures import metric_page, metric_table
     from simulator.report.table import Format, as_markdown, rendered
+
+    def as_summary() -> str:
+        return summary.as_text(prediction, width=columns())
 
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
     return rendered(
         Format(form),
-        text=lambda: f"{log}{text.as_text(prediction)}",
+        text=lambda: log + (text.as_text(prediction) if full else as_summary()),
         tree=lambda: json.as_json(prediction),
         table=lambda: metric_table(prediction),
         page=lambda: as_markdown(metric_page(prediction)),

@@ -115,6 +115,7 @@ class Doubt:
     correlations (-1 to 1) with other doubts by name. `least`: the step as a whole is known no
     better than this log deviation, whatever it depends on. `outside`: it is about how far the
     scenario lies from what was measured. `warning` is what the reader is told; empty: nothing.
+    `grade` is what stands behind the figure, where that makes the doubt.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Doubt:
     least: float = 0.0
     outside: bool = False
     warning: str = ""
+    grade: Grade | None = None
 
     def for_step(self, step: Seconds) -> Doubt:
         """The same as a ratio only, for a step that takes so long [s]."""

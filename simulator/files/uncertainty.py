@@ -64,6 +64,7 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
     return Doubt(
         name=f"{rate}, {grade}",
         rate=rate,
+        grade=grade,
         log_sd=deviation,
         seconds=table.seconds,
         source=table.origin,
@@ -335,6 +336,7 @@ def _near(
     wide = stretched(table.log_sd, reaches, place)
     return Doubt(
         name=f"{rate}, calibrated",
+        grade=Grade.CALIBRATED,
         rate=rate,
         log_sd=wide,
         seconds=table.seconds,

@@ -1,0 +1,121 @@
+"""What people call a thing: resources, profiles, parts of a step, figures in doubt."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulator.confidence.doubts import Grade, Rate
+from simulator.pipeline.stages.base import Resource
+from simulator.report.verdict import device_called
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Mode
+
+_STORES: Final = {
+    Scope.LOCAL: "disk",
+    Scope.VOLUME: "volume",
+    Scope.NETWORK: "file server",
+    Scope.OBJECT: "object store",
+}
+_RESOURCES: Final = {
+    Resource.CPU: "CPU",
+    Resource.NETWORK: "network",
+    Resource.PCIE: "PCIe",
+    Resource.HOST_MEMORY: "RAM bandwidth",
+}
+_DOUBTED: Final = {
+    Rate.DEVICE: "compute time of the {device}",
+    Rate.WORKERS: "CPU time of a sample",
+    Rate.HANDOVER: "CPU time to hand a batch over",
+    Rate.STORAGE: "rate of {store}",
+    Rate.NETWORK: "rate of the network",
+    Rate.PCIE: "rate of PCIe",
+    Rate.NVLINK: "rate of the links between {device}s",
+    Rate.HOST_MEMORY: "RAM bandwidth",
+    Rate.COLLECTIVES: "time of exchange between {device}s",
+    Rate.WAITING: "waiting in which nothing works",
+    Rate.START: "time to start up",
+    Rate.STEP: "a {step} as a whole",
+}
+_GRADES: Final = {
+    Grade.STATED: "as you state it",
+    Grade.CALIBRATED: "fitted to runs of this system",
+    Grade.MEASURED: "measured elsewhere",
+    Grade.COMPUTED: "computed, not measured",
+    Grade.FITTED: "from kernels fitted to other runs",
+    Grade.EXPERTS: "from kernels fitted to other runs",
+    Grade.CARRIED: "from kernels of other hardware or software",
+    Grade.SISTER: "measured on a card of the same chip",
+    Grade.RELATIVE: "from kernels of a related card",
+    Grade.PROFILED: "put together from timed kernels",
+    Grade.DATASHEET: "data sheet, less what is usual",
+    Grade.ASSUMED: "a default of plan",
+}
+
+
+_RATHER: Final = {
+    (Rate.WORKERS, Grade.COMPUTED): "measured on another machine",
+    (Rate.START, Grade.COMPUTED): "known roughly at best",
+    (Rate.STEP, Grade.COMPUTED): "what a model leaves out",
+}
+"""What is better said than what a grade is called."""
+
+
+def short(profile: str) -> str:
+    """The name of a profile without the folders before it.
+
+    Examples
+    --------
+    >>> short("instance/aws/p4d.24xlarge")
+    'p4d.24xlarge'
+    """
+    return profile.rpartition("/")[2]
+
+
+def resource_called(name: str, scenario: Scenario) -> str:
+    """A resource as people name it; one of machines that don't train with their group's name."""
+    group, _, resource = name.rpartition(".")
+    owner = f" of '{group}'" if group else ""
+    kind = Resource(resource)
+    if kind is Resource.STORAGE:
+        own = next((g for g in scenario.cluster.groups if g.name == group), None)
+        store = (own or scenario.cluster.trainers).storage
+        return f"{_STORES[store.scope]}{owner}"
+    device = device_called(scenario)
+    links = {Resource.GPU: device, Resource.NVLINK: _links(scenario, device)}
+    return f"{links.get(kind) or _RESOURCES[kind]}{owner}"
+
+
+def _links(scenario: Scenario, device: str) -> str:
+    link = scenario.cluster.trainers.host.peer_link
+    named = "" if link is None else short(link.name)
+    return "NVLink" if named.startswith("nvlink") else f"links between {device}s"
+
+
+def doubted(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
+    """A figure in doubt, and what stands behind it."""
+    group = scenario.cluster.trainers
+    device = device_called(scenario) if group.gpus_per_host else "CPU"
+    store = short((group.origin or group.storage).name)
+    what = _DOUBTED[rate].format(device=device, store=store, step=batch_called(scenario))
+    return what if grade is None else f"{what} ({_RATHER.get((rate, grade), _GRADES[grade])})"
+
+
+def parts_called(scenario: Scenario) -> dict[str, str]:
+    """Parts of a step by the name of their field, in words that fit the job."""
+    device = device_called(scenario) if scenario.cluster.trainers.gpus_per_host else "CPU"
+    infers = scenario.job.mode is Mode.INFER
+    return {
+        "data_stall": "making the input" if infers else "waiting for data",
+        "h2d": f"copying to the {device}",
+        "compute": f"{device} computing",
+        "communication": f"exchange between {device}s",
+        "bubble": "waiting for other stages",
+        "checkpoint": "writing checkpoints",
+        "other": "other waiting",
+    }
+
+
+def batch_called(scenario: Scenario) -> str:
+    """What a job does again and again: a step where it learns, a batch where it does not."""
+    return "step" if scenario.job.mode in {Mode.TRAIN, Mode.ROLLOUT} else "batch"

@@ -1,0 +1,91 @@
+"""Numbers with no more digits than their interval deserves."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from simulator.results.metrics import TOKEN, TOKEN_PER_SECOND, number_at, select
+from simulator.results.prediction import Prediction
+from simulator.units import PER_SECOND, Unit, show
+
+WIDE: Final = 1.3
+"""Upper over lower end of an 80% interval from which on two digits say all that is known."""
+_COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
+
+
+def significant(number: float, digits: int) -> str:
+    """A number of so many significant digits, in full.
+
+    Examples
+    --------
+    >>> significant(7574.2, 2), significant(0.0312, 2), significant(12.04, 3), significant(176, 2)
+    ('7,600', '0.031', '12', '180')
+    """
+    if number == 0.0 or not math.isfinite(number):
+        return f"{number:g}"
+    places = digits - 1 - math.floor(math.log10(abs(number)))
+    near = round(number, places)
+    text = f"{near:,.{max(0, places)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quantity(value: float, unit: Unit | None, digits: int) -> str:
+    """A quantity of so many significant digits; rates of events are samples.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> quantity(0.2704, SECOND, 2), quantity(15278.4, SECOND, 2), quantity(7574.2, PER_SECOND, 2)
+    ('270 ms', '4.2 h', '7,600 samples/s')
+    """
+    if unit is None or unit in _COUNTED:
+        symbol = "" if unit is None else f" {_COUNTED[unit]}"
+        return f"{significant(value, digits)}{symbol}"
+    if not math.isfinite(value):
+        return show(value, unit)
+    number, _, symbol = show(value, unit, 6).partition(" ")
+    money = number.startswith("$")
+    number, slash, per = number.removeprefix("$").partition("/")
+    near = significant(float(number.replace(",", "")), digits)
+    if money and re.fullmatch(r"[\d,]+\.\d", near):
+        near += "0"
+    return f"{'$' if money else ''}{near}{slash}{per}" + (f" {symbol}" if symbol else "")
+
+
+def digits_of(prediction: Prediction, name: str) -> int:
+    """Significant digits that a metric deserves: two where its interval is wide, else three."""
+    ends = prediction.interval.get(name)
+    if ends is None or ends["p10"] <= 0.0:
+        return 3
+    return 2 if ends["p90"] > WIDE * ends["p10"] else 3
+
+
+def known(prediction: Prediction, name: str) -> str:
+    """A metric with its 80% interval in brackets; empty where it has no value.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What the metric is of.
+    name : str
+        Its dotted name.
+    """
+    value, unit = number_at(prediction, name), select(name)[0].unit
+    if value is None:
+        return ""
+    digits = digits_of(prediction, name)
+    said = quantity(value, unit, digits)
+    ends = prediction.interval.get(name)
+    if ends is None:
+        return said
+    low, high = (quantity(ends[key], unit, digits) for key in ("p10", "p90"))
+    if low == high:
+        return said
+    symbol = low.partition(" ")[2]
+    if symbol and high.endswith(f" {symbol}"):
+        low = low.removesuffix(f" {symbol}")
+        if symbol in _COUNTED.values():
+            high = high.removesuffix(f" {symbol}")
+    return f"{said} ({low} to {high})"
