@@ -39,6 +39,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "compare": ("simulator.cli.compare", "Scenarios side by side."),
         "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
         "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; which are best?"),
+        "size": ("simulator.cli.size", "The least storage, network, CPU or RAM that is enough."),
         "recommend": ("simulator.cli.recommend", "Which machines to take for a goal, and why."),
     },
     "Trust": {

@@ -10,6 +10,7 @@ import click
 from simulator.cli.exits import Exit
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
+from simulator.cli.observed import explained, observed_option
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
 from simulator.cli.progress import progress_line
@@ -22,6 +23,7 @@ from simulator.cli.scenarios import (
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
+    from simulator.studies.observed import Explained
 
 
 @click.command(
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     help="Also print samples/s for every N simulated steps, as a training loop would.",
 )
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
+@observed_option
 @click.option(
     "--full",
     is_flag=True,
@@ -66,6 +69,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     trace: Path | None,
     every: int | None,
     steps: int | None,
+    observed: str | None,
     full: bool,
 ) -> int:
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
@@ -79,7 +83,8 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     if trace is not None:
         check_writable(trace, "--trace")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
-    job = reader.read({}).scenario
+    seen = None if observed is None else explained(reader, observed, seed)
+    job = reader.read(seen.settings if seen else {}).scenario
     from simulator.predict import predict
 
     with progress_line("simulating") as progress:
@@ -89,23 +94,28 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     prediction = with_measured(with_idle_keys(prediction, reader), profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
-    emit(_rendered(prediction, form, every, full=full))
+    emit(_rendered(prediction, form, every, seen, full=full))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
 
 
-def _rendered(prediction: Prediction, form: str, every: int | None, *, full: bool) -> str:
+def _rendered(
+    prediction: Prediction, form: str, every: int | None, seen: Explained | None, *, full: bool
+) -> str:
     from simulator.report import json, summary, text
     from simulator.report.figures import metric_page, metric_table
+    from simulator.report.observed import as_object as observed_object
+    from simulator.report.observed import as_text as observed_text
     from simulator.report.table import Format, as_markdown, rendered
 
     def as_summary() -> str:
         return summary.as_text(prediction, width=columns())
 
+    before = "" if seen is None else observed_text(seen)
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
     return rendered(
         Format(form),
-        text=lambda: log + (text.as_text(prediction) if full else as_summary()),
-        tree=lambda: json.as_json(prediction),
+        text=lambda: before + log + (text.as_text(prediction) if full else as_summary()),
+        tree=lambda: json.as_json(prediction, None if seen is None else observed_object(seen)),
         table=lambda: metric_table(prediction),
         page=lambda: as_markdown(metric_page(prediction)),
     )

@@ -42,9 +42,12 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
     return tree
 
 
-def as_json(prediction: Prediction) -> str:
-    """The prediction as JSON text, without NaN or Infinity."""
-    return json.dumps(as_object(prediction), indent=2, ensure_ascii=False, allow_nan=False)
+def as_json(prediction: Prediction, observed: Mapping[str, Any] | None = None) -> str:
+    """The prediction as JSON text, without NaN or Infinity; with what was observed, if anything."""
+    tree = as_object(prediction)
+    if observed is not None:
+        tree["observed"] = dict(observed)
+    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _place(tree: dict[str, Any], path: list[str], value: object) -> None:

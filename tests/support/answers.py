@@ -44,6 +44,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "compare": ("compare", SCENARIO, f"{SCENARIO}:input.workers=2"),
     "whatif": ("whatif", SCENARIO),
     "scenarios": ("scenarios",),
+    "size": ("size", "storage", SCENARIO),
     "goodput": ("goodput", SCENARIO, "--set", "failures.like=rsc-1", "--draws", "100"),
     "advise": ("advise", "input", SCENARIO, "--within", "50%"),
     "sweep": ("sweep", SCENARIO, "--over", "input.workers=1,2"),

@@ -1,0 +1,143 @@
+"""The least that is enough of a resource, for reading, as a table and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simulator.report.layout import columns, count, section, wrapped
+from simulator.report.table import Cell, Table, as_markdown
+from simulator.studies.offers import Offer
+from simulator.studies.size import Resource, Size, Sized
+from simulator.units import BYTE, PERCENT, USD, USD_PER_SECOND, show
+
+DIGITS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was asked, and what came out: a row for each number of machines."""
+
+    name: str
+    resource: Resource
+    loss: float
+    rows: Sequence[Sized]
+    offers: Sequence[Offer]
+
+
+def as_text(found: Answer) -> str:
+    """The report."""
+    head = ("machines", "GPUs", *_names(found), "samples/s", "with plenty", "as it is")
+    lines = [head, *(_row(one) for one in found.rows)]
+    sizes = len(_names(found))
+    table = columns(lines, ">>" + ">" * sizes + ">>>")
+    lost = f"{found.loss * PERCENT:.3g}%"
+    title = f"{found.name}: the least {found.resource} that loses no more than {lost} of the speed"
+    return "\n".join(
+        [
+            *wrapped(title, hang=""),
+            "",
+            *table,
+            *section(_offered(found), [_offer(one) for one in found.offers]),
+            *section("Try it", [f"plan simulate ... {_settings(found.rows[0])}"]),
+        ]
+    )
+
+
+def _names(found: Answer) -> tuple[str, ...]:
+    return tuple(size.knob.name.split("+")[0] for size in found.rows[0].sizes)
+
+
+def _offered(found: Answer) -> str:
+    things = "Stores" if found.resource is Resource.STORAGE else "Machines"
+    return f"{things} of the catalogue that have it (plan hardware list), the cheapest first"
+
+
+def _row(one: Sized) -> tuple[str, ...]:
+    sizes = (_size(size) for size in one.sizes)
+    speeds = (count(one.speed), count(one.ample), count(one.now))
+    return (str(one.machines), str(one.devices), *sizes, *speeds)
+
+
+def _size(size: Size) -> str:
+    """Rounded up: a little less would not be enough."""
+    if size.value is None:
+        return "any"
+    value = _up(size.value)
+    if size.knob.unit is None:
+        return f"{math.ceil(size.value):,}"
+    return show(value, size.knob.unit, DIGITS)
+
+
+def _up(value: float) -> float:
+    """To `DIGITS` significant digits, upwards."""
+    step = 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1)
+    return math.ceil(value / step - 1e-9) * step
+
+
+def _offer(one: Offer) -> str:
+    if one.per_month is not None:
+        return f"{one.name}  {show(_up(max(one.per_month, 0.01)), USD)} a month for the data"
+    if one.per_second is not None:
+        return f"{one.name}  {show(one.per_second, USD_PER_SECOND)}"
+    return f"{one.name}  price unknown"
+
+
+def _settings(one: Sized) -> str:
+    return " ".join(f"--set {_option(size)}" for size in one.sizes if size.value is not None) or (
+        "as it is"
+    )
+
+
+def _option(size: Size) -> str:
+    """The keys for a size, written as people write them."""
+    value, knob = size.value or 0.0, size.knob
+    if knob.settings is None:
+        return ""
+    if knob.unit is not None:
+        return f"'{next(iter(knob.settings(value)))}={show(_up(value), knob.unit, DIGITS)}'"
+    settings = knob.settings(float(math.ceil(value)))
+    return " --set ".join(f"{key}={float(value):g}" for key, value in settings.items())
+
+
+def as_object(found: Answer) -> dict[str, Any]:
+    """The same for programs, in SI units; null: any size is enough."""
+    return {
+        "schema": 1,
+        "scenario": found.name,
+        "resource": str(found.resource),
+        "loss": found.loss,
+        "machines": [dict(_figures(one)) for one in found.rows],
+        "offers": [
+            {"name": o.name, "usd_per_month": o.per_month, "usd_per_s": o.per_second}
+            for o in found.offers
+        ],
+    }
+
+
+def _figures(one: Sized) -> Iterator[tuple[str, Any]]:
+    yield "machines", one.machines
+    yield "gpus", one.devices
+    for size in one.sizes:
+        unit = size.knob.unit
+        name = size.knob.name.split("+")[0].replace(" ", "_").lower()
+        suffix = "" if unit is None else "_bytes" if unit is BYTE else "_per_s"
+        yield f"{name}{suffix}", size.value
+    yield "samples_per_s", one.speed
+    yield "samples_per_s_with_plenty", one.ample
+    yield "samples_per_s_as_it_is", one.now
+
+
+def as_table(found: Answer) -> Table:
+    """A row for each number of machines, in SI units."""
+    rows = [dict(_figures(one)) for one in found.rows]
+    cells: list[tuple[Cell, ...]] = [tuple(row.values()) for row in rows]
+    return Table(head=tuple(rows[0]), rows=tuple(cells))
+
+
+def as_page(found: Answer) -> str:
+    """The table as Markdown, with units."""
+    head = ("machines", "GPUs", *_names(found), "samples/s", "with plenty", "as it is")
+    return as_markdown(Table(head=head, rows=tuple(_row(one) for one in found.rows)))

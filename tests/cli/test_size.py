@@ -1,0 +1,64 @@
+"""``plan size`` and ``plan simulate --observed``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+JOB = "cpu-starved-p4d"
+
+
+def test_a_size_reads_as_it_should(plan: Run, golden: Callable[[str, str], None]) -> None:
+    """The whole answer for a job on an object store."""
+    outcome = plan("size", "storage", "imagenet-object-store-g5")
+    assert outcome.code == 0
+    golden("size-storage", outcome.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--loss", "150%"), "--loss"),
+        (("--loss", "0%"), "above 0"),
+        (("--machines", "1,x"), "no list of whole numbers"),
+    ],
+)
+def test_mistakes(plan: Run, arguments: tuple[str, ...], said: str) -> None:
+    """One clear message, and exit code 2."""
+    outcome = plan("size", "cpu", JOB, *arguments)
+    assert outcome.code == 2
+    assert said in outcome.err
+
+
+def test_what_was_observed_comes_first(plan: Run, golden: Callable[[str, str], None]) -> None:
+    """What must be true for it, and the prediction from there."""
+    outcome = plan("simulate", JOB, "--observed", "samples/s=4000")
+    assert outcome.code == 0
+    golden("observed-samples", outcome.out)
+
+
+def test_observed_in_json(plan: Run) -> None:
+    """The prediction meets the observation with the likeliest factor."""
+    told = json.loads(plan("simulate", JOB, "--observed", "samples/s=4,000", "--json").out)
+    assert told["throughput_samples_per_s"] == pytest.approx(4000.0, rel=0.02)
+    assert told["observed"]["explanations"][0]["value"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("utilisation=45%", "did you mean 'utilization'?"),
+        ("utilization", "has no value"),
+        ("step=fast", "is no value of step"),
+        ("utilization=0%", "is no value"),
+    ],
+)
+def test_observations_that_are_none(plan: Run, text: str, said: str) -> None:
+    """One clear message, and exit code 2."""
+    outcome = plan("simulate", JOB, "--observed", text)
+    assert outcome.code == 2
+    assert said in outcome.err

@@ -1,0 +1,87 @@
+"""The least of a resource that is enough."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.errors import PlanError
+from simulator.files.candidates import CandidateReader
+from simulator.files.catalogue import Catalogue
+from simulator.predict import predict
+from simulator.studies.offers import offers
+from simulator.studies.size import Resource, Sized, sized
+
+LOSS = 0.05
+
+
+def least(name: str, resource: Resource, *counts: int) -> tuple[Sized, ...]:
+    """What is enough for a shipped scenario."""
+    reader = CandidateReader(name)
+    return sized(lambda given: reader.read(given).scenario, resource, LOSS, counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("name", "resource"),
+    [
+        ("imagenet-object-store-g5", Resource.STORAGE),
+        ("offline-preparation", Resource.STORAGE),
+        ("llama3-8b-fsdp", Resource.NETWORK),
+        ("resnet50-imagenet-p4d", Resource.CPU),
+    ],
+)
+def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> None:
+    """The sizes lose what was allowed; a tenth less of all of them loses more."""
+    counts = (8,) if resource is Resource.NETWORK else ()
+    (found,) = least(name, resource, *counts)
+    assert 0.0 < found.loss <= LOSS * 1.001
+    reader = CandidateReader(name)
+    smaller: dict[str, object] = {"hardware.count": 8} if counts else {}
+    for size in found.sizes:
+        assert size.value is not None
+        assert size.knob.settings is not None
+        smaller |= size.knob.settings(0.9 * size.value)
+    scenario = reader.read(smaller).scenario  # type: ignore[arg-type]
+    assert predict(scenario, doubts=False).timing.throughput < found.ample * (1.0 - LOSS) * 1.001
+
+
+def test_ram_that_does_not_fit_is_not_enough() -> None:
+    """The least RAM is about what the job needs."""
+    (found,) = least("resnet50-imagenet-p4d", Resource.RAM)
+    value = found.sizes[0].value
+    assert value is not None
+    enough = CandidateReader("resnet50-imagenet-p4d").read({"hardware.ram": f"{value!r} B"})
+    assert predict(enough.scenario, doubts=False).fits
+
+
+def test_a_store_that_hardly_counts() -> None:
+    """A job that waits for its CPUs is content with a ten-thousandth of its store."""
+    (found,) = least("cpu-starved-p4d", Resource.STORAGE)
+    assert [size.value for size in found.sizes] == [None, None]
+
+
+def test_more_machines_need_more_network() -> None:
+    """Gathers over more ranks leave less time beside compute."""
+    few, many = least("llama3-8b-fsdp", Resource.NETWORK, 2, 16)
+    assert (few.machines, many.machines) == (2, 16)
+    assert (many.sizes[0].value or 0.0) > (few.sizes[0].value or 0.0)
+
+
+def test_nothing_to_size() -> None:
+    """A machine without a network has none to size."""
+    with pytest.raises(PlanError, match="no network"):
+        least("unet-m1-max", Resource.NETWORK)
+
+
+def test_offers_are_large_enough_and_sorted() -> None:
+    """Machines with the same accelerators and enough RAM, the cheapest first."""
+    (found,) = least("resnet50-imagenet-p4d", Resource.RAM)
+    scenario = CandidateReader("resnet50-imagenet-p4d").read({}).scenario
+    catalogue = Catalogue.default()
+    known = offers(found, Resource.RAM, scenario, catalogue)
+    prices = [one.per_second for one in known if one.per_second is not None]
+    assert prices == sorted(prices)
+    for one in known:
+        host = catalogue.host(one.name)
+        assert host.gpu is not None
+        assert host.gpu.name == "gpu/a100-sxm4-40gb"
+        assert host.ram >= (found.sizes[0].value or 0.0)
