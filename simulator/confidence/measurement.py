@@ -97,7 +97,8 @@ class Parameter:
     """A scenario key that may be fitted, between physical bounds written as in a scenario.
 
     `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
-    with the key's unit, such as ``5 GB/s``. `why` says what bounds it.
+    with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
+    where anchors are missed without it.
     """
 
     key: str
@@ -105,6 +106,7 @@ class Parameter:
     low: str
     high: str
     why: str = ""
+    fallback: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,4 +146,6 @@ def _own_cores(groups: Sequence[_Group], topology: Topology, fold: Fold) -> bool
         users += [max(threads)] * times if threads else []
     alone = len(users) <= 1 and len(fold.ranks) == 1
     wanted = sum(users) * sum(fold.counts)
-    return alone or (float(pool.contention) == 0.0 and wanted <= float(pool.cores))
+    return alone or (
+        float(pool.contention) == 0.0 and wanted + float(pool.taken) <= float(pool.cores)
+    )

@@ -43,6 +43,8 @@ class CpuPool:
     contention : float, optional
         How much longer work takes with all cores busy than alone, less 1: threads share memory
         bandwidth, cache and power.
+    taken : float, optional
+        Hardware threads that other programs keep busy all the time.
     speed : float, optional
         Work that one thread alone on a core does [core-seconds/s].
     on_change : callable, optional
@@ -69,6 +71,7 @@ class CpuPool:
         threads: float,
         smt_worth: float,
         contention: float = 0.0,
+        taken: float = 0.0,
         speed: float = 1.0,
         on_change: OnChange | None = None,
         unit: UnitKey = "cpu",
@@ -77,6 +80,8 @@ class CpuPool:
         self._cores = checked("cores", cores)
         checked("threads - cores", threads - cores, zero=True)
         self._threads = threads
+        self._taken = checked("taken", taken, zero=True)
+        self._free = checked("threads - taken", threads - taken)
         self._smt_worth = checked("smt_worth", smt_worth, zero=True)
         checked("1 - smt_worth", 1.0 - smt_worth, zero=True)
         self._contention = checked("contention", contention, zero=True) / cores
@@ -117,17 +122,21 @@ class CpuPool:
         return done
 
     def capacity(self, runnable: float) -> float:
-        """Return the cores' worth that so many runnable threads get together."""
-        if runnable <= self._cores:
-            return runnable / (1.0 + self._contention * max(0.0, runnable - 1.0))
-        shared = self._cores + self._smt_worth * (min(runnable, self._threads) - self._cores)
-        return shared / (1.0 + self._contention * max(0.0, self._cores - 1.0))
+        """Return the cores' worth that so many runnable threads get beside those taken."""
+        own = min(runnable, self._free)
+        running = own + self._taken
+        capacity = running
+        if running > self._cores:
+            second = min(running, self._threads) - self._cores
+            capacity = self._cores + self._smt_worth * second
+        others = max(0.0, min(own, self._cores) - 1.0)
+        return capacity * (own / running) / (1.0 + self._contention * others)
 
     def busy(self) -> float:
         """Return the integral of utilization up to now [s].
 
         Utilization is what an operating system shows: the fraction of the hardware threads
-        that run something, 1 when all do.
+        that are not taken which run something, 1 when all do.
         """
         self._advance()
         return self._busy
@@ -138,7 +147,7 @@ class CpuPool:
         return self._work_done
 
     def utilization(self) -> float:
-        """Return the fraction of hardware threads that run something, 0 to 1."""
+        """Return the fraction of hardware threads not taken that run something, 0 to 1."""
         return self._utilization
 
     def _advance(self) -> None:
@@ -164,7 +173,7 @@ class CpuPool:
         """Serve those who are there now, each at an equal rate."""
         self._advance()
         before, running = self._utilization, self._runnable
-        self._utilization = min(1.0, running / self._threads)
+        self._utilization = min(1.0, running / self._free)
         if self._jobs.marks:
             capacity = self.capacity(running)
             self._rate = capacity / running * self._speed

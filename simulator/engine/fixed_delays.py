@@ -71,7 +71,7 @@ def course(
 def _on_cores(demand: Demand, place: Location, topology: Topology, fold: Fold) -> Course:
     site, count = topology.sites[place.site], fold.count(place.rank)
     pool, threads = site.host.cpu, demand.threads * count
-    share = min(1.0, threads / float(pool.threads))
+    share = min(1.0, threads / float(pool.free))
     return Course(
         latency=0.0,
         amount=float(demand.amount) * count,

@@ -63,6 +63,7 @@ class Machine:
                 threads=float(site.host.cpu.threads) * wider.get(site.prefix, 1.0),
                 smt_worth=float(site.host.cpu.smt_worth),
                 contention=float(site.host.cpu.contention),
+                taken=float(site.host.cpu.taken) * wider.get(site.prefix, 1.0),
                 on_change=on_change,
                 unit=site.prefix + CPU,
             )

@@ -6,6 +6,9 @@ import numpy as np
 
 from simulator.units import Real
 
+_INSTANT = 1e-15
+"""A time too short to matter that can be divided by [s]."""
+
 
 def vcpus_to_feed(cpu_time: Real, step_time: Real) -> Real:
     """Processors (vCPUs) that make batches as fast as one device uses them up.
@@ -188,3 +191,47 @@ def core_cost(vcpu_cost: Real, capacity: Real, threads: Real) -> Real:
     0.00125
     """
     return vcpu_cost * capacity / threads
+
+
+def threads_taken(waiting: Real, device_time: Real, cpu_time: Real, threads: Real) -> Real:
+    """Hardware threads that training programs keep busy: each waits for its device in a loop.
+
+    Parameters
+    ----------
+    waiting : float or array
+        Threads that all of them keep busy while their devices work [1].
+    device_time : float or array
+        Time a device works on a batch [s].
+    cpu_time : float or array
+        Time in which the machine, all threads busy, makes a batch for every process [s].
+    threads : float or array
+        Hardware threads [1].
+
+    Returns
+    -------
+    float or array
+        Threads busy on average [1].
+
+    Notes
+    -----
+    A program that waits for data sleeps, one that waits for its device spins [1]_. While devices
+    wait for data a step lasts ``s = cpu_time + waiting * device_time / threads``: time of the
+    threads for making batches, and for the programs. So ``waiting * min(1, device_time / s)``
+    threads are taken, half of all at most: beyond, an operating system slices time.
+
+    References
+    ----------
+    .. [1] NVIDIA, "CUDA Runtime API", cudaSetDeviceFlags: cudaDeviceScheduleAuto spins where there
+       are no more contexts than processors, https://docs.nvidia.com/cuda/cuda-runtime-api/.
+
+    Examples
+    --------
+    Eight programs on 64 threads, a device takes 0.5 s, the CPUs half of a second or next to none:
+
+    >>> [float(threads_taken(8, 0.5, cpu, 64)) for cpu in (0.9375, 0.0625)]
+    [4.0, 8.0]
+    """
+    step = cpu_time + waiting * device_time / threads
+    share = np.minimum(1.0, device_time / np.maximum(step, _INSTANT))
+    taken: Real = np.minimum(waiting * share, 0.5 * threads)
+    return taken

@@ -16,6 +16,9 @@ import numpy as np
 from simulator.equations.cpu import pool_capacity
 from simulator.units import Real
 
+_INSTANT = 1e-15
+"""So few threads that they are none, which can be divided by."""
+
 
 def thread_slowdown(
     busy: Real, cores: Real, threads: Real, smt_worth: Real, contention: Real
@@ -67,3 +70,54 @@ def thread_slowdown(
     others = np.maximum(0.0, np.minimum(runs, cores) - 1.0)
     slowdown: Real = runs / capacity * (1.0 + contention * others / cores)
     return slowdown
+
+
+def capacity_beside(  # noqa: PLR0913 - who runs, and what runs them
+    own: Real, taken: Real, *, cores: Real, threads: Real, smt_worth: Real, contention: Real
+) -> Real:
+    """Work a machine does per second for some threads, beside others that wait in a loop.
+
+    Parameters
+    ----------
+    own : float or array
+        Threads that work, at most those not taken [1].
+    taken : float or array
+        Threads that spin: they hold processors, but ask nothing of memory [1].
+    cores : float or array
+        Physical cores [1].
+    threads : float or array
+        Hardware threads of all cores [1].
+    smt_worth : float or array
+        What a second hardware thread adds to a busy core, as a part of a core [1].
+    contention : float or array
+        How much longer work takes with all cores busy than with one, less 1 (for many cores) [1].
+
+    Returns
+    -------
+    float or array
+        Core-seconds per second for the threads that work [1].
+
+    Notes
+    -----
+    Equal shares of what all threads together are given, less what working threads lose to one
+    another: ``capacity(own + taken) * own / (own + taken) / (1 + contention * (min(own, cores) - 1)
+    / cores)``, see `cpu.pool_capacity` and, for the loss, `thread_slowdown`.
+
+    References
+    ----------
+    .. [1] FFCV, docs/_static/benchmarking_results.svg, https://github.com/libffcv/ffcv (the loss).
+
+    Examples
+    --------
+    Two threads on 4 cores, and 6 of the 8 hardware threads beside 2 that spin:
+
+    >>> machine = {"cores": 4, "threads": 8, "smt_worth": 0.25, "contention": 0.0}
+    >>> [float(capacity_beside(own, 2, **machine)) for own in (2, 6)]
+    [2.0, 3.75]
+    """
+    running, runs = np.maximum(_INSTANT, own + taken), np.maximum(1.0, own)
+    alone = runs / pool_capacity(runs, cores, threads, smt_worth)
+    loss = thread_slowdown(own, cores, threads, smt_worth, contention) / alone
+    together = pool_capacity(running, cores, threads, smt_worth)
+    capacity: Real = together * (own / running) / loss
+    return capacity

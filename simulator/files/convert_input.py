@@ -157,9 +157,14 @@ def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
         what = f"{given.tensors_per_batch} tensors in place of {defaults.TENSORS}"
         yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
     if given.receive_per_sample is None:
-        piped = transport is Transport.PIPE
-        figure = defaults.RECEIVE_PIPED if piped else defaults.RECEIVE_PER_SAMPLE
-        yield figure.for_sample(_output_bytes(draft, model)[0])
+        yield _receiving(given, transport).for_sample(_output_bytes(draft, model)[0])
+
+
+def _receiving(given: InputSection, transport: Transport) -> Default:
+    """What taking over a sample costs: through a pipe, copied to pinned memory, or only mapped."""
+    if transport is Transport.PIPE:
+        return defaults.RECEIVE_PIPED
+    return defaults.RECEIVE_PINNED if given.pin_memory else defaults.RECEIVE_PER_SAMPLE
 
 
 def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:

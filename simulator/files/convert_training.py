@@ -14,6 +14,7 @@ from simulator.files.resolved import Draft
 from simulator.files.sections import ModelSection
 from simulator.memo import Memo
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.loader import CostBasis
 from simulator.scenario.workload.models import Model, StepTimes
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.custom import CustomModel
@@ -91,6 +92,7 @@ def train_of(draft: Draft) -> Train:
         device_spread=spread_of(given.device_spread),
         step_jitter=spread_of(given.step_jitter),
         step_overhead=given.step_overhead,
+        host_threads=_host_threads(draft),
         exchange_delay=given.exchange_delay,
         exchange_contention=float(given.exchange_contention),
         overlap_communication=given.overlap_communication,
@@ -107,6 +109,14 @@ def train_of(draft: Draft) -> Train:
         start_up=given.start_up,
         shut_down=given.shut_down,
     )
+
+
+def _host_threads(draft: Draft) -> float:
+    if draft.train.host_threads is not None:
+        return float(draft.train.host_threads)
+    if draft.gpu is None or draft.gpu.emulated or draft.input.cost_basis is CostBasis.VCPU:
+        return 0.0
+    return defaults.HOST_THREADS
 
 
 def _optimizer(mode: Mode) -> Optimizer:

@@ -96,6 +96,19 @@ RECEIVE_PER_SAMPLE: Final = Default(
     sample="602.112 kB",
     source=_RECEIVE,
 )
+RECEIVE_PINNED: Final = Default(
+    key="input.receive_per_sample",
+    what="CPU time of the pin thread to copy a sample out of shared memory, in proportion to its "
+    "size",
+    text="0.212 ms",
+    unit=units.SECOND,
+    sample="602.112 kB",
+    source=Source(
+        reference="own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, "
+        "2-core machine: 64 MiB are copied to memory in use, and freed, in 23.7 ms",
+        date="2026-11-21",
+    ),
+)
 PER_TENSOR: Final = 0.2e-3
 """Time to take over one more tensor of a batch [s]: a file handle asked of the worker.
 
@@ -132,6 +145,9 @@ WORKER_MEMORY: Final = Default(
         date="2026-11-21",
     ),
 )
+HOST_THREADS: Final = 1.0
+"""Threads that a training process keeps busy while its device works: the one that launches kernels
+and waits for the device in a loop (CUDA Runtime API, cudaDeviceScheduleAuto)."""
 BUCKET_SIZE: Final = Default(
     key="train.bucket_size",
     what="size of a gradient bucket",

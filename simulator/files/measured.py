@@ -191,9 +191,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
 
 
 def _parameter(table: FitTable) -> Parameter:
-    return Parameter(
-        key=table.key, start=table.start, low=table.low, high=table.high, why=table.why or ""
-    )
+    return Parameter(**{**table.model_dump(), "why": table.why or ""})
 
 
 def _tolerance(table: ToleranceTable) -> Tolerance:

@@ -26,6 +26,8 @@ class FitTable(FileModel):
     """Largest value that makes sense."""
     why: TextField | None = None
     """What bounds it, for people."""
+    fallback: bool = False
+    """Fitted only where anchors come out more than a tenth off without it, one after another."""
 
 
 class ToleranceTable(FileModel):

@@ -309,6 +309,10 @@ class TrainSection(FileModel):
     """Time of a device's compute in one step over its mean; all wait for the slowest device."""
     step_overhead: TimeOrZeroField = 0.0
     """Time in each step that the device waits for the program: logging, statistics, callbacks."""
+    host_threads: NumberOrZeroField | None = None
+    """Hardware threads that each training process keeps busy while its device works: it launches
+    kernels and waits in a loop. 1 by default; none where input.cost_basis is vcpu, as the cost was
+    then measured with everything running."""
     exchange_delay: TimeOrZeroField = 0.0
     """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
     exchange_contention: NumberOrZeroField = 0.0

@@ -15,7 +15,7 @@ from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.checkpoint import checkpoint_shares
 from simulator.pipeline.stages.read import drives_of
-from simulator.pipeline.topology import MEMORY, Location, Topology, drives_used
+from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
@@ -166,7 +166,7 @@ def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
         return 0.0
     once = preparation(scenario)
     stages = ask(PREPARATION, once, Phase.COLD)
-    slowest = limiting_time(once, topology, stages) / job.train.accumulation
+    slowest = limiting_time(once, at_rest(topology), stages) / job.train.accumulation
     batches = job.dataset.samples / (job.train.batch_size * topology.ranks)
     return cast("Seconds", batches * slowest)
 

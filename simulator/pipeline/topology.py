@@ -10,18 +10,25 @@ own, whose units carry its name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simulator.compute.cost_model import cost_model
+from simulator.equations.cpu import threads_taken
 from simulator.equations.requests import frame_payload
+from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.allreduce import over_peer_link
-from simulator.pipeline.stages.base import Demand, Path, Resource
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
+from simulator.pipeline.stages.collate import Collate
+from simulator.pipeline.stages.decode import Decode
 from simulator.pipeline.stages.read import drives_of
+from simulator.pipeline.stages.receive import Receive
 from simulator.scenario.hardware.cluster import Group, Role
 from simulator.scenario.hardware.host import Host, PcieSwitch
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Mode
 from simulator.units import Real
 
 WeightedRoute = tuple[tuple[str, Real], ...]
@@ -130,7 +137,7 @@ def build(scenario: Scenario) -> Topology:
     """Lay out one machine that trains and all machines of other groups as units."""
     trainers = scenario.cluster.trainers
     others = [group for group in scenario.cluster.groups if group is not trainers]
-    sites = [Site(prefix="", shared="", group=trainers)]
+    sites = [Site(prefix="", shared="", group=_beside_programs(scenario, trainers))]
     for group in others:
         same = group.storage.name == trainers.storage.name
         sites += [
@@ -145,6 +152,38 @@ def build(scenario: Scenario) -> Topology:
         ring=scenario.ranks_per_job,
         memory_socket=scenario.job.loader.socket,
     )
+
+
+def at_rest(topology: Topology) -> Topology:
+    """The same machines while nothing is trained on them."""
+    first, *others = topology.sites
+    pool = replace(first.host.cpu, taken=0.0)
+    group = replace(first.group, host=replace(first.host, cpu=pool))
+    return replace(topology, sites=(replace(first, group=group), *others))
+
+
+def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
+    """The trainers' group with the hardware threads that their programs leave to the loaders."""
+    train, pool = scenario.job.train, trainers.host.cpu
+    alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
+    # A program that makes its own batches does not wait for its device at the same time.
+    if alone or not np.any(scenario.job.loader.crew.makers):
+        return trainers
+    time, core_seconds = cost_model(scenario).time, _loading(scenario)
+    if time is None or not np.any(core_seconds):
+        return trainers
+    ranks = scenario.ranks_per_host
+    making = ranks * core_seconds / pool.capacity
+    taken = threads_taken(ranks * train.host_threads, time.total, making, pool.threads)
+    return replace(trainers, host=replace(trainers.host, cpu=replace(pool, taken=taken)))
+
+
+def _loading(scenario: Scenario) -> Real:
+    """CPU work of loading one batch on the machine that trains [core-seconds]."""
+    makers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
+    stages = (*makers, Receive())
+    work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
+    return sum((demand.amount for demand in work if demand.path is Path.CORES), 0.0)
 
 
 def _units(site: Site) -> Iterator[Unit]:

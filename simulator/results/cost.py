@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 from simulator.compute.cost_model import cost_model
@@ -134,7 +135,7 @@ def cpu_need(
     gpus = scenario.cluster.trainers.gpus_per_host
     if compute is None or gpus == 0 or float(compute.total) == 0.0:
         return None
-    pool = topology.host.cpu
+    pool = replace(topology.host.cpu, taken=0.0)
     core_seconds = sum(
         float(demand.amount) * stage.times * speed
         for stage in stages
@@ -142,7 +143,8 @@ def cpu_need(
         for demand in stage.demands
         if demand.path is Path.CORES
     )
-    per_gpu = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
+    making = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
+    per_gpu = making + scenario.job.train.host_threads * scenario.ranks_per_host / gpus
     machines = scenario.cluster.trainers.count
     own = machines * pool.threads if makes_own_batches(scenario) else 0.0
     there = own + sum(_own_vcpus(topology, site) for site in topology.sites[1:])

@@ -4,6 +4,7 @@ import pytest
 from simpy import Environment
 
 from simulator.engine.cpu_pool import CpuPool
+from simulator.scenario.hardware.host import CpuPool as Processors
 
 
 @pytest.fixture
@@ -95,3 +96,16 @@ def test_nonsense_is_refused(env: Environment, wrong: dict[str, float]) -> None:
     right = {"cores": 2, "threads": 2, "smt_worth": 0.0, "speed": 1.0}
     with pytest.raises(ValueError, match="must be"):
         CpuPool(env, **(right | wrong))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("taken", [0.0, 1.5, 4.0])
+@pytest.mark.parametrize("threads", [1.0, 5.0, 8.0, 12.0, 40.0])
+def test_threads_that_others_keep_busy(threads: float, taken: float) -> None:
+    """The pool gives what its closed form says, and tells how busy the rest of it is."""
+    hardware = {"cores": 8.0, "threads": 12.0, "smt_worth": 0.25, "contention": 0.5}
+    closed = Processors(**hardware, taken=taken)  # type: ignore[arg-type] # figures by name
+    env = Environment()
+    pool = CpuPool(env, **hardware, taken=taken)  # type: ignore[arg-type] # figures by name
+    env.run(pool.run(10.0, threads=threads))
+    assert 10.0 / env.now == pytest.approx(float(closed.capacity_for(threads)))
+    assert pool.busy() / env.now == pytest.approx(min(1.0, threads / (12.0 - taken)))

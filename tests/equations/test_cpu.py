@@ -41,3 +41,17 @@ def test_a_cost_on_a_busy_vcpu(smt_worth: float) -> None:
 def test_a_cost_without_second_threads() -> None:
     """Where a vCPU is a core, nothing is converted."""
     assert cpu.core_cost(0.002, cpu.pool_capacity(8, 8, 8, 0.25), 8) == 0.002
+
+
+def test_threads_of_programs_and_loaders_fill_a_step() -> None:
+    """While devices starve, thread time for batches and for waiting programs is all there is."""
+    device, making, threads = 0.1, 0.15, 96.0
+    taken = float(cpu.threads_taken(8.0, device, making, threads))
+    step = making * threads / (threads - taken)
+    assert step * taken == pytest.approx(8.0 * device)
+
+
+def test_programs_spin_all_the_time_where_devices_never_wait() -> None:
+    """And leave half of a small machine to the others at least."""
+    assert cpu.threads_taken(8.0, 0.1, 0.01, 96.0) == 8.0
+    assert cpu.threads_taken(8.0, 0.1, 0.01, 4.0) == 2.0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.theory import busy_threads, loader_rate
 
-from simulator.equations.receive import thread_slowdown
+from simulator.equations.receive import capacity_beside, thread_slowdown
 
 checked = settings(max_examples=80, deadline=None, derandomize=True)
 times = st.floats(1e-5, 1e-1)
@@ -81,3 +81,16 @@ def test_a_slower_decoder_has_a_lower_ceiling() -> None:
     slowdown = thread_slowdown(busy_threads(8.0, worker, 0.5e-3), 8.0, 16.0, 0.25, 0.4)
     expected = 1.0 / (0.5e-3 + 0.4 / 8.0 * worker)
     assert loader_rate(8.0, worker, 0.5e-3, slowdown) == pytest.approx(expected)
+
+
+def test_spinning_threads_take_cores_but_no_bandwidth() -> None:
+    """With cores to spare they cost nothing; on a full machine their share of it."""
+
+    def capacity(own: float, taken: float) -> float:
+        figures = {"cores": 48.0, "threads": 96.0, "smt_worth": 0.0, "contention": 0.5}
+        return float(capacity_beside(own, taken, **figures))
+
+    assert capacity(40.0, 8.0) == pytest.approx(capacity(40.0, 0.0))
+    assert capacity(88.0, 8.0) / capacity(88.0, 0.0) == pytest.approx(88.0 / 96.0)
+    slowed = thread_slowdown(88.0, 48.0, 96.0, 0.0, 0.5)
+    assert capacity(88.0, 0.0) == pytest.approx(88.0 / slowed)

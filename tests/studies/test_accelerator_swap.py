@@ -19,7 +19,10 @@ def named(found: tuple[Generation, ...], gpu: str) -> Generation:
 
 
 def test_from_which_generation_on_the_job_is_cpu_bound() -> None:
-    """96 vCPUs feed eight T4 and starve eight V100; faster ones need more vCPUs each."""
+    """96 vCPUs feed eight T4 and starve eight V100; faster ones need more vCPUs each.
+
+    Starved devices get nearly the same rate: the sooner one is done, the less its program spins.
+    """
     found = generations(reader("resnet50-imagenet-p4d"), GPUS)
     assert [one.possible for one in found] == sorted(one.possible for one in found)
     assert not named(found, "gpu/t4").starved
@@ -29,8 +32,9 @@ def test_from_which_generation_on_the_job_is_cpu_bound() -> None:
     needs = [one.prediction.cpu_need.per_gpu for one in found]  # type: ignore[union-attr] # all ran
     assert all(less < more for less, more in pairwise(needs))
     assert needs[found.index(turn)] > 12.0
-    starved = {one.prediction.timing.throughput for one in found if one.cpu_bound}  # type: ignore[union-attr] # all ran
-    assert max(starved) == pytest.approx(min(starved), rel=1e-6)
+    starved = [one.prediction.timing.throughput for one in found if one.cpu_bound]  # type: ignore[union-attr] # all ran
+    assert starved == sorted(starved)
+    assert max(starved) < 1.06 * min(starved)
 
 
 def test_memory_of_the_accelerator_is_checked() -> None:

@@ -9,12 +9,12 @@ from enum import StrEnum
 import numpy as np
 
 from simulator.confidence.provenance import Source
-from simulator.equations.receive import thread_slowdown
+from simulator.equations.receive import capacity_beside
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.hardware.storage import Storage
-from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Watts
+from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Watts, at_most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,7 @@ class CpuPool:
     `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core;
     `contention` how much longer work takes with all cores busy than alone, less 1.
     `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
+    `taken` are hardware threads that programs beside keep busy all the time, waiting in a loop.
     """
 
     cores: float
@@ -52,16 +53,29 @@ class CpuPool:
     base_clock: Hertz | None = None
     model: str = ""
     power: Watts | None = None
+    taken: Real = 0.0
+
+    @property
+    def free(self) -> Real:
+        """Hardware threads that are not taken."""
+        return self.threads - self.taken
 
     @property
     def capacity(self) -> Real:
-        """Core-seconds per second with every hardware thread busy."""
+        """Core-seconds per second with every free hardware thread busy."""
         return self.capacity_for(self.threads)
 
     def capacity_for(self, threads: Real) -> Real:
-        """Core-seconds per second with so many threads ready to run."""
-        slower = thread_slowdown(threads, self.cores, self.threads, self.smt_worth, self.contention)
-        return np.maximum(1.0, threads) / slower
+        """Core-seconds per second that so many threads ready to run get, beside those taken."""
+        own = at_most(np.maximum(1.0, threads), self.free)
+        return capacity_beside(
+            own,
+            self.taken,
+            cores=self.cores,
+            threads=self.threads,
+            smt_worth=self.smt_worth,
+            contention=self.contention,
+        )
 
 
 class PeerTopology(StrEnum):

@@ -70,7 +70,8 @@ class Train:
     the mean of the random delay of a rank's step as a share of its compute time, `device_spread`
     how the time of one device's compute differs from another's over the whole run, `step_jitter`
     how that of a device differs from step to step. `step_overhead` is
-    what the program does in a step while the device waits. `gradient_precision` is what gradients
+    what the program does in a step while the device waits, `host_threads` how many hardware threads
+    of the machine it keeps busy while the device works. `gradient_precision` is what gradients
     are exchanged in (None: fp32 where weights are, else 16 bit), `accumulation_precision` what
     those of several batches are added up in (None: as they are exchanged). `exchange_delay` is the
     time of a step of several ranks in which they agree on what to exchange, pack and unpack it,
@@ -93,6 +94,7 @@ class Train:
     device_spread: Spread = CONSTANT
     step_jitter: Spread = CONSTANT
     step_overhead: Seconds = 0.0
+    host_threads: float = 0.0
     exchange_delay: Seconds = 0.0
     exchange_contention: float = 0.0
     overlap_communication: bool = True

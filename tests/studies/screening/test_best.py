@@ -234,6 +234,7 @@ def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
         "remote.machine=instance/aws/c5.9xlarge",
         f"remote.count={count}",
         "remote.storage=storage/ebs-gp3-max",
+        "input.receive_per_sample=36 us",
     )
     job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
     (best,), prediction = best_cases([job]), predict(job, doubts=False)
