@@ -88,7 +88,7 @@ def _figure(
             return np.nan, None, None
         items = found.memory.items.items()
         held = sum(size for name, size in items if name not in _NOT_ALLOCATED) / _GB
-        band = found.interval.get("gpu_memory_bytes")
+        band = found.interval.get("gpu_memory_bytes.total")
         if band is None:
             return held, None, None
         whole = sum(size for _, size in items)

@@ -226,7 +226,8 @@ def _holds_its_parts(_: Question, prediction: Prediction) -> Iterator[str]:
         if total < most * (1.0 - ROUNDING):
             yield f"{name}: {total:.9g} B in all, one item {most:.9g} B"
         # Helpers may be shorter of RAM than the machine shown, never the other way round.
-        own = verdict(total, fit.capacity, fit.items.get("fragmentation", 0.0))
+        waste, off = fit.items.get("fragmentation", 0.0), getattr(fit, "log_sd", 0.0)
+        own = verdict(total, fit.capacity, waste, off)
         if fit.verdict != own and not (name == "host RAM" and prediction.scenario.job.remote):
             yield f"{name}: {total:.9g} of {fit.capacity:.9g} B is said to fit: {fit.verdict}"
     memory = prediction.memory

@@ -115,9 +115,18 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
 
 
 def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
-    known = replace(prediction, interval=intervals(question, prediction))
+    found = intervals(question, prediction) | _of_memory(prediction.memory)
+    known = replace(prediction, interval=found)
     obey(question, known, INTERVAL_LAWS)
     return known
+
+
+def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
+    """What an accelerator's memory comes to nine times in ten, at least and at most."""
+    if fit is None or fit.log_sd <= 0.0:
+        return {}
+    low, high = fit.band
+    return {"gpu_memory_bytes.total": {"p10": low, "p50": float(fit.total), "p90": high}}
 
 
 def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:

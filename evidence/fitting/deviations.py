@@ -4,7 +4,8 @@ Every doubt of a row moves its predicted figure by so much per cent for each per
 (the closed form's slope). Deviations are chosen so that the interval from P10 to P90 that follows
 from them scores best (Winkler) on rows of split ``fit``: as narrow as it can be while one error in
 five lies outside. Each family counts as the square root of its figures, and a weak prior holds
-every deviation near where it was. Test rows are read only to print the coverage there.
+every deviation near where it was. Test rows are read only to print the coverage there. Steps of
+language models are left to the part ``distance``.
 
 Deviations that few rows depend on stay as they are, and so does everything the file has no key
 for: a table gets a ``per_doubling`` or ``seconds`` by being given one by hand.
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from fitting.language_models import SET
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.confidence.doubts import Grade, Rate
@@ -133,13 +135,20 @@ def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
         if not own:
             continue
         model = Model(own, {name: value for name, (value, _) in values.items()})
-        allowed = np.array([(name[0] is Rate.START) is about_start for name in model.names])
+        allowed = np.array([_allowed(name, about_start=about_start) for name in model.names])
         free = allowed & (model.informed(model.start) >= ENOUGH)
         fitted = fit(model, weights(own), free)
         rows = model.informed(fitted)
         chosen = np.flatnonzero(free)
         values |= {model.names[i]: (float(fitted[i]), int(rows[i])) for i in chosen}
     return values
+
+
+def _allowed(name: Name, *, about_start: bool) -> bool:
+    """Whether a deviation is fitted here, with first steps or with others."""
+    rate, grade, _ = name
+    elsewhere = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED, Grade.CARRIED)
+    return (rate is Rate.START) is about_start and grade not in elsewhere
 
 
 def fit(model: Model, weight: Vector, free: NDArray[np.bool_]) -> Vector:
@@ -240,7 +249,7 @@ def _put(block: str, key: str, value: float) -> str:
 def part(tables: Path | None, say: Say) -> Outcome:
     """The part of ``evidence/fit.py``."""
     own = {} if tables is None else {path.stem: str(path) for path in tables.glob("*.toml")}
-    found = samples([own.get(name, name) for name in set_names()])
+    found = samples([own.get(name, name) for name in set_names() if name != SET])
     fitted_to = [s for s in found if s.split is Split.FIT]
     say(f"{len(found)} figures, {len(fitted_to)} of split fit")
     why = f"fitted to the errors of {len(fitted_to)} figures of the shipped sets, split fit"

@@ -5,7 +5,9 @@ Each series of language-model runs is predicted by figures that it and its sibli
 fitted to; predictions by the shipped figures say how far where something was fitted. The deviations
 that come out score best (Winkler) over both: a base by what the step is made of, one for each
 respect in which a job differs from the runs most like it, and one for each doubling. The same runs
-under a framework that nobody measured then say what it adds that another's kernels stand in.
+under a framework that nobody measured then say what it adds that another's kernels stand in. The
+memory of an accelerator has two deviations: of a framework that was measured, and what it adds if
+it was not.
 
 Each family counts as the root of its runs; for the framework all count alike, since runs of one
 series are off together by what its framework does otherwise. What is expected of a deviation before
@@ -32,7 +34,13 @@ from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
 from simulator.confidence.doubts import Axis, Grade, Rate
 from simulator.equations.uncertainty import doublings_outside
-from simulator.files.deviations import graded, shipped_envelope
+from simulator.files.deviations import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    memory_deviations,
+    shipped_envelope,
+)
 from simulator.files.kernel_figures import kernel_files, with_values
 from simulator.files.kernels import ANY
 from simulator.files.unseen import siblings, unseen_groups
@@ -270,6 +278,42 @@ def _best(found: Samples, weight: Vector, start: Vector, free: NDArray[np.bool_]
     return whole(best)
 
 
+def of_memory(found: Runs) -> tuple[dict[str, float], Iterator[str]]:
+    """Log deviations of memory: as a whole, what being unlike measured runs adds; what they mean.
+
+    The former is that of runs predicted without their series, the latter what they are off by more
+    under a framework that nobody measured.
+    """
+    found = found.chosen(np.isfinite(found.memory))
+    other = Runs(found.rows, tuple(_in_any_framework(scenario) for scenario in found.scenarios))
+    sizes = {SEEN: found.memory_sizes(kernel_files())}
+    for what, own in ((UNSEEN, found), (STOOD_IN, other)):
+        sizes[what] = own.memory_sizes(kernel_files())
+        for group in unseen_groups():
+            some = np.isin(found.series, group.series)
+            if group.figures and some.any():
+                sizes[what][some] = own.chosen(some).memory_sizes(with_values(group.figures))
+    errors = {what: np.log(found.memory / size) for what, size in sizes.items()}
+    widths = {what: _width_of(own, found.families) for what, own in errors.items()}
+    far = math.sqrt(max(0.0, widths[STOOD_IN] ** 2 - widths[UNSEEN] ** 2))
+    lines = (
+        f"memory, {what}: {len(own)} runs, deviation {widths[what]:.3f}, within "
+        f"{np.mean(np.abs(own) <= NINETY * widths[what]):.0%}, median {np.median(np.abs(own)):.1%}"
+        for what, own in errors.items()
+    )
+    return {MEMORY: widths[UNSEEN], UNLIKE: far}, lines
+
+
+def _width_of(errors: Vector, families: NDArray[np.str_]) -> float:
+    """The deviation that scores best where families count as the root of their runs."""
+    _, place, count = np.unique(families, return_inverse=True, return_counts=True)
+    weight = 1.0 / np.sqrt(count[place])
+    half = NINETY * np.linspace(0.01, 0.5, 491)[:, None]
+    missed = np.maximum(0.0, np.abs(errors) - half)
+    scores = ((2.0 * half + 2.0 / OUTSIDE * missed) * weight).sum(axis=1)
+    return float(half[scores.argmin(), 0] / NINETY)
+
+
 def table(found: Samples, x: Vector) -> Iterator[str]:
     """Coverage and score by kind of sample and family, beside one width for all."""
     half = NINETY * found.deviations(x)
@@ -296,10 +340,13 @@ def _one_width(found: Samples) -> float:
 
 def part(tables: Path | None, say: Say) -> Outcome:
     """The part of ``evidence/fit.py``."""
-    found = samples(runs(SET if tables is None else str(tables / f"{SET}.toml")))
+    every = runs(SET if tables is None else str(tables / f"{SET}.toml"))
+    found = samples(every)
     say(f"{len(found.errors)} errors, {len(found.different)} cases")
     best = fitted(found)
-    values = dict(zip(EXPECTED, (float(f"{v:.3g}") for v in best), strict=True))
+    memory, told = of_memory(every)
+    fitted_values = {**dict(zip(EXPECTED, best, strict=True)), **memory}
+    values = {name: float(f"{value:.3g}") for name, value in fitted_values.items()}
     unseen = int((found.what == UNSEEN).sum())
     why = f"fitted to the errors of {unseen} steps predicted by figures fitted without their series"
     old = TARGET.read_text(encoding="utf-8")
@@ -307,24 +354,25 @@ def part(tables: Path | None, say: Say) -> Outcome:
         figures={str(name): value for name, value in values.items()},
         shipped={str(name): _known(name) for name in values},
         files={TARGET.name: _rewritten(old, values, why)},
-        lines=tuple(table(found, best)),
+        lines=(*table(found, best), *told),
     )
 
 
 def _known(name: str) -> float:
     if name in (*GRADES, Grade.CARRIED):
         return graded(Rate.STEP, Grade(name)).log_sd
+    if name in memory_deviations():
+        return memory_deviations()[name]
     return shipped_envelope().apart[str(name)].log_sd
 
 
 def _rewritten(text: str, values: Mapping[str, float], why: str) -> str:
     """The file with other deviations, and what they follow from."""
-    heads = {
-        name: f'rate = "{Rate.STEP}"\ngrade = "{name}"\n'
-        if name in (*GRADES, Grade.CARRIED)
-        else f'[[apart]]\nkind = "{name}"\n'
-        for name in values
-    }
+    heads = {name: f'[[apart]]\nkind = "{name}"\n' for name in values}
+    for grade in (*GRADES, Grade.CARRIED):
+        heads[grade] = f'rate = "{Rate.STEP}"\ngrade = "{grade}"\n'
+    for kind in memory_deviations():
+        heads[kind] = f'[[memory]]\nkind = "{kind}"\n'
     today = f"{datetime.now(tz=UTC):%Y-%m-%d}"
     for name, value in values.items():
         pattern = re.compile(rf"({re.escape(heads[name])})log_sd = .*\n(?:\w+ = .*\n)*")

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from fitting.language_models import MEMORY
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import without_steps
 from simulator.confidence.doubts import Axis
@@ -50,14 +51,19 @@ BASE = "resnet50-imagenet-p4d"
 """A scenario that the model library's steps are put into."""
 
 
+Run = tuple[str, Names, tuple[Place, Place], bool]
+"""Series, names, where a run lies among its kind and among all, and if its memory was measured."""
+
+
 class Covered:
     """Values that occur in the evidence, of all runs and by kind of run."""
 
     def __init__(self) -> None:
         self.ranges: dict[Axis, list[float]] = defaultdict(list)
         self.kinds: dict[tuple[str, ...], dict[Axis, list[float]]] = {}
+        self.with_memory: set[tuple[str, ...]] = set()
 
-    def add(self, series: str, names: Names, places: tuple[Place, Place]) -> None:
+    def add(self, series: str, names: Names, places: tuple[Place, Place], *, memory: bool) -> None:
         """One measured run: what it is compared by, and where it lies among all runs."""
         own, among = places
         for axis, value in among.items():
@@ -67,9 +73,11 @@ class Covered:
             spans = self.kinds.setdefault(key, defaultdict(list))
             for axis, value in own.items():
                 spans[axis].append(value)
+            if memory:
+                self.with_memory.add(key)
 
 
-def step_times() -> Iterator[tuple[str, Names, tuple[Place, Place]]]:
+def step_times() -> Iterator[Run]:
     """Steps that were measured on a device, from the model library."""
     base, catalogue = load_scenario(BASE), Catalogue.default(())
     group = base.cluster.groups[0]
@@ -89,14 +97,14 @@ def step_times() -> Iterator[tuple[str, Names, tuple[Place, Place]]]:
                 )
                 alone = replace(group, host=host, gpus_per_host=1, count=1)
                 cluster = Cluster(groups=(alone,))
-                yield LIBRARY, *_seen(replace(base, jobs=(job,), cluster=cluster))
+                yield LIBRARY, *_seen(replace(base, jobs=(job,), cluster=cluster)), False
 
 
 def _seen(scenario: Scenario) -> tuple[Names, tuple[Place, Place]]:
     return named(scenario), (compared(scenario), placed(scenario))
 
 
-def rows(sets: Sequence[str], say: Say) -> Iterator[tuple[str, Names, tuple[Place, Place]]]:
+def rows(sets: Sequence[str], say: Say) -> Iterator[Run]:
     """Runs of measurement sets that a prediction is compared with."""
     for name in sets:
         found = [row for row in load_set(name).rows if not row.excluded]
@@ -109,7 +117,8 @@ def rows(sets: Sequence[str], say: Say) -> Iterator[tuple[str, Names, tuple[Plac
                 continue
             names, places = _seen(scenario)
             series = row.labels.get("series", "")
-            yield series, names if series and series in fitted_to else {}, places
+            own = names if series and series in fitted_to else {}
+            yield series, own, places, MEMORY in row.measured
 
 
 def text(covered: Covered, sets: Sequence[str]) -> str:
@@ -131,6 +140,7 @@ def text(covered: Covered, sets: Sequence[str]) -> str:
         told = ", ".join(f'"{k}" = "{n}"' for k, n in zip(NAMED, names, strict=True) if n)
         lines += ["", "[[measured]]", f'series = "{series}"', f"names = {{ {told} }}"]
         lines += [f"spans = {{ {', '.join(_ends_of(spans))} }}"]
+        lines += ["memory = true"] if (series, *names) in covered.with_memory else []
     return "\n".join([*lines, ""])
 
 
@@ -146,8 +156,8 @@ def part(tables: Path | None, say: Say) -> Outcome:
     sets = set_names()
     covered = Covered()
     for found in (step_times(), rows(_paths(sets, tables), say)):
-        for series, names, places in found:
-            covered.add(series, names, places)
+        for series, names, places, memory in found:
+            covered.add(series, names, places, memory=memory)
     old = TARGET.read_text(encoding="utf-8")
     made = text(covered, sets)
     if _undated(made) == _undated(old):

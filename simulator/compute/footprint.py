@@ -9,6 +9,7 @@ device whatever a library allocates beside the framework.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -22,6 +23,7 @@ from simulator.compute.device_memory import offloaded, weight_width
 from simulator.compute.memory import DeviceMemory
 from simulator.confidence.provenance import Assumption, Source
 from simulator.equations import batch, host_memory, memory
+from simulator.equations.uncertainty import probability, room
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind
@@ -32,8 +34,16 @@ UNCERTAIN: Final = 0.05
 """Part of the capacity, above and below it, within which a fit is not decided."""
 
 
+SURE: Final = 1.2816
+"""Deviations of what is needed from which on it fits, or does not, nine times in ten."""
+
+
 class Verdict(StrEnum):
-    """Whether something fits; ``uncertain`` within 5% of the capacity."""
+    """Whether something fits; ``uncertain`` within 5% of the capacity.
+
+    Where it is known how far what is needed may be off, ``uncertain`` is a probability between 10%
+    and 90%.
+    """
 
     YES = "yes"
     NO = "no"
@@ -64,7 +74,8 @@ class MemoryFit:
     """Memory needed on one device, by item [B].
 
     Where stages of a pipeline differ, `items` are those of the fullest one and `stages` says what
-    each needs in all: the first, one in the middle, the last [B].
+    each needs in all: the first, one in the middle, the last [B]. `log_sd` is the log deviation of
+    what is needed; 0: nothing is known of it.
     """
 
     items: Mapping[str, Bytes]
@@ -72,11 +83,30 @@ class MemoryFit:
     verdict: Verdict
     terms: Mapping[str, Term] = field(default_factory=dict)
     stages: Mapping[str, Bytes] = field(default_factory=dict)
+    log_sd: float = 0.0
 
     @property
     def total(self) -> Bytes:
         """Sum of the items [B]."""
         return sum(self.items.values())
+
+    @property
+    def waste(self) -> Bytes:
+        """What an allocator wastes, and gives back before it fails [B]."""
+        return self.items.get("fragmentation", 0.0)
+
+    @property
+    def band(self) -> tuple[Bytes, Bytes]:
+        """10% and 90% quantile of what is needed [B]."""
+        off = math.exp(SURE * self.log_sd)
+        return self.total / off, self.total * off
+
+    @property
+    def probability(self) -> float | None:
+        """How probable it is that it fits [1]; None where it is not known how far it may be off."""
+        if self.log_sd <= 0.0:
+            return None
+        return probability(float(room(self.total - self.waste, self.capacity, self.log_sd)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +147,23 @@ GPU_PROCESS: Final = Default(
 )
 
 
-def verdict(total: Real, capacity: Real, waste: Real = 0.0) -> Verdict:
+def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0) -> Verdict:
     """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates.
+
+    With a log deviation of what is needed they do where that is so nine times in ten.
 
     What an allocator wastes does not decide that something cannot fit: before it fails, PyTorch's
     gives back what it holds unused and tries again (c10/cuda/CUDACachingAllocator.cpp).
     """
     ratio, least = np.asarray(total / capacity), np.asarray((total - waste) / capacity)
+    if log_sd > 0.0:
+        off = math.exp(SURE * log_sd)
+        bands = [least < 1.0 / off, least <= off]
+    else:
+        bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]
     if ratio.ndim == 0:
-        sure = ratio < 1.0 - UNCERTAIN
-        known = Verdict.UNCERTAIN if least <= 1.0 + UNCERTAIN else Verdict.NO
-        return Verdict.YES if sure else known
-    bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]
+        known = Verdict.UNCERTAIN if bands[1] else Verdict.NO
+        return Verdict.YES if bands[0] else known
     words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
     return cast("Verdict", words)
 
@@ -239,14 +274,14 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
     held = None if gpu is None or gpu.emulated else _on_device(scenario)
     if gpu is None or held is None:
         return None
+    waste, off = held.items.get("fragmentation", 0.0), scenario.memory_log_sd
     return MemoryFit(
         items=_for_result(held.items),
         terms=held.terms,
         capacity=gpu.memory,
-        verdict=verdict(
-            sum(held.items.values(), 0.0), gpu.memory, held.items.get("fragmentation", 0.0)
-        ),
+        verdict=verdict(sum(held.items.values(), 0.0), gpu.memory, waste, off),
         stages=_for_result(held.stages),
+        log_sd=off,
     )
 
 

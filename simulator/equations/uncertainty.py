@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from simulator.units import Real
@@ -83,3 +85,69 @@ def stretched_deviation(log_sd: Real, per_doubling: Real, doublings: Real) -> Re
     """
     wider: Real = np.hypot(log_sd, per_doubling * doublings)
     return wider
+
+
+def room(needed: Real, capacity: Real, log_sd: Real) -> Real:
+    """How many deviations a capacity lies above what is needed.
+
+    Parameters
+    ----------
+    needed : float or array
+        What is needed, above 0 [B].
+    capacity : float or array
+        What is there [B].
+    log_sd : float or array
+        Standard deviation of the logarithm of what is needed, above 0 [1].
+
+    Returns
+    -------
+    float or array
+        Standard deviations, negative where it is short [1].
+
+    Notes
+    -----
+    ``ln(capacity / needed) / log_sd``: what is needed is lognormal, with the figure as its median.
+
+    References
+    ----------
+    .. [1] JCGM 100:2008, "Evaluation of measurement data - Guide to the expression of uncertainty
+       in measurement", section 6.3, https://www.bipm.org/en/committees/jc/jcgm/publications
+
+    Examples
+    --------
+    72 GB of 80 GB, known to about a tenth:
+
+    >>> round(float(room(72e9, 80e9, 0.1)), 2)
+    1.05
+    """
+    deviations: Real = np.log(capacity / needed) / log_sd
+    return deviations
+
+
+def probability(deviations: float) -> float:
+    """The probability that a normal variable lies less than so many deviations above its mean.
+
+    Parameters
+    ----------
+    deviations : float
+        Standard deviations [1].
+
+    Returns
+    -------
+    float
+        Between 0 and 1 [1].
+
+    Notes
+    -----
+    ``(1 + erf(deviations / sqrt(2))) / 2``.
+
+    References
+    ----------
+    .. [1] NIST Digital Library of Mathematical Functions, 7.2.1, https://dlmf.nist.gov/7.2
+
+    Examples
+    --------
+    >>> round(probability(1.05), 3), probability(0.0)
+    (0.853, 0.5)
+    """
+    return 0.5 * (1.0 + math.erf(deviations / math.sqrt(2.0)))

@@ -94,6 +94,8 @@ class MeasuredTable(FileModel):
     """What they have in common, by kind."""
     spans: dict[AxisField, list[NumberField]]
     """Least and largest value by axis."""
+    memory: bool = False
+    """Whether the memory that an accelerator took was measured too."""
 
 
 class SpanTable(FileModel):
@@ -136,6 +138,7 @@ def shipped_envelope() -> Envelope:
             series=one.series,
             names=one.names,
             spans={axis: (ends[0], ends[-1]) for axis, ends in one.spans.items()},
+            memory=one.memory,
         )
         for one in file.measured
     )
@@ -153,10 +156,14 @@ def shipped_envelope() -> Envelope:
     return Envelope(measured=measured, apart=apart, spans=spans)
 
 
+MEMORY: Final = "as a whole"
+UNLIKE: Final = "unlike measured runs"
+
+
 @cache
-def of_memory() -> Mapping[str, Apart]:
-    """How far the memory of an accelerator may be off, by what it is about."""
-    return {one.kind: Apart(log_sd=one.log_sd, source=one.origin) for one in _deviations().memory}
+def memory_deviations() -> Mapping[str, float]:
+    """Log deviations of an accelerator's memory: `MEMORY`, and what being `UNLIKE` adds."""
+    return {one.kind: one.log_sd for one in _deviations().memory}
 
 
 @cache

@@ -21,12 +21,18 @@ from simulator.compute.device_time import (
 from simulator.confidence.calibration import Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
-from simulator.files.deviations import graded, shipped_envelope
+from simulator.files.deviations import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    memory_deviations,
+    shipped_envelope,
+)
 from simulator.files.kernels import stood_in
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
-from simulator.results.envelope import GPU, outside, placed
+from simulator.results.envelope import GPU, Envelope, outside, placed, unlike_in_memory
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models.transformer import Transformer
@@ -40,15 +46,27 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     overlay = scenario.calibration.overlay
     if overlay is not None:
         doubts = _calibrated_over(doubts, overlay, scenario)
-    return replace(scenario, doubts=tuple(doubts))
+    return replace(
+        scenario,
+        doubts=tuple(doubts),
+        memory_log_sd=_of_device_memory(scenario, shipped_envelope()),
+    )
+
+
+def _of_device_memory(scenario: Scenario, envelope: Envelope) -> float:
+    """Log deviation of the memory that an accelerator needs."""
+    known = memory_deviations()
+    far = known[UNLIKE] if unlike_in_memory(scenario, envelope) else 0.0
+    return math.hypot(known[MEMORY], far)
 
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
     """The scenario with its doubts as they were before some series were measured."""
     inside = [doubt for doubt in scenario.doubts if not doubt.outside]
-    widest = _widest(inside)
-    doubts = (*inside, *outside(scenario, shipped_envelope().without(series), widest))
-    return replace(scenario, doubts=doubts)
+    envelope = shipped_envelope().without(series)
+    doubts = (*inside, *outside(scenario, envelope, _widest(inside)))
+    off = _of_device_memory(scenario, envelope)
+    return replace(scenario, doubts=doubts, memory_log_sd=off)
 
 
 def _widest(doubts: Sequence[Doubt]) -> float:

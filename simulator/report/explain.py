@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from simulator.compute import model_flops
+from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
 from simulator.pipeline.loads import alone, pressures, slowest_unit
 from simulator.pipeline.program import CHECKPOINTING
@@ -192,11 +193,19 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
         if fit is None or wanted.isdisjoint({key, "fits"}):
             continue
         sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
-        lines += section(title, item_lines(fit, *sums))
+        lines += section(title, item_lines(fit, *sums, *_sureness(fit)))
         lines += section(f"{title}: equations", _equations(fit.terms, BYTE.symbol, known))
         origin = origin_texts(find(known, "ram memory", fit.capacity))
         lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
     return lines
+
+
+def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
+    """How far what is needed may be off, and how probable it is that it fits."""
+    if not isinstance(fit, MemoryFit) or fit.probability is None:
+        return ()
+    low, high = (show(end, BYTE) for end in fit.band)
+    return (("80% interval", f"{low} to {high}"), ("fits with", f"{fit.probability:.0%}"))
 
 
 def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature

@@ -150,6 +150,10 @@ def item_lines(fit: MemoryFit | HostRam, *sums: tuple[str, str]) -> list[str]:
 
 def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
     total, capacity = show(fit.total, BYTE), show(fit.capacity, BYTE)
+    if isinstance(fit, MemoryFit) and fit.probability is not None:
+        low, high = (show(end, BYTE, 3) for end in fit.band)
+        known = f"80%: {low} to {high}, fits with {fit.probability:.0%}"
+        return f"{what}: {total} needed of {capacity} ({known})"
     return f"{what}: {total} needed of {capacity}, {_FITS[fit.verdict]}"
 
 

@@ -304,6 +304,12 @@ _MEMORY: Final = (
         lambda p: None if p.memory is None else p.memory.verdict,
         "yes, no or uncertain.",
     ),
+    _ratio(
+        "fits.gpu_probability",
+        lambda p: None if p.memory is None else p.memory.probability,
+        "How probable it is that the memory of an accelerator is enough.",
+        "high",
+    ),
     _ratio("fits.host", lambda p: p.host_ram.verdict, "yes, no or uncertain."),
 )
 _COST: Final = (

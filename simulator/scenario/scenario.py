@@ -94,6 +94,7 @@ class Scenario:
     """Everything one prediction needs; `notes` are assumptions made while reading the file.
 
     `doubts` say how well the rates behind the figures are known; without any nothing is in doubt.
+    `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
     `at` names the group whose machines make batches in this view of the scenario; the trainers
     where it is empty.
     """
@@ -106,6 +107,7 @@ class Scenario:
     calibration: Calibration = IDENTITY
     notes: tuple[Assumption, ...] = ()
     doubts: tuple[Doubt, ...] = ()
+    memory_log_sd: float = 0.0
     at: str = ""
 
     @property

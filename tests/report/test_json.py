@@ -29,7 +29,7 @@ INNER = {
     "communication_s": "exposed hidden",
     "host_ram_bytes": "total capacity rule_of_thumb items",
     "gpu_memory_bytes": "total capacity items stages",
-    "fits": "gpu host",
+    "fits": "gpu gpu_probability host",
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
     "bound_s": "lower upper",
     "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "
@@ -92,7 +92,7 @@ def test_what_does_not_apply_is_null(prediction: Prediction) -> None:
         replace(prediction, timing=timing, memory=None, cpu_need=None, cost=cost, seed=None)
     )
     assert tree["gpu_memory_bytes"] == dict.fromkeys(("total", "capacity", "items", "stages"))
-    assert tree["fits"] == {"gpu": None, "host": "yes"}
+    assert tree["fits"] == {"gpu": None, "gpu_probability": None, "host": "yes"}
     assert tree["vcpus_needed_per_gpu"] is None
     assert tree["accelerator_utilization"] is None
     assert tree["next_bottleneck"] is None

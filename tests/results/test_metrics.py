@@ -47,7 +47,8 @@ def test_times_and_money_are_better_low() -> None:
 
 def test_a_path_selects_what_lies_below() -> None:
     """The start of a name stands for all metrics under it, never for half a word."""
-    assert [m.name for m in select("fits")] == ["fits.gpu", "fits.host"]
+    names = ["fits.gpu", "fits.gpu_probability", "fits.host"]
+    assert [m.name for m in select("fits")] == names
     with pytest.raises(UnknownName):
         select("fit")
 
