@@ -56,6 +56,7 @@ from simulator.results.envelope import (
     PRECISION,
     SHARDING,
     Measured,
+    comparable,
     compared,
     named,
 )
@@ -143,8 +144,8 @@ class Samples:
         """Each family of each kind of sample counts as a power of the number of its samples."""
         keys = np.char.add(self.what, self.family)
         _, place, count = np.unique(keys, return_inverse=True, return_counts=True)
-        raw: Vector = count[place] ** (power - 1.0)
-        return raw / float(raw.sum())
+        raw = np.asarray(count[place], dtype=np.float64) ** (power - 1.0)
+        return np.asarray(raw / raw.sum(), dtype=np.float64)
 
 
 def left_out(found: Runs) -> Vector:
@@ -170,7 +171,7 @@ def samples(found: Runs) -> Samples:
     }
     cases = _Cases()
     table = [
-        (what, i, own.seconds[i] / seconds[i], cases.of(own, i, seen=what == SEEN))
+        (what, i, own.seconds[i] / seconds[i], cases.of(own, int(i), seen=what == SEEN))
         for what, (own, seconds, which) in parts.items()
         for i in np.flatnonzero(which)
     ]
@@ -214,7 +215,8 @@ class _Cases:
         out = () if seen else siblings(str(own.series[i]))
         key = (out, tuple(names.items()), tuple(place.items()))
         if key not in self._known:
-            measured = shipped_envelope().without(out).measured
+            every = shipped_envelope().without(out).measured
+            measured = [one for one in every if comparable(names, one)]
             rows = np.array(sorted({_different(names, place, one) for one in measured}))
             self._known[key] = len(self._tables)
             self._tables.append(rows[[not _is_further(row, rows) for row in rows]])

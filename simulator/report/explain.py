@@ -23,6 +23,7 @@ from simulator.pipeline.topology import Location, Topology, build
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
+from simulator.report.rounded import chance
 from simulator.report.rows import run_rows
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
@@ -205,7 +206,7 @@ def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
     if not isinstance(fit, MemoryFit) or fit.probability is None:
         return ()
     low, high = (show(end, BYTE) for end in fit.band)
-    return (("80% interval", f"{low} to {high}"), ("fits with", f"{fit.probability:.0%}"))
+    return (("80% interval", f"{low} to {high}"), ("fits with", chance(fit.probability)))
 
 
 def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature

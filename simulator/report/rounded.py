@@ -14,6 +14,8 @@ WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
 _COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
 
+_SUREST: Final = 0.99
+
 
 def significant(number: float, digits: int) -> str:
     """A number of so many significant digits, in full.
@@ -89,3 +91,16 @@ def known(prediction: Prediction, name: str) -> str:
         if symbol in _COUNTED.values():
             high = high.removesuffix(f" {symbol}")
     return f"{said} ({low} to {high})"
+
+
+def chance(probability: float) -> str:
+    """A probability as per cent, no surer than 99%.
+
+    Examples
+    --------
+    >>> chance(0.934), chance(0.9996)
+    ('93%', 'over 99%')
+    """
+    if probability > _SUREST:
+        return f"over {_SUREST:.0%}"
+    return f"under {1.0 - _SUREST:.0%}" if probability < 1.0 - _SUREST else f"{probability:.0%}"

@@ -9,7 +9,7 @@ from typing import Final
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
 from simulator.report.named import batch_called, doubted, parts_called, resource_called
-from simulator.report.rounded import digits_of, known, quantity, significant
+from simulator.report.rounded import chance, digits_of, known, quantity, significant
 from simulator.report.rows import parts
 from simulator.report.setting import setting_rows
 from simulator.report.verdict import device_word, verdict
@@ -33,13 +33,15 @@ MOST_WARNINGS: Final = 4
 _GUESSES: Final = "rests on unverified figures: "
 _SAID_BEFORE: Final = (_GUESSES, "GPU memory: the job ")
 """Warnings that the verdict or another line holds already."""
-_LISTS: Final = re.compile(r" \((?:measured: [^)]*|nothing in this job depends on \w+)\)")
+_LISTS: Final = re.compile(
+    r" \((?:measured(?: like this)?: [^)]*|nothing in this job depends on \w+)\)"
+)
 _SHORT_LIST: Final = 60
 """Columns above which a list in a warning is left to the full report."""
 _FITS: Final = {
     Verdict.YES: "fits",
     Verdict.NO: "does not fit",
-    Verdict.UNCERTAIN: "may not fit, within 5% of the capacity",
+    Verdict.UNCERTAIN: "may not fit",
 }
 
 Row = tuple[str, str]
@@ -214,10 +216,18 @@ def _fit(fit: MemoryFit | HostRam | None) -> str:
     most = max(fit.items, key=lambda name: fit.items[name])
     item = f"{printable(most).replace('_', ' ')} {show(fit.items[most], BYTE, 2)}"
     where = " a machine" if isinstance(fit, HostRam) else ""
+    sure = "" if isinstance(fit, HostRam) else _sureness(fit)
     return (
         f"{show(fit.total, BYTE, 3)} needed of {show(fit.capacity, BYTE, 3)}{where}: "
-        f"{_FITS[fit.verdict]}; most for {item}"
+        f"{_FITS[fit.verdict]}{sure}; most for {item}"
     )
+
+
+def _sureness(fit: MemoryFit) -> str:
+    if fit.probability is None:
+        return ""
+    low, high = (show(end, BYTE, 2) for end in fit.band)
+    return f" ({low} to {high} in 4 of 5 cases, {chance(fit.probability)} that it fits)"
 
 
 def _cost(prediction: Prediction) -> str:

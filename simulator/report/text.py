@@ -16,6 +16,7 @@ from simulator.report.layout import (
     section,
     wrapped,
 )
+from simulator.report.rounded import chance
 from simulator.report.rows import (
     NEGLIGIBLE,
     band,
@@ -152,7 +153,7 @@ def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
     total, capacity = show(fit.total, BYTE), show(fit.capacity, BYTE)
     if isinstance(fit, MemoryFit) and fit.probability is not None:
         low, high = (show(end, BYTE, 3) for end in fit.band)
-        known = f"80%: {low} to {high}, fits with {fit.probability:.0%}"
+        known = f"80%: {low} to {high}, fits with {chance(fit.probability)}"
         return f"{what}: {total} needed of {capacity} ({known})"
     return f"{what}: {total} needed of {capacity}, {_FITS[fit.verdict]}"
 

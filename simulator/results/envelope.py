@@ -25,6 +25,7 @@ from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
 
 PATH: Final = "way of timing"
+OPERATORS: Final = "operator by operator"
 MODE: Final = "mode"
 GPU: Final = "accelerator"
 ARCHITECTURE: Final = "architecture"
@@ -151,11 +152,19 @@ def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | 
     found: tuple[Measured | None, Differences] = None, known
     least = math.inf
     for one in envelope.measured:
+        if not comparable(names, one):
+            continue
         own = dict(_differences(names, place, one, envelope.apart))
         size = sum(value * value for value in own.values())
         if size < least:
             found, least = (one, own), size
     return found
+
+
+def comparable(names: Names, one: Measured) -> bool:
+    """Whether both are timed from fitted kernels, or both operator by operator."""
+    paths = (names.get(PATH), one.names.get(PATH))
+    return paths[0] == paths[1] or OPERATORS not in paths
 
 
 def distance(differences: Differences) -> float:
@@ -273,7 +282,7 @@ def named(scenario: Scenario) -> Names:
 
 def _path(scenario: Scenario) -> str:
     if not is_spread(scenario):
-        return "operator by operator"
+        return OPERATORS
     profiled = scenario.job.software.profiled_kernels
     return "profiled kernels" if profiled else "fitted kernels"
 

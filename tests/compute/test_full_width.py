@@ -66,5 +66,5 @@ def test_what_was_carried_over_is_known_less_well() -> None:
         return band["p90"] / band["p10"]
 
     # steps of BERT in tf32 and fp32 that nothing was fitted to are off by little more than others
-    assert width("train.precision=tf32") > 1.04 * width()
+    assert width("train.precision=tf32") > 1.02 * width()
     assert width("software.framework=pytorch") > 1.1 * width()
