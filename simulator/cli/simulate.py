@@ -10,7 +10,7 @@ import click
 from simulator.cli.exits import Exit
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
-from simulator.cli.observed import explained, observed_option
+from simulator.cli.observed import explained, observed_option, observed_parts
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
 from simulator.cli.progress import progress_line
@@ -103,19 +103,17 @@ def _rendered(
 ) -> str:
     from simulator.report import json, summary, text
     from simulator.report.figures import metric_page, metric_table
-    from simulator.report.observed import as_object as observed_object
-    from simulator.report.observed import as_text as observed_text
     from simulator.report.table import Format, as_markdown, rendered
 
     def as_summary() -> str:
         return summary.as_text(prediction, width=columns())
 
-    before = "" if seen is None else observed_text(seen)
+    before, tree = ("", None) if seen is None else observed_parts(seen)
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
     return rendered(
         Format(form),
         text=lambda: before + log + (text.as_text(prediction) if full else as_summary()),
-        tree=lambda: json.as_json(prediction, None if seen is None else observed_object(seen)),
+        tree=lambda: json.as_json(prediction, tree),
         table=lambda: metric_table(prediction),
         page=lambda: as_markdown(metric_page(prediction)),
     )
