@@ -127,6 +127,8 @@ BITS_PER_BYTE: Final = 8.0
 PERCENT: Final = 100.0
 THOUSAND: Final = 1e3
 """Inference is priced by the thousand samples."""
+TRILLION: Final = 1e12
+"""Large language models are trained on trillions of tokens."""
 
 
 def _byte_symbols() -> dict[str, float]:

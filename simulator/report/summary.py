@@ -17,7 +17,7 @@ from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
 from simulator.studies.hanging import Hanging, hanging
-from simulator.units import BYTE, SECOND, USD_PER_SECOND, show
+from simulator.units import BYTE, FLOP_PER_SECOND, SECOND, USD_PER_SECOND, show
 
 LABEL: Final = 10
 """Columns of the names at the left."""
@@ -150,7 +150,7 @@ def _tokens(prediction: Prediction) -> str:
     said = f"{known(prediction, 'tokens_per_s')}; {significant(each, digits)} a {device}"
     mfu, rate = number_at(prediction, "mfu"), number_at(prediction, "flops_per_s_per_gpu")
     if mfu is not None and rate is not None:
-        said += f"; MFU {100.0 * mfu:.{digits}g}% ({significant(rate / 1e12, digits)} TFLOP/s)"
+        said += f"; MFU {100.0 * mfu:.{digits}g}% ({quantity(rate, FLOP_PER_SECOND, digits)})"
     if prediction.scenario.job.mode is Mode.TRAIN:
         long = number_at(prediction, "time_per_trillion_tokens_s") or 0.0
         said += f"; 1T tokens take {quantity(long, SECOND, digits)}"

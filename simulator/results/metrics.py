@@ -33,6 +33,7 @@ from simulator.units import (
     HOUR,
     PER_SECOND,
     SECOND,
+    TRILLION,
     USD,
     PerSecond,
     Seconds,
@@ -43,7 +44,6 @@ JOULE: Final = Unit("J", "energy")
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
 TOKEN: Final = Unit("tokens", "tokens")
 TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
-TRILLION: Final = 1e12
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
 Getter: TypeAlias = Callable[[Prediction], Value]
