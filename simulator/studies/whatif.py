@@ -177,8 +177,16 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
             progress(number / len(wanted))
     floor = max(NOTHING, chance(base))
     worths = Margins(base=base, metric=metric, worths=tuple(found), floor=floor)
-    ordered = sorted(found, key=lambda worth: -abs(worths.effect(worth) or 0.0))
+    ordered = sorted(found, key=lambda worth: _rank(worths, worth))
     return replace(worths, worths=tuple(ordered))
+
+
+def _rank(margins_: Margins, worth: Worth) -> tuple[int, int, float]:
+    """Most effective first; of changes that do alike, what is free, then what has a price."""
+    effect = abs(margins_.effect(worth) or 0.0)
+    alike = round(effect / margins_.floor)
+    price = 2 if worth.rent is None else int(worth.rent > 0.0)
+    return -alike, price, -effect
 
 
 def _worth(

@@ -52,6 +52,17 @@ def test_another_worker_is_worth_a_third() -> None:
     assert [worth.change.step for worth in found.worths] == ["x2", "+1"]
 
 
+def test_of_changes_that_do_alike_the_free_one_comes_first() -> None:
+    """Then one whose price is known; what nobody knows the price of comes last."""
+    unknown, priced = (replace(WORKERS, name=name) for name in ("RAM", "machines"))
+    free = replace(WORKERS, free=True)
+    found = studied(unknown, priced, free, **{"machines x2": 1.0 / HOUR, "machines +1": 1.0})
+    assert [worth.change.name for worth in found.worths] == [
+        *("workers x2", "machines x2", "RAM x2"),
+        *("workers +1", "machines +1", "RAM +1"),
+    ]
+
+
 def test_a_faster_device_is_worth_nothing_while_it_starves() -> None:
     """What waits for data does not get through its work sooner by working faster."""
     found = studied(DEVICE)
