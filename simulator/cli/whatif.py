@@ -118,7 +118,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     gpus: Sequence[str] | None,
     met: Met,
 ) -> WhatIf:
-    from simulator.report.verdict import device_called
+    from simulator.report.called import device_called
     from simulator.report.whatif import WhatIf
     from simulator.studies.bottleneck_shifts import flips
     from simulator.studies.levers import knobs

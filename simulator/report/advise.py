@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from simulator.report.bound_by import next_part
+from simulator.report.called import batch_called
 from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import device_word
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
+from simulator.scenario.workload.train import Mode
 from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1
-_HEAD: Final = ("workers", "prefetch", "step", "samples/s", "waits", "RAM needed", "fits", "")
 
 
 def as_text(found: Advice) -> str:
@@ -24,17 +25,40 @@ def as_text(found: Advice) -> str:
     lines = [] if base is None else head(base)
     lines = [line for text in lines for line in wrapped(text, width=WIDTH)]
     lines += ["", *(line for text in _answer(found) for line in wrapped(text, "", WIDTH))]
-    lines += section("Settings around it (for each process that trains)", _table(found))
+    lines += section("Settings around it (for each process)", _table(found))
     return "\n".join(lines)
 
 
 def _answer(found: Advice) -> list[str]:
-    return [_now(found.base), _chosen(found)]
+    return [_now(found.base), _fastest(found) if _passes_on(found.base) else _chosen(found)]
+
+
+def _passes_on(setting: Setting) -> bool:
+    """Whether batches are made for nobody who could wait for them: data are prepared."""
+    made = setting.prediction
+    return made is not None and made.scenario.job.mode is Mode.PREPARE
+
+
+def _fastest(found: Advice) -> str:
+    best = found.best
+    if best is None or best.prediction is None:
+        return f"No setting with up to {found.top} workers fits into RAM, or can be predicted."
+    verb = "Keep" if best == found.base else "Set"
+    return (
+        f"{verb} {_called(best)}: the fewest that are as fast as any up to {found.top} "
+        f"({_rate(best)}). {_limit(best.prediction)}"
+    )
+
+
+def _rate(setting: Setting) -> str:
+    made = setting.prediction
+    return "not possible" if made is None else f"{count(made.timing.throughput)} samples/s"
 
 
 def _now(base: Setting) -> str:
     own = "no workers" if base.workers == 0 else _called(base)
-    return f"Now: {own}; {_waits(base)} and one machine needs {show(base.ram, BYTE)} of RAM."
+    does = _rate(base) if _passes_on(base) else _waits(base)
+    return f"Now: {own}; {does} and one machine needs {show(base.ram, BYTE)} of RAM."
 
 
 def _called(setting: Setting) -> str:
@@ -93,18 +117,26 @@ def _difference(base: Setting, chosen: Setting) -> str:
     ram = chosen.ram - base.ram
     more = "more" if ram >= 0.0 else "less"
     faster = base.step / chosen.step
+    made = chosen.prediction
+    batch = "step" if made is None else batch_called(made.scenario)
     return (
-        f"The step takes {show(chosen.step, SECOND)} in place of {show(base.step, SECOND)} "
+        f"The {batch} takes {show(chosen.step, SECOND)} in place of {show(base.step, SECOND)} "
         f"(x{1.0 / faster:.3g}), with {show(abs(ram), BYTE, 3)} {more} RAM."
     )
 
 
 def _table(found: Advice) -> list[str]:
-    rows: list[tuple[str, ...]] = [_HEAD]
+    rows: list[tuple[str, ...]] = [_head(found)]
     rows += [_row(found, setting) for setting in found.table]
     notes = [s.reason for s in found.table if s.reason]
     below = [line for text in dict.fromkeys(notes) for line in wrapped(f"not possible: {text}")]
     return [*columns(rows, ">>>>>>><"), *below] if found.table else below
+
+
+def _head(found: Advice) -> tuple[str, ...]:
+    made = found.base.prediction
+    batch = "step" if made is None else batch_called(made.scenario)
+    return ("workers", "prefetch", batch, "samples/s", "waits", "RAM needed", "fits", "")
 
 
 def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
@@ -115,7 +147,7 @@ def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
         *own,
         show(setting.step, SECOND),
         count(setting.prediction.timing.throughput),
-        percent(setting.stall),
+        "-" if _passes_on(setting) else percent(setting.stall),
         show(setting.ram, BYTE),
         setting.prediction.host_ram.verdict,
         _mark(found, setting),
@@ -153,7 +185,7 @@ def _cells(found: Advice, setting: Setting) -> tuple[Cell, ...]:
 def as_page(found: Advice) -> str:
     """The settings as Markdown, as the report shows them."""
     rows = tuple(_row(found, setting) for setting in found.table)
-    return as_markdown(Table(head=_HEAD, rows=rows))
+    return as_markdown(Table(head=_head(found), rows=rows))
 
 
 def as_object(found: Advice) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from simulator.pipeline.stages.base import Resource
+from simulator.report.called import batch_called
 from simulator.report.layout import count, percent
 from simulator.results.binding import Part, part_time
 from simulator.results.metrics import waiting_for_ranks
@@ -49,10 +50,11 @@ def bound_by(part: Part, prediction: Prediction, device: str) -> str:
     """What binds, how much of a step it takes, the rate, and what would make it less."""
     timing = prediction.timing
     said = _BOUND[part].format(device=device, cause=_cause(prediction))
+    batch = batch_called(prediction.scenario)
     computing = timing.accelerator_utilization
     work = "" if computing is None else f", and the {device}s compute {percent(computing)}"
     return (
-        f"{said} takes {percent(share(part, prediction))} of a step{work}; "
+        f"{said} takes {percent(share(part, prediction))} of a {batch}{work}; "
         f"{count(timing.throughput)} samples/s.{_links(part, prediction)}{_ADVICE[part]}"
     )
 
@@ -70,7 +72,7 @@ def _links(part: Part, prediction: Prediction) -> str:
 def next_part(part: Part, prediction: Prediction) -> str:
     """A part that would bind next, with its share of a step."""
     said = _NEXT[part].format(cause=_cause(prediction))
-    return f"{said} ({percent(share(part, prediction))} of a step)"
+    return f"{said} ({percent(share(part, prediction))} of a {batch_called(prediction.scenario)})"
 
 
 def _cause(prediction: Prediction) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from simulator.confidence.doubts import Grade, Rate
 from simulator.pipeline.stages.base import Resource
-from simulator.report.verdict import device_called
+from simulator.report.called import batch_called, device_called
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
@@ -104,9 +104,9 @@ def doubted(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
 def parts_called(scenario: Scenario) -> dict[str, str]:
     """Parts of a step by the name of their field, in words that fit the job."""
     device = device_called(scenario) if scenario.cluster.trainers.gpus_per_host else "CPU"
-    infers = scenario.job.mode is Mode.INFER
+    inputs = {Mode.INFER: "making the input", Mode.PREPARE: "making a batch"}
     return {
-        "data_stall": "making the input" if infers else "waiting for data",
+        "data_stall": inputs.get(scenario.job.mode, "waiting for data"),
         "h2d": f"copying to the {device}",
         "compute": f"{device} computing",
         "communication": f"exchange between {device}s",
@@ -114,8 +114,3 @@ def parts_called(scenario: Scenario) -> dict[str, str]:
         "checkpoint": "writing checkpoints",
         "other": "other waiting",
     }
-
-
-def batch_called(scenario: Scenario) -> str:
-    """What a job does again and again: a step where it learns, a batch where it does not."""
-    return "step" if scenario.job.mode in {Mode.TRAIN, Mode.ROLLOUT} else "batch"

@@ -7,10 +7,12 @@ from dataclasses import fields
 from functools import partial
 from typing import Final
 
+from simulator.report.called import batch_called, bill_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
 from simulator.results.metrics import JOULE, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
+from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
 
 Row = tuple[str, str]
@@ -55,9 +57,10 @@ def head(prediction: Prediction) -> list[str]:
     devices = f" with {group.gpus_per_host} x {group.host.gpu.name}" if group.host.gpu else ""
     batch = f"{count(train.batch_size)} samples"
     accumulated = f" x {train.accumulation} batches" if train.accumulation > 1 else ""
+    computed = "" if scenario.job.mode is Mode.PREPARE else f" in {train.precision}"
     machine = (
         f"{group.count} x {group.host.name}{devices}; reads from {group.storage.name}; "
-        f"a step is {scenario.ranks} x {batch}{accumulated} in {train.precision}"
+        f"a {batch_called(scenario)} is {scenario.ranks} x {batch}{accumulated}{computed}"
     )
     helpers = [
         f"{other.count} x {other.host.name} as group '{other.name}'; reads from "
@@ -106,14 +109,15 @@ def _break_even(epochs: float) -> str:
 def cost_rows(prediction: Prediction) -> list[Row]:
     """What machines, a step and the whole run cost."""
     cost, known = prediction.cost, partial(band, prediction)
+    batch, whole = batch_called(prediction.scenario), bill_called(prediction.scenario)
     priced = (
         ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
-        ("step", None if cost.per_step is None else show(cost.per_step, USD)),
+        (batch, None if cost.per_step is None else show(cost.per_step, USD)),
         ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
-        ("to train", None if cost.to_train is None else show(cost.to_train, USD)),
+        (whole, None if cost.to_train is None else show(cost.to_train, USD)),
     )
-    uncertain = {"to train": known("cost.usd_to_train")}
+    uncertain = {whole: known("cost.usd_to_train")}
     rows = [
         (name, f"{value}{uncertain.get(name, '')}") for name, value in priced if value is not None
     ]
@@ -122,9 +126,8 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     billed = cost.time_to_train + prediction.scenario.cost.provisioning
     rows.append(("billed time", show(billed, SECOND)))
     if cost.energy_per_step is not None:
-        energy = (
-            f"{show(cost.energy_per_step, JOULE)} a step (crude: all machines, at rest and at work)"
-        )
+        of_one = f"{show(cost.energy_per_step, JOULE)} a {batch}"
+        energy = f"{of_one} (crude: all machines, at rest and at work)"
         rows.append(("energy", energy))
     return rows
 

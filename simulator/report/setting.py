@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.report.called import device_called
 from simulator.report.named import short
 from simulator.report.rounded import significant
-from simulator.report.verdict import device_called
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.report.called import batch_called
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
-from simulator.report.named import batch_called, doubted, parts_called, resource_called
+from simulator.report.named import doubted, parts_called, resource_called
 from simulator.report.rounded import chance, digits_of, known, quantity, significant
 from simulator.report.rows import parts
 from simulator.report.setting import setting_rows

@@ -9,14 +9,13 @@ from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.loads import Cycle
 from simulator.pipeline.stages.base import Resource
 from simulator.report.bound_by import IDLE, bound_by, next_part, share
+from simulator.report.called import device_called
 from simulator.report.layout import count, percent
 from simulator.report.serial import makes as makes_of
 from simulator.report.serial import serial_limit, serial_text, who_works
 from simulator.results.binding import FULL, Part, starved
 from simulator.results.metrics import unstarved_rate, waiting_for_ranks
 from simulator.results.prediction import STARVED, Prediction, Timing
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.scenario import Scenario
 from simulator.units import BYTE, show
 
 NEXT: Final = 0.1
@@ -77,13 +76,6 @@ def _full_enough(prediction: Prediction) -> bool:
 def device_word(prediction: Prediction) -> str:
     """``GPU``, or ``accelerator`` where nobody would call it that."""
     return device_called(prediction.scenario)
-
-
-def device_called(scenario: Scenario) -> str:
-    """The same of a scenario that has not been predicted yet."""
-    gpu = scenario.cluster.trainers.host.gpu
-    is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
-    return "GPU" if is_gpu else "accelerator"
 
 
 def _speed(prediction: Prediction) -> str:

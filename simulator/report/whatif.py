@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from simulator.report.called import batch_called, bill_called
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.rows import head
@@ -24,6 +25,8 @@ from simulator.units import SECOND, USD, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
+ROUNDING: Final = 1e-9
+"""Share of a bill that sums of floats may be off by."""
 _STEP: Final = "step_time_s.mean"
 _RATE: Final = "throughput_samples_per_s"
 _TOTAL: Final = "total_time_s"
@@ -62,8 +65,9 @@ def now(prediction: Prediction) -> str:
     """The job as it is, in a few sentences."""
     timing, cost = prediction.timing, prediction.cost
     paid = "no price known" if cost.to_train is None else f"{show(cost.to_train, USD)} for it"
+    step = f"{batch_called(prediction.scenario)} {show(timing.step_time.mean, SECOND)}"
     return (
-        f"Now: step {show(timing.step_time.mean, SECOND)}, {count(timing.throughput)} samples/s, "
+        f"Now: {step}, {count(timing.throughput)} samples/s, "
         f"{show(timing.total_time, SECOND)} in all, {paid}. {verdict(prediction)}"
     )
 
@@ -81,9 +85,11 @@ def _worth_lines(margins: Margins) -> list[str]:
 
 def _heading(margins: Margins) -> list[str]:
     priced = margins.base.cost.per_second is not None
-    money = ["to train", "saved per $"] if priced else []
+    scenario = margins.base.scenario
+    money = [bill_called(scenario), "saved per $"] if priced else []
     own = [] if margins.metric in _SHOWN else [margins.metric]
-    return ["", "now", "then", *own, *_SHOWN.values(), *money]
+    shown = [name.replace("step", batch_called(scenario)) for name in _SHOWN.values()]
+    return ["", "now", "then", *own, *shown, *money]
 
 
 def _row(margins: Margins, worth: Worth) -> list[str]:
@@ -108,6 +114,8 @@ def _dollars(before: float | None, after: float | None) -> str:
     if before is None or after is None:
         return "-"
     more = after - before
+    if abs(more) < ROUNDING * before:
+        return show(0.0, USD, DIGITS)
     return f"{'-' if more < 0.0 else '+'}{show(abs(more), USD, DIGITS)}"
 
 

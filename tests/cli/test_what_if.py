@@ -48,7 +48,7 @@ def test_whatif_with_a_metric_of_ones_own(plan: Run) -> None:
     """The metric has a column of its own, and sorts."""
     outcome = plan("whatif", FAST, "host_ram_bytes.total")
     assert "by its effect on host_ram_bytes.total" in outcome.out
-    assert re.search(r"then +host_ram_bytes\.total +step", outcome.out)
+    assert re.search(r"then +host_ram_bytes\.total +batch", outcome.out)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])

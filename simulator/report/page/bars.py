@@ -8,6 +8,7 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.report.layout import percent
+from simulator.report.named import parts_called
 from simulator.report.rows import NEGLIGIBLE, parts
 from simulator.report.verdict import marks
 from simulator.results.prediction import Prediction
@@ -54,14 +55,14 @@ class Stack:
 
 def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
     """The mean step as exposed parts, each beginning where the one before it ends."""
-    step = prediction.timing.step_time.mean
+    step, names = prediction.timing.step_time.mean, parts_called(prediction.scenario)
     drawn, before = [], 0.0
     for name, length in parts(prediction.timing.split):
         share = length / step if step else 0.0
         if share > NEGLIGIBLE:
             drawn.append(
                 Bar(
-                    label=name.replace("_", " "),
+                    label=names[name],
                     start=before,
                     length=share,
                     value=show(length, SECOND),

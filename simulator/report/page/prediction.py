@@ -8,6 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from simulator.confidence.provenance import Assumption
+from simulator.report.called import batch_called
 from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import percent, printable
 from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
@@ -15,7 +16,7 @@ from simulator.report.page.environment import rendered
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.rows import Row, band, cost_rows, head, hidden_exchange, run_rows
-from simulator.report.verdict import device_word, verdict
+from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
@@ -138,7 +139,7 @@ def tiles(prediction: Prediction) -> list[Tile]:
     timing, cost = prediction.timing, prediction.cost
     found = [
         Tile(
-            name="step",
+            name=batch_called(prediction.scenario),
             value=show(timing.step_time.mean, SECOND),
             note=band(prediction, "step_time_s.mean").removeprefix(", "),
         ),
@@ -159,8 +160,10 @@ def tiles(prediction: Prediction) -> list[Tile]:
                 note="of the time",
             )
         )
-    next_ = "" if timing.next_bottleneck is None else f"next: {timing.next_bottleneck}"
-    found.append(Tile(name="bottleneck", value=timing.bottleneck, note=next_))
+    said = marks(prediction)[timing.bottleneck]
+    notes = [] if said == "bottleneck" else [said]
+    notes += [] if timing.next_bottleneck is None else [f"next: {timing.next_bottleneck}"]
+    found.append(Tile(name="bottleneck", value=timing.bottleneck, note="; ".join(notes)))
     return found
 
 

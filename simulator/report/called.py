@@ -1,0 +1,29 @@
+"""What things of a job are called, so that a job that only reads or infers does not train."""
+
+from __future__ import annotations
+
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.train import Mode
+
+
+def device_called(scenario: Scenario) -> str:
+    """``GPU``, or ``accelerator`` where nobody would call it that."""
+    gpu = scenario.cluster.trainers.host.gpu
+    is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
+    return "GPU" if is_gpu else "accelerator"
+
+
+def batch_called(scenario: Scenario) -> str:
+    """What a job does again and again: a step where it learns, a batch where it does not."""
+    return "step" if learns(scenario) else "batch"
+
+
+def bill_called(scenario: Scenario) -> str:
+    """What the bill of the whole run is for."""
+    return "to train" if learns(scenario) else "bill"
+
+
+def learns(scenario: Scenario) -> bool:
+    """Whether a job trains a model, by itself or beside actors."""
+    return scenario.job.mode in {Mode.TRAIN, Mode.ROLLOUT}

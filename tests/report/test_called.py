@@ -1,0 +1,44 @@
+"""Jobs that learn nothing are not said to train."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.report.advise import as_text
+from simulator.report.called import batch_called, bill_called, device_called
+from simulator.report.rows import cost_rows, head
+from simulator.studies.advise import Advice, Setting
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "bill"),
+    [
+        ("resnet50-imagenet-p4d", "step", "to train"),
+        ("rl-actors", "step", "to train"),
+        ("inference-batch1-gpu", "batch", "bill"),
+        ("offline-preparation", "batch", "bill"),
+    ],
+)
+def test_what_a_job_repeats_and_pays_for(name: str, batch: str, bill: str) -> None:
+    """A job that trains takes steps; others take batches, and pay for them."""
+    scenario = load_scenario(name)
+    assert (batch_called(scenario), bill_called(scenario)) == (batch, bill)
+    found = predict(scenario, doubts=False)
+    assert f"a {batch} is" in head(found)[1]
+    assert {batch, bill} <= {row for row, _ in cost_rows(found)}
+
+
+def test_an_accelerator_of_another_kind_is_no_gpu() -> None:
+    """A GPU is called so."""
+    assert device_called(load_scenario("resnet50-imagenet-p4d")) == "GPU"
+
+
+def test_advice_for_a_preparation_speaks_of_its_rate() -> None:
+    """Nobody waits for the data that are prepared."""
+    made = predict(load_scenario("offline-preparation"), doubts=False)
+    now = Setting(workers=48, prefetch=2, prediction=made)
+    text = as_text(Advice(base=now, within=0.01, top=64, chosen=None, best=now, table=(now,)))
+    assert "wait" not in text.replace("waits", "")
+    assert "Keep input.workers = 48, input.prefetch = 2: the fewest that are as fast as any" in text
