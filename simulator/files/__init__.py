@@ -9,5 +9,19 @@ A file goes through three steps, each in modules of its own:
 3. A converter (`to_scenario`, `catalogue`, ...) turns the checked model into domain types, which
    are trusted from there on.
 
+A scenario is read once, however many candidates of it a search tries:
+
+- The pydantic models are the one place of a setting's name, unit, limits and documentation.
+- `resolved.Draft` holds a scenario's typed sections, the profiles and the model that they name
+  (`LOOK_UPS`), and what several sections settle together (`SETTLED`: accelerators used, ranks,
+  batches of a rank in a step). Each of these follows from fields before it, by a pure function.
+- A part of a scenario (its dataset, its loader, its notes, a check, a digest of its contents) is a
+  pure function of a draft that names the fields it reads (`resolved.Part`). It gets a draft with
+  these fields and no others, so that what it says is what it does.
+- A candidate (`variations`) is the draft with some sections exchanged: a setting is put into its
+  section, and only that section is checked again. What follows from it is settled again, and a part
+  is made once for all candidates that agree in the fields it reads.
+- A candidate with a mistake is read as `load_scenario` reads it, so that messages are the same.
+
 Nothing outside this package sees pydantic, TOML or a quantity as text.
 """

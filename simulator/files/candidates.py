@@ -1,9 +1,7 @@
-"""Many scenarios that differ in a few settings: what they share is read once.
+"""Many scenarios that differ in a few settings: what they share is read once, see `variations`.
 
-A candidate's settings are put over the gathered document key by key (`base`), only the sections
-they touch are checked anew, and what candidates with the same keys share is worked out once
-(`together`). Whatever is unusual about them (a mistake, a table for a value, another overlay) goes
-the long way of `load_scenario`, so results and messages are the same.
+Candidates with something unusual about them (a mistake, a table for a value, another overlay) go
+the long way of `load_scenario`, so that results and messages are the same.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ from typing import Any, BinaryIO, Final, TextIO
 from simulator.errors import InputError, PlanError, Problem
 from simulator.files.alternatives import without_key
 from simulator.files.assumed_spread import with_assumed_spreads
-from simulator.files.base import base_of
 from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
 from simulator.files.document import Document
@@ -24,18 +21,18 @@ from simulator.files.goal_section import goal_of
 from simulator.files.merge_documents import chain_of, joined
 from simulator.files.resolved import Draft
 from simulator.files.scenario import (
+    SPREAD_GIVEN,
     asking,
     checked,
     converted,
     default_name_of,
     from_document,
-    spread_given,
     to_scenario,
 )
 from simulator.files.sections import ScenarioFile
 from simulator.files.settings import as_option, possible_names
 from simulator.files.sweep_section import axes_of
-from simulator.files.together import Bare, Together
+from simulator.files.variations import Bare, Variations, base_of
 from simulator.scenario.goal import Axes, Goal, Plain
 from simulator.scenario.scenario import Scenario
 
@@ -104,7 +101,7 @@ class CandidateReader:
         self._catalogue = Catalogue.default(self.profiles)
         self._document, self._problems = self._joined(())
         self._base = None if self._problems else base_of(self._document)
-        self._together: dict[tuple[str, ...], Together] = {}
+        self._variations: dict[tuple[str, ...], Variations] = {}
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """The scenario with these settings over its own, as `load_scenario` reads it.
@@ -130,7 +127,7 @@ class CandidateReader:
         """
         found = [self._bare_or_mistake(settings) for settings in candidates]
         plain = [one for one in found if isinstance(one, Bare)]
-        given = [one.ask(spread_given) for one in plain]
+        given = [one.ask(SPREAD_GIVEN) for one in plain]
         varied = iter(with_assumed_spreads([one.scenario for one in plain], given))
         return tuple(_loaded(next(varied), one) if isinstance(one, Bare) else one for one in found)
 
@@ -167,15 +164,15 @@ class CandidateReader:
 
     def _bare(self, settings: Mapping[str, Plain]) -> Bare:
         options, keys = _options(settings), tuple(settings)
-        together = self._together.get(keys) or self._of_keys(keys, options)
-        found = None if together is None else together.read(options)
+        variations = self._variations.get(keys) or self._of_keys(keys, options)
+        found = None if variations is None else variations.read(options)
         if found is not None:
             return found
         draft = self._draft(options)
         ask, name = asking(draft), default_name_of(self.name_or_path)
         return Bare(converted(ask, draft.document, name), ask)
 
-    def _of_keys(self, keys: tuple[str, ...], options: Sequence[str]) -> Together | None:
+    def _of_keys(self, keys: tuple[str, ...], options: Sequence[str]) -> Variations | None:
         """Who reads candidates that set these keys; None where the options are unusual."""
         if self._base is None:
             return None
@@ -184,7 +181,7 @@ class CandidateReader:
         if len(paths) < len(known):
             return None
         name = default_name_of(self.name_or_path)
-        found = self._together[keys] = Together(self._base, paths, self._catalogue, name)
+        found = self._variations[keys] = Variations(self._base, paths, self._catalogue, name)
         return found
 
     def _draft(self, options: Sequence[str]) -> Draft:
@@ -249,5 +246,5 @@ def _options(settings: Mapping[str, Plain]) -> tuple[str, ...]:
     return tuple([as_option(key, value) for key, value in settings.items()])
 
 
-_WORKED_OUT: Final = frozenset({"_catalogue", "_document", "_problems", "_base", "_together"})
+_WORKED_OUT: Final = frozenset({"_catalogue", "_document", "_problems", "_base", "_variations"})
 """What a reader finds out anew from its texts in another process."""

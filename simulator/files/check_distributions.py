@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.lines import KeyPath
-from simulator.files.resolved import Draft
+from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import SpreadTable
 from simulator.scenario.workload.distribution import Shape
 
@@ -58,9 +58,9 @@ def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Pr
         yield document.problem(path, message, hint=f"at most {_WIDEST_UNIFORM:.3f}")
 
 
-SPREAD_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (_size_spread, "data.size_spread"),
-    (_cost_spread, "input.cost_spread"),
-    (_device_spread, "train.device_spread"),
-    (_step_jitter, "train.step_jitter train.straggling"),
+SPREAD_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_size_spread, "data.size_spread", reads="data"),
+    check_of(_cost_spread, "input.cost_spread", reads="input"),
+    check_of(_device_spread, "train.device_spread", reads="train"),
+    check_of(_step_jitter, "train.step_jitter train.straggling", reads="train"),
 )

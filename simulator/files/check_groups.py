@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.files.resolved import LOCAL, Draft
+from simulator.files.resolved import LOCAL, Check, Draft, check_of
 from simulator.files.swap import swap_problems
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.workload.dataset import CachePolicy, Placement
@@ -39,7 +39,7 @@ def _staged_size(draft: Draft) -> Problems:
 
 
 def _stored_size(draft: Draft) -> Problems:
-    made, in_memory = draft.input.loader is LoaderKind.ACTORS, CachePolicy.PRELOADED
+    made, in_memory = draft.loader is LoaderKind.ACTORS, CachePolicy.PRELOADED
     if draft.hardware.storage is None and not made and draft.data.cache is not in_memory:
         yield from _too_much(draft, ("data", "samples"))
 
@@ -146,7 +146,7 @@ def _preparing(draft: Draft) -> Problems:
 
 def _prepares(draft: Draft) -> Problems:
     pipeline, path = draft.input, ("input", "where")
-    if draft.train.mode is Mode.PREPARE and pipeline.where is not Preparation.CPU:
+    if draft.mode is Mode.PREPARE and pipeline.where is not Preparation.CPU:
         message = 'is for jobs that use what is prepared, and this one has mode "prepare"'
         yield draft.document.problem(path, message, hint="leave it out")
 
@@ -240,7 +240,7 @@ def _helper_name(draft: Draft) -> Problems:
 def _helper_use(draft: Draft) -> Problems:
     if draft.remote is None:
         return
-    if draft.train.mode is Mode.PREPARE:
+    if draft.mode is Mode.PREPARE:
         message = 'is given, but a job of mode "prepare" has all its work where its data is'
         hint = "leave it out, and raise hardware.count"
         yield draft.document.problem(("remote",), message, hint=hint, show=False)
@@ -268,26 +268,36 @@ _SIZE: Final = (
 )
 _RANKS: Final = "hardware.machine hardware.gpus train.mode train.copies model.name"
 _HELPER: Final = "remote.machine remote.storage hardware.machine hardware.storage data.cache"
-GROUP_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (swap_problems, "hardware.machine hardware.gpu hardware.emulated"),
-    (_staging, f"{_MACHINE} hardware.storage data.placement"),
-    (_staged_size, f"{_SIZE} data.placement"),
-    (_stored_size, f"{_SIZE} input.loader data.cache"),
-    (_placement, "data.placement data.cache"),
-    (_window, "data.window data.chunk_size data.bytes_per_sample"),
-    (_window_alone, "data.window data.read_time"),
-    (_cache, f"{_MACHINE} hardware.storage hardware.cache data.placement"),
-    (_preparing, "input.where input.device_time input.device_memory"),
-    (_prepares, "input.where train.mode"),
-    (_device, f"{_RANKS} input.where"),
-    (_work_beforehand, "input.where input.decode input.augment"),
-    (_socket, f"{_MACHINE} input.socket"),
-    (_slow_rank, f"{_RANKS} input.straggler"),
-    (_actors, "input.loader input.workers"),
-    (_copies, _RANKS),
-    (_helper_store, _HELPER),
-    (_helper_network, "remote.machine hardware.machine"),
-    (_helper_name, "remote.name"),
-    (_helper_use, "train.mode data.placement"),
-    (_slow_helper, "input.straggler"),
+GROUP_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(
+        swap_problems, "hardware.machine hardware.gpu hardware.emulated", reads="hardware host"
+    ),
+    check_of(_staging, f"{_MACHINE} hardware.storage data.placement", reads="hardware data host"),
+    check_of(_staged_size, f"{_SIZE} data.placement", reads="data input host"),
+    check_of(
+        _stored_size, f"{_SIZE} input.loader data.cache", reads="hardware data input host loader"
+    ),
+    check_of(_placement, "data.placement data.cache", reads="data"),
+    check_of(_window, "data.window data.chunk_size data.bytes_per_sample", reads="data"),
+    check_of(_window_alone, "data.window data.read_time", reads="data"),
+    check_of(
+        _cache,
+        f"{_MACHINE} hardware.storage hardware.cache data.placement",
+        reads="hardware data host storage cache",
+    ),
+    check_of(_preparing, "input.where input.device_time input.device_memory", reads="input"),
+    check_of(_prepares, "input.where train.mode", reads="input mode"),
+    check_of(_device, f"{_RANKS} input.where", reads="input host gpu"),
+    check_of(_work_beforehand, "input.where input.decode input.augment", reads="input"),
+    check_of(_socket, f"{_MACHINE} input.socket", reads="input host"),
+    check_of(_slow_rank, f"{_RANKS} input.straggler", reads="input host ranks_per_host"),
+    check_of(_actors, "input.loader input.workers", reads="input"),
+    check_of(_copies, _RANKS, reads="train host gpus"),
+    check_of(_helper_store, _HELPER, reads="data remote host storage helper"),
+    check_of(
+        _helper_network, "remote.machine hardware.machine", reads="hardware remote host helper"
+    ),
+    check_of(_helper_name, "remote.name", reads="remote"),
+    check_of(_helper_use, "train.mode data.placement", reads="data remote mode"),
+    check_of(_slow_helper, "input.straggler", reads="input remote"),
 )

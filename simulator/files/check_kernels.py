@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.kernels import ANY, attentions, frameworks
-from simulator.files.resolved import Draft
+from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.software import named_frameworks
 
 Problems: TypeAlias = Iterator[Problem]
@@ -71,9 +71,15 @@ def _is_timed_by_kernels(draft: Draft) -> bool:
 
 
 _SPREAD: Final = "hardware.machine hardware.gpu hardware.gpus model.step_times model.step_time"
-KERNEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (_name, f"{_SPREAD} software.framework"),
-    (_framework, f"{_SPREAD} software.framework software.compile"),
-    (_attention, f"{_SPREAD} software.attention_kernel"),
+KERNEL_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_name, f"{_SPREAD} software.framework", reads="model software parallelism gpu"),
+    check_of(
+        _framework,
+        f"{_SPREAD} software.framework software.compile",
+        reads="model software parallelism gpu",
+    ),
+    check_of(
+        _attention, f"{_SPREAD} software.attention_kernel", reads="model software parallelism gpu"
+    ),
 )
 """Each check with the keys it rests on."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.document import Document
-from simulator.files.resolved import Draft
+from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import ModelSection
 from simulator.scenario.workload.train import Recompute
 
@@ -87,9 +87,13 @@ def _measured_steps(draft: Draft) -> Problems:
 
 
 _FIGURE_KEYS: Final = " ".join(f"model.{key}" for key in _FIGURES)
-MODEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (_figures, f"{_FIGURE_KEYS} model.name model.family model.shape model.step_times"),
-    (_recompute, "train.recompute model.name"),
-    (_measured_steps, "model.step_times model.step_time"),
+MODEL_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(
+        _figures,
+        f"{_FIGURE_KEYS} model.name model.family model.shape model.step_times",
+        reads="model",
+    ),
+    check_of(_recompute, "train.recompute model.name", reads="train model"),
+    check_of(_measured_steps, "model.step_times model.step_time", reads="model"),
 )
 """Each check with the keys it rests on."""

@@ -7,7 +7,7 @@ one mistake is one message. `CHECKS` is the list of them all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
@@ -16,7 +16,7 @@ from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_kernels import KERNEL_CHECKS
 from simulator.files.check_model import MODEL_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
-from simulator.files.resolved import Draft
+from simulator.files.resolved import Check, Draft, check_of
 from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
 from simulator.scenario.workload.loader import LoaderKind
 from simulator.scenario.workload.train import Mode
@@ -29,9 +29,9 @@ def find_problems(draft: Draft) -> tuple[Problem, ...]:
     """All contradictions between the keys and sections of a draft."""
     return tuple(
         problem
-        for look, keys in CHECKS
-        if not draft.broken or all(draft.is_sound(key) for key in keys.split())
-        for problem in look(draft)
+        for check in CHECKS
+        if not draft.broken or all(draft.is_sound(key) for key in check.rests_on)
+        for problem in check.problems(draft)
     )
 
 
@@ -83,7 +83,7 @@ def _store(draft: Draft) -> Problems:
 def _uses_store(draft: Draft) -> bool:
     """Whether anything is read or written: not where samples are in memory, or made there."""
     data, train = draft.data, draft.train
-    in_memory = data.cache is CachePolicy.PRELOADED or draft.input.loader is LoaderKind.ACTORS
+    in_memory = data.cache is CachePolicy.PRELOADED or draft.loader is LoaderKind.ACTORS
     writes = train.mode is Mode.PREPARE or train.checkpoint_every_steps is not None
     return writes or not in_memory or data.placement is not Placement.STREAM
 
@@ -144,7 +144,7 @@ def _shard_size(draft: Draft) -> Problems:
 
 
 def _last_batch(draft: Draft) -> Problems:
-    if draft.host is None or not draft.input.drop_last:
+    if not draft.input.drop_last:
         return
     share = math.ceil(draft.data.samples / draft.ranks)
     if draft.train.batch_size > share:
@@ -243,7 +243,7 @@ def _yardstick(draft: Draft) -> Problems:
 
 def _global_batch(draft: Draft) -> Problems:
     train, ranks = draft.train, draft.ranks
-    if draft.host is None or train.global_batch_size is None:
+    if train.global_batch_size is None:
         return
     product = train.batch_size * draft.accumulation * ranks
     if train.global_batch_size != product:
@@ -273,14 +273,14 @@ def _precision(draft: Draft) -> Problems:
 
 def _purpose(draft: Draft) -> Problems:
     gpu = draft.gpu
-    if gpu is not None and gpu.inference_only and draft.train.mode is Mode.TRAIN:
+    if gpu is not None and gpu.inference_only and draft.mode is Mode.TRAIN:
         hint = 'choose another machine, or set train.mode = "infer"'
         path = ("hardware", "machine")
         yield draft.document.problem(path, f"has {gpu.name}, which doesn't train", hint=hint)
 
 
 def _model_or_none(draft: Draft) -> Problems:
-    is_preparation = draft.train.mode is Mode.PREPARE
+    is_preparation = draft.mode is Mode.PREPARE
     if is_preparation and draft.model is not None:
         message = 'is given, but a job of mode "prepare" runs no model'
         yield draft.document.problem(("model",), message, hint="leave it out", show=False)
@@ -303,37 +303,53 @@ _CORES: Final = "hardware.machine hardware.vcpus hardware.cores"
 _WRITES: Final = "train.mode train.checkpoint_every_steps"
 _GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
 _RANKS: Final = f"{_GPUS} hardware.count train.copies"
-CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (_gpus, "hardware.gpus"),
-    (_emulated, "hardware.emulated hardware.gpus model.step_times"),
-    (_network, "hardware.network_bandwidth"),
-    (
+CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_gpus, "hardware.gpus", reads="hardware host"),
+    check_of(_emulated, "hardware.emulated hardware.gpus model.step_times", reads="hardware model"),
+    check_of(_network, "hardware.network_bandwidth", reads="hardware host"),
+    check_of(
         _store,
         f"hardware.storage data.cache data.placement input.loader {_WRITES}",
+        reads="hardware data train host loader",
     ),
-    (_link, "hardware.pcie_bandwidth"),
-    (_cores, "hardware.cores hardware.vcpus"),
-    (
+    check_of(_link, "hardware.pcie_bandwidth", reads="hardware host"),
+    check_of(_cores, "hardware.cores hardware.vcpus", reads="hardware host"),
+    check_of(
         _contention,
         f"{_CORES} hardware.contention remote.machine remote.contention",
+        reads="hardware remote host helper",
     ),
-    (_shards, "data.layout data.shard_size"),
-    (_shard_size, "data.shard_size data.bytes_per_sample"),
+    check_of(_shards, "data.layout data.shard_size", reads="data"),
+    check_of(_shard_size, "data.shard_size data.bytes_per_sample", reads="data"),
     *SPREAD_CHECKS,
-    (_last_batch, f"{_RANKS} input.drop_last data.samples train.batch_size"),
-    (_prefetch, "input.loader input.workers input.prefetch"),
-    (_persistence, "input.loader input.workers input.persistent_workers"),
-    (_pytorch_only, "input.loader"),
-    (_stragglers, "input.straggler"),
-    (_slow_worker, "input.straggler input.workers"),
-    (_copies, f"{_GPUS} input.pin_memory input.overlap_copies"),
-    (_overlap, f"{_GPUS} input.loader input.pin_memory input.overlap_copies"),
-    (_yardstick, "input.measured_on remote.machine"),
-    (_global_batch, f"{_RANKS} train.global_batch_size train.batch_size train.accumulation"),
-    (_precision, f"{_GPUS} train.precision"),
-    (_purpose, _GPUS),
-    (_model_or_none, "train.mode"),
-    (_checkpoint, "train.checkpoint_every_steps model.name model.parameters"),
+    check_of(
+        _last_batch,
+        f"{_RANKS} input.drop_last data.samples train.batch_size",
+        reads="data train input ranks",
+    ),
+    check_of(_prefetch, "input.loader input.workers input.prefetch", reads="input"),
+    check_of(_persistence, "input.loader input.workers input.persistent_workers", reads="input"),
+    check_of(_pytorch_only, "input.loader", reads="input"),
+    check_of(_stragglers, "input.straggler", reads="input"),
+    check_of(_slow_worker, "input.straggler input.workers", reads="input"),
+    check_of(_copies, f"{_GPUS} input.pin_memory input.overlap_copies", reads="input host gpu"),
+    check_of(
+        _overlap, f"{_GPUS} input.loader input.pin_memory input.overlap_copies", reads="input gpu"
+    ),
+    check_of(
+        _yardstick, "input.measured_on remote.machine", reads="input remote host helper measured_on"
+    ),
+    check_of(
+        _global_batch,
+        f"{_RANKS} train.global_batch_size train.batch_size train.accumulation",
+        reads="train ranks accumulation",
+    ),
+    check_of(_precision, f"{_GPUS} train.precision", reads="train model library_model gpu"),
+    check_of(_purpose, _GPUS, reads="hardware mode gpu"),
+    check_of(_model_or_none, "train.mode", reads="model mode"),
+    check_of(
+        _checkpoint, "train.checkpoint_every_steps model.name model.parameters", reads="train model"
+    ),
     *MODEL_CHECKS,
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,

@@ -8,7 +8,7 @@ come from and the names that only people read are left out: they change no resul
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
@@ -18,7 +18,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from simulator.files.convert_calibration import calibration_of
-from simulator.files.resolved import LOOKED_UP, SECTIONS, Ask, Draft
+from simulator.files.resolved import LOOKED_UP, SECTIONS, Ask, Draft, Part, part
 from simulator.memo import Memo
 from simulator.version import __version__
 
@@ -37,14 +37,14 @@ def content_key(ask: Ask) -> str:
     Parameters
     ----------
     ask : callable
-        Works parts out of the draft of a scenario without mistakes, everything looked up.
+        Knows the parts of a draft without mistakes, everything looked up, or makes them.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal digits.
     """
-    parts = [model_version(), *[ask(part) for part in _PARTS]]
+    parts = [model_version(), *map(ask, CONTENTS)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
@@ -80,11 +80,12 @@ def _digest(text: str) -> str:
 
 _digests: Final[Memo[str]] = Memo(10_000)
 """Of profiles and sections, which many scenarios share."""
-_PARTS: Final[tuple[Callable[[Draft], str], ...]] = (
-    _of_calibration,
-    *(partial(_of_section, name) for name in SECTIONS),
-    *(partial(_of_profile, name) for name in LOOKED_UP),
+CONTENTS: Final[tuple[Part[str], ...]] = (
+    part(_of_calibration, "calibration"),
+    *(part(partial(_of_section, name), name) for name in SECTIONS),
+    *(part(partial(_of_profile, name), name) for name in LOOKED_UP),
 )
+"""Digests of all that a prediction depends on."""
 
 
 @cache

@@ -99,7 +99,7 @@ def _workers(draft: Draft, helper: Host) -> int:
 
 def _shares(draft: Draft) -> bool:
     stated = None if draft.remote is None else draft.remote.shares_batches
-    return draft.input.loader is LoaderKind.TF_DATA if stated is None else stated
+    return draft.loader is LoaderKind.TF_DATA if stated is None else stated
 
 
 def yardstick(draft: Draft) -> float | None:

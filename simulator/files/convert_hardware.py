@@ -29,8 +29,8 @@ def group_of(draft: Draft) -> Group:
     # A checked scenario that names none, on a machine without drives, reads from none.
     storage = draft.storage or host.local_storage or NO_STORE
     group = Group(
-        name=_ROLES[draft.train.mode].value,
-        role=_ROLES[draft.train.mode],
+        name=_ROLES[draft.mode].value,
+        role=_ROLES[draft.mode],
         host=host,
         storage=storage,
         count=draft.hardware.count,

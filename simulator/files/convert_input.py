@@ -65,7 +65,7 @@ def _access(draft: Draft) -> Access:
 
 def _cache_policy(draft: Draft) -> CachePolicy:
     """What stays in memory unless the file says; nothing is read of what actors make."""
-    if draft.input.loader is LoaderKind.ACTORS:
+    if draft.loader is LoaderKind.ACTORS:
         return CachePolicy.PRELOADED
     scans = _access(draft) is Access.SEQUENTIAL
     return CachePolicy.SCAN if scans else CachePolicy.RANDOM
@@ -114,7 +114,7 @@ def _pins(draft: Draft) -> bool:
     if draft.input.pin_memory is not None:
         return draft.input.pin_memory
     separate = draft.gpu is not None and not draft.gpu.unified_memory
-    return separate and draft.input.loader is LoaderKind.DALI
+    return separate and draft.loader is LoaderKind.DALI
 
 
 def transport_of(given: InputSection) -> Transport:
@@ -226,7 +226,7 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
             value=show(output, BYTE),
             source=defaults.OWN_CHOICE,
         )
-    if draft.data.cache is None and draft.input.loader is LoaderKind.ACTORS:
+    if draft.data.cache is None and draft.loader is LoaderKind.ACTORS:
         what = "bytes that actors read from the store (data.cache not given)"
         yield Assumption(what=what, value="none", source=defaults.OWN_CHOICE)
     elif draft.data.cache is None and _access(draft) is Access.SEQUENTIAL:

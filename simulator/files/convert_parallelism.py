@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
 from simulator.files.parallel_sections import ParallelismSection
-from simulator.files.resolved import Draft
+from simulator.files.resolved import Check, Draft, check_of
 from simulator.scenario.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
 
 Problems: TypeAlias = Iterator[Problem]
@@ -69,9 +69,17 @@ _REPLICA: Final = (
     "parallelism.tensor parallelism.pipeline parallelism.context"
 )
 
-PARALLEL_CHECKS: Final[tuple[tuple[Callable[[Draft], Problems], str], ...]] = (
-    (_whole_replicas, _REPLICA),
-    (_interleave, "parallelism.interleave parallelism.pipeline"),
-    (_tensor_only, "parallelism.tensor parallelism.sequence parallelism.async_tensor"),
-    (_shard_group, f"{_REPLICA} parallelism.sharding parallelism.shard_group"),
+PARALLEL_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_whole_replicas, _REPLICA, reads="hardware parallelism host gpus"),
+    check_of(_interleave, "parallelism.interleave parallelism.pipeline", reads="parallelism"),
+    check_of(
+        _tensor_only,
+        "parallelism.tensor parallelism.sequence parallelism.async_tensor",
+        reads="parallelism",
+    ),
+    check_of(
+        _shard_group,
+        f"{_REPLICA} parallelism.sharding parallelism.shard_group",
+        reads="parallelism host ranks",
+    ),
 )

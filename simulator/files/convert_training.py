@@ -114,7 +114,7 @@ def train_of(draft: Draft) -> Train:
 def _host_threads(draft: Draft) -> float:
     if draft.train.host_threads is not None:
         return float(draft.train.host_threads)
-    if draft.gpu is None or draft.gpu.emulated or draft.input.cost_basis is CostBasis.VCPU:
+    if draft.gpu is None or draft.gpu.emulated or draft.basis is CostBasis.VCPU:
         return 0.0
     return defaults.HOST_THREADS
 
@@ -168,7 +168,7 @@ def fused_attention(draft: Draft, model: Model | None) -> bool:
 def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [model] and [train] that a prediction rests on."""
     train = draft.train
-    if train.mode is not Mode.TRAIN:
+    if draft.mode is not Mode.TRAIN:
         return
     on_device = draft.gpu is not None and model is not None
     if on_device and train.optimizer is None:

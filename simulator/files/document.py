@@ -61,9 +61,11 @@ class Document:
     data: dict[str, Any]
     lines: Mapping[KeyPath, int]
     origins: Mapping[KeyPath, str] = field(default_factory=dict)
+    within: frozenset[str] | None = None
 
     def where(self, path: KeyPath) -> tuple[str, int | None]:
         """File (or option) and line of `path`, or of the table it is missing from."""
+        self._refuse_outside(path)
         for end in range(len(path), 0, -1):
             part = path[:end]
             if self.knows(part):
@@ -82,6 +84,7 @@ class Document:
 
     def value(self, path: KeyPath) -> object:
         """What stands at `path`; None where nothing does."""
+        self._refuse_outside(path)
         value: Any = self.data
         for part in path:
             try:
@@ -89,6 +92,11 @@ class Document:
             except (KeyError, IndexError, TypeError):
                 return None
         return value
+
+    def _refuse_outside(self, path: KeyPath) -> None:
+        if self.within is not None and self.within.isdisjoint(path[:1]):
+            msg = f"{dotted(path)} is asked about, but only {', '.join(sorted(self.within))} may be"
+            raise LookupError(msg)
 
     def says(self, path: KeyPath) -> bool:
         """Whether anything stands at `path`."""

@@ -6,9 +6,9 @@ and every mistake is reported in one go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic import ValidationError
 
@@ -31,20 +31,15 @@ from simulator.files.sections import (
     TrainSection,
 )
 from simulator.files.software_section import SoftwareSection
+from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import EMULATED, Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.workload.loader import CostBasis, LoaderKind
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.train import Mode
 
 Thing = TypeVar("Thing")
-
-
-class Ask(Protocol):
-    """Works out something of a draft, whichever it is, or knows it already."""
-
-    def __call__(self, part: Callable[[Draft], Thing]) -> Thing:
-        """What `part` makes of the draft; it depends on nothing else."""
 
 
 class Profiles(Protocol):
@@ -83,6 +78,14 @@ class Draft:
     `host` is the machine as its profile says, `storage` the store named in the file, `cache` the
     drives named to stand in front of it, and `measured_on` the machine that CPU times were
     measured on. `helper` is the machine of the [remote] section and `helper_storage` its store.
+
+    The last fields are settled by several sections, see `settled`: what the job does (`mode`), the
+    `loader` that makes its batches, what its times on a CPU mean (`basis`), the accelerators used
+    on each machine (`gpus`, none where the machine is not known) and their kind (`gpu`), the jobs
+    that share them (`copies`), the accelerators that hold one model (`replica`), the replicas that
+    train together in one job over all machines (`ranks`) and on one machine in all its jobs
+    (`ranks_per_host`, one where a replica is larger), and the batches of a rank in a step
+    (`accumulation`).
     """
 
     document: Document
@@ -105,6 +108,16 @@ class Draft:
     helper_storage: Storage | None = None
     measured_on: Host | None = None
     library_model: Model | None = None
+    mode: Mode = Mode.TRAIN
+    loader: LoaderKind = LoaderKind.PYTORCH
+    basis: CostBasis = CostBasis.VCPU
+    gpus: int = 0
+    gpu: Gpu | None = None
+    copies: int = 1
+    replica: int = 1
+    ranks: int = 1
+    ranks_per_host: int = 1
+    accumulation: int = 1
 
     def is_sound(self, key: str) -> bool:
         """Whether ``section.key`` means what the file says."""
@@ -126,53 +139,71 @@ class Draft:
         return self.host
 
     @property
-    def gpus(self) -> int:
-        """Accelerators used on each machine; none where the machine is not known."""
-        if self.host is None:
-            return 0
-        if self.hardware.emulated is not None:
-            return self.hardware.emulated
-        if self.hardware.gpus is not None:
-            return self.hardware.gpus
-        is_for_host = self.train.mode is Mode.PREPARE or self.learns_on_host
-        return 0 if is_for_host else self.host.gpu_count
-
-    @property
     def learns_on_host(self) -> bool:
         """Whether the model is one that learns on the processors."""
         return self.library_model is not None and self.library_model.cpu_seconds > 0.0
 
-    @property
-    def ranks(self) -> int:
-        """Copies of the model that train together in one job, over all machines."""
-        devices = max(1, self.gpus // self.train.copies) * self.hardware.count
-        return max(1, devices // self._replica)
+    def only(self, names: Iterable[str]) -> Draft:
+        """A draft with nothing but these fields; to read another one is an `AttributeError`.
 
-    @property
-    def accumulation(self) -> int:
-        """Batches of a rank in a step: as given, else as the global batch asks for."""
-        train = self.train
-        if train.accumulation is None and train.global_batch_size is not None:
-            return max(1, train.global_batch_size // (train.batch_size * self.ranks))
-        return train.accumulation or 1
+        Its document answers about the sections among them alone.
+        """
+        fields = {name: getattr(self, name) for name in names}
+        return draft_with(fields, self.document, self.broken)
 
-    @property
-    def ranks_per_host(self) -> int:
-        """Replicas that train on one machine, of all its jobs; one where they are larger."""
-        return max(self.train.copies, self.gpus // self._replica)
 
-    @property
-    def _replica(self) -> int:
-        """Accelerators of one copy of the model."""
-        given = self.parallelism
-        return 1 if given is None else given.tensor * given.pipeline * given.context
+def draft_with(
+    fields: Mapping[str, Any], document: Document, broken: frozenset[KeyPath] = frozenset()
+) -> Draft:
+    """A draft with nothing but these fields; see `Draft.only`."""
+    part = object.__new__(Draft)
+    for name, value in fields.items():
+        object.__setattr__(part, name, value)
+    object.__setattr__(part, "broken", broken)
+    object.__setattr__(part, "document", replace(document, within=frozenset(fields)))
+    return part
 
-    @property
-    def gpu(self) -> Gpu | None:
-        """The accelerator used, None where none is or the machine is not known."""
-        if self.hardware.emulated is not None:
-            return EMULATED
-        return self.host.gpu if self.host is not None and self.gpus else None
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part(Generic[Thing]):
+    """A pure function of a draft that says which fields of the draft it `reads`.
+
+    Two drafts that agree in these fields have the same part, so that it need not be made again.
+    The function gets a draft with nothing but these fields: it cannot read another one by mistake.
+    """
+
+    make: Callable[[Draft], Thing]
+    reads: tuple[str, ...]
+
+    def __call__(self, draft: Draft) -> Thing:
+        """The part of this draft."""
+        return self.make(draft.only(self.reads))
+
+
+class Ask(Protocol):
+    """Knows the parts of a draft, or makes them."""
+
+    def __call__(self, part: Part[Thing]) -> Thing:
+        """That part of the draft."""
+
+
+def part(make: Callable[[Draft], Thing], reads: str) -> Part[Thing]:
+    """The part that `make` makes of the fields named in `reads`, with spaces between them."""
+    return Part(make=make, reads=tuple(reads.split()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check of keys against each other; it is left out where a key it rests on has a mistake."""
+
+    problems: Part[tuple[Problem, ...]]
+    rests_on: tuple[str, ...]
+
+
+def check_of(look: Callable[[Draft], Iterable[Problem]], rests_on: str, *, reads: str) -> Check:
+    """The check that finds what `look` yields, from the fields named in `reads`."""
+    found = part(lambda draft: tuple(look(draft)), reads)
+    return Check(problems=found, rests_on=tuple(rests_on.split()))
 
 
 _STAND_INS: Final[dict[str, dict[str, Any]]] = {
@@ -193,11 +224,6 @@ SECTIONS: Final = (
     "parallelism",
     "calibration",
 )
-LOOKED_UP: Final = (
-    *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
-    "library_model",
-)
-"""What a draft has that its sections only name."""
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""
 
@@ -249,11 +275,29 @@ def draft_of(document: Document, sections: Mapping[str, Any]) -> Draft:
 def _with_step_time(draft: Draft) -> Draft:
     """The draft with its one step time in the list of step times."""
     model = draft.model
-    if model is None or model.step_time is None or model.step_times:
+    if model is None:
         return draft
-    batch = model.step_time_batch or draft.train.batch_size
+    return replace(draft, model=with_step_times(model, draft.train.batch_size))
+
+
+def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:
+    """The section with its one step time in the list of step times, if it has one.
+
+    Parameters
+    ----------
+    model : ModelSection
+        As the file says.
+    batch_size : int
+        That of the job, which the step time is of where the file doesn't say.
+    """
+    if model.step_time is None or model.step_times:
+        return model
+    batch = model.step_time_batch or batch_size
     step = StepTimeTable.model_construct(batch_size=batch, time=model.step_time)
-    return replace(draft, model=model.model_copy(update={"step_times": [step]}))
+    return _stepped.of((model,), lambda: model.model_copy(update={"step_times": [step]}), batch)
+
+
+_stepped: Final[Memo[ModelSection]] = Memo(1000)
 
 
 def _section(
@@ -287,8 +331,72 @@ def look_up(
         One for every unknown name, and those of broken profiles.
     """
     found = find(draft, profiles, library)
-    broken = draft.broken | found.broken
-    return replace(draft, **found.things, broken=broken), found.problems
+    whole = replace(draft, **found.things, broken=draft.broken | found.broken)
+    return settled(whole), found.problems
+
+
+def settled(draft: Draft) -> Draft:
+    """The draft with what its sections settle together, everything in it looked up."""
+    for name, part_of in SETTLED.items():
+        draft = replace(draft, **{name: part_of(draft)})
+    return draft
+
+
+def _gpus(draft: Draft) -> int:
+    """Accelerators used on each machine; none where the machine is not known."""
+    if draft.host is None:
+        return 0
+    if draft.hardware.emulated is not None:
+        return draft.hardware.emulated
+    if draft.hardware.gpus is not None:
+        return draft.hardware.gpus
+    is_for_host = draft.mode is Mode.PREPARE or draft.learns_on_host
+    return 0 if is_for_host else draft.host.gpu_count
+
+
+def _gpu(draft: Draft) -> Gpu | None:
+    """The accelerator used; None where none is or the machine is not known."""
+    if draft.hardware.emulated is not None:
+        return EMULATED
+    return draft.host.gpu if draft.host is not None and draft.gpus else None
+
+
+def _replica(draft: Draft) -> int:
+    """Accelerators of one copy of the model."""
+    given = draft.parallelism
+    return 1 if given is None else given.tensor * given.pipeline * given.context
+
+
+def _ranks(draft: Draft) -> int:
+    devices = max(1, draft.gpus // draft.copies) * draft.hardware.count
+    return max(1, devices // draft.replica)
+
+
+def _accumulation(draft: Draft) -> int:
+    """As given, else as the global batch asks for."""
+    train = draft.train
+    if train.accumulation is None and train.global_batch_size is not None:
+        return max(1, train.global_batch_size // (train.batch_size * draft.ranks))
+    return train.accumulation or 1
+
+
+SETTLED: Final[Mapping[str, Part[Any]]] = {
+    "mode": part(lambda draft: draft.train.mode, "train"),
+    "loader": part(lambda draft: draft.input.loader, "input"),
+    "basis": part(lambda draft: draft.input.cost_basis, "input"),
+    "gpus": part(_gpus, "hardware host library_model mode"),
+    "gpu": part(_gpu, "hardware host gpus"),
+    "copies": part(lambda draft: draft.train.copies, "train"),
+    "replica": part(_replica, "parallelism"),
+    "ranks": part(_ranks, "hardware gpus copies replica"),
+    "ranks_per_host": part(
+        lambda draft: max(draft.copies, draft.gpus // draft.replica), "gpus copies replica"
+    ),
+    "accumulation": part(_accumulation, "train ranks"),
+}
+"""What several sections settle together, by field of `Draft`: each from what stands before it."""
+COUNTS: Final = frozenset({"gpus", "copies", "replica", "ranks", "ranks_per_host", "accumulation"})
+"""Those of them that are numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,54 +410,111 @@ class Found:
 
 def find(draft: Draft, profiles: Profiles, library: Library) -> Found:
     """What `look_up` puts into a draft."""
-    document, problems = draft.document, list[Problem]()
-    broken = set[KeyPath]()
+    found = [one.look(draft, profiles, library) for one in LOOK_UPS]
+    return Found(
+        things={name: thing for one in found for name, thing in one.things.items()},
+        broken=frozenset[KeyPath]().union(*[one.broken for one in found]),
+        problems=tuple(problem for one in found for problem in one.problems),
+    )
 
-    def found(load: Callable[[str], Thing], name: str | None, *path: str) -> Thing | None:
-        thing, more = _look_up(load, name, document, path)
-        problems.extend(more)
-        if more:
-            broken.add(path)
+
+class _Search:
+    """Looks up what some keys of a draft name, and collects what is not found."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.problems: list[Problem] = []
+        self.broken: set[KeyPath] = set()
+
+    def name(self, key: str) -> str | None:
+        """What stands at a key, if it is sound."""
+        section, _, name = key.partition(".")
+        table = getattr(self.draft, section)
+        return getattr(table, name) if table is not None and self.draft.is_sound(key) else None
+
+    def load(self, load: Callable[[str], Thing], key: str, *, but: str = "") -> Thing | None:
+        """What a key names; None where it says nothing, or just `but`."""
+        name, path = self.name(key), tuple(key.split("."))
+        if name is None or name == but:
+            return None
+        thing, problems = _look_up(load, name, self.draft.document, path)
+        self.refuse(path, problems)
         return thing
 
-    def named(key: str) -> str | None:
-        section, _, name = key.partition(".")
-        table = getattr(draft, section)
-        return getattr(table, name) if table is not None and draft.is_sound(key) else None
+    def refuse(self, path: KeyPath, problems: Iterable[Problem]) -> None:
+        """Note what is wrong with a name."""
+        told = tuple(problems)
+        self.problems += told
+        if told:
+            self.broken.add(path)
 
-    cache = None if named("hardware.cache") == LOCAL else named("hardware.cache")
-    things: dict[str, Any] = {
-        "host": found(profiles.host, named("hardware.machine"), "hardware", "machine"),
-        "storage": found(profiles.storage, named("hardware.storage"), "hardware", "storage"),
-        "cache": found(profiles.storage, cache, "hardware", "cache"),
-        "helper": found(profiles.host, named("remote.machine"), "remote", "machine"),
-        "helper_storage": found(profiles.storage, named("remote.storage"), "remote", "storage"),
-        "measured_on": found(profiles.host, named("input.measured_on"), "input", "measured_on"),
-    }
-    things["host"] = _refitted(things["host"], named("hardware.gpu"), profiles, found)
-    name = named("model.name")
+    def found(self, **things: object) -> Found:
+        """What was found, by field of `Draft`."""
+        return Found(things=things, broken=frozenset(self.broken), problems=tuple(self.problems))
+
+
+def _machine(draft: Draft, profiles: Profiles, _library: Library) -> Found:
+    """The machine with its store, its cache and the accelerators that the file puts in it."""
+    search = _Search(draft)
+    host = search.load(profiles.host, "hardware.machine")
+    storage = search.load(profiles.storage, "hardware.storage")
+    cache = search.load(profiles.storage, "hardware.cache", but=LOCAL)
+    if host is not None and host.gpu_count:
+        own = host
+        host = search.load(lambda name: profiles.with_gpu(own, name), "hardware.gpu") or own
+    return search.found(host=host, storage=storage, cache=cache)
+
+
+def _helpers(draft: Draft, profiles: Profiles, _library: Library) -> Found:
+    """The machine of the [remote] section and its store."""
+    search = _Search(draft)
+    return search.found(
+        helper=search.load(profiles.host, "remote.machine"),
+        helper_storage=search.load(profiles.storage, "remote.storage"),
+    )
+
+
+def _yardstick(draft: Draft, profiles: Profiles, _library: Library) -> Found:
+    """The machine that CPU times were measured on."""
+    search = _Search(draft)
+    return search.found(measured_on=search.load(profiles.host, "input.measured_on"))
+
+
+def _model(draft: Draft, _profiles: Profiles, library: Library) -> Found:
+    """The model by its name in the library, or by its family and shape."""
+    search, model = _Search(draft), None
+    name, path = search.name("model.name"), ("model", "name")
     if name is not None and name not in library.names():
-        path, hint = ("model", "name"), nearest_hint(name, library.names())
-        problems.append(document.problem(path, "is no model of the library", hint=hint))
-        broken.add(path)
+        hint = nearest_hint(name, library.names())
+        unknown = draft.document.problem(path, "is no model of the library", hint=hint)
+        search.refuse(path, (unknown,))
     elif name is not None:
-        changes, more = _changes(draft, name, library.figures(name))
-        problems.extend(more)
-        model = found(lambda known: library.load(known, **changes), name, "model", "name")
-        things["library_model"] = model
-    elif (family := named("model.family")) is not None:
-        model = found(lambda _: library.build(document), family, "model", "family")
-        things["library_model"] = model
-    return Found(things=things, broken=frozenset(broken), problems=tuple(problems))
+        changes, problems = _changes(draft, name, library.figures(name))
+        search.problems += problems
+        model = search.load(lambda known: library.load(known, **changes), "model.name")
+    else:
+        model = search.load(lambda _: library.build(draft.document), "model.family")
+    return search.found(library_model=model)
 
 
-def _refitted(
-    host: Host | None, gpu: str | None, profiles: Profiles, found: Callable[..., Host | None]
-) -> Host | None:
-    """The machine with the accelerators that the file puts in place of its own."""
-    if host is None or not host.gpu_count:
-        return host
-    return found(lambda name: profiles.with_gpu(host, name), gpu, "hardware", "gpu") or host
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookUp:
+    """What finds some fields of a draft (`names`) by what the sections it `reads` name."""
+
+    look: Callable[[Draft, Profiles, Library], Found]
+    names: tuple[str, ...]
+    reads: str
+
+
+LOOK_UPS: Final = (
+    LookUp(look=_machine, names=("host", "storage", "cache"), reads="hardware"),
+    LookUp(look=_helpers, names=("helper", "helper_storage"), reads="remote"),
+    LookUp(look=_yardstick, names=("measured_on",), reads="input"),
+    LookUp(look=_model, names=("library_model",), reads="model software"),
+)
+"""All that is looked up, in the order in which mistakes are told."""
+LOOKED_UP: Final = tuple(name for one in LOOK_UPS for name in one.names)
+"""What a draft has that its sections only name."""
 
 
 def _changes(
@@ -372,10 +537,8 @@ def _changes(
 
 
 def _look_up(
-    load: Callable[[str], Thing], name: str | None, document: Document, path: KeyPath
+    load: Callable[[str], Thing], name: str, document: Document, path: KeyPath
 ) -> tuple[Thing | None, tuple[Problem, ...]]:
-    if name is None:
-        return None, ()
     try:
         return load(name), ()
     except InputError as error:

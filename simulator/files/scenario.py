@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, Final, TextIO, TypeAlias, TypeVar
 
+from simulator.confidence.calibration import Calibration
 from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, Problem
 from simulator.files.assumed_spread import with_assumed_spread
@@ -33,16 +35,22 @@ from simulator.files.convert_training import (
 from simulator.files.document import Document
 from simulator.files.merge_documents import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
-from simulator.files.resolved import Ask, Draft, look_up, read_sections
-from simulator.files.sections import ScenarioFile
+from simulator.files.resolved import (
+    SECTIONS,
+    Ask,
+    Draft,
+    Part,
+    look_up,
+    part,
+    read_sections,
+)
+from simulator.files.sections import CostSection, MemorySection, ScenarioFile
 from simulator.files.sisters import sister_of
 from simulator.files.uncertainty import with_doubts
-from simulator.scenario.hardware.cluster import Cluster
 from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
-from simulator.scenario.workload.loader import Loader, Preprocessing
 from simulator.scenario.workload.models import Model
-from simulator.scenario.workload.software import Software
-from simulator.scenario.workload.train import Mode
+
+Thing = TypeVar("Thing")
 
 
 class ModelLibrary:
@@ -156,17 +164,12 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
     scenario = converted(asking(draft), draft.document, default_name)
-    return with_doubts(with_assumed_spread(scenario, given=spread_given(draft)), draft)
+    return with_doubts(with_assumed_spread(scenario, given=SPREAD_GIVEN(draft)), draft)
 
 
 def asking(draft: Draft) -> Ask:
-    """Works parts out of this draft."""
+    """Makes the parts of this draft."""
     return lambda part: part(draft)
-
-
-def spread_given(draft: Draft) -> bool:
-    """Whether the file says how samples vary."""
-    return draft.data.size_spread is not None or draft.input.cost_spread is not None
 
 
 def default_name_of(name_or_path: str) -> str:
@@ -180,20 +183,21 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
     Parameters
     ----------
     ask : callable
-        Works parts out of the draft, which has no mistakes; or knows them from another one.
+        Knows the parts of the draft, which has no mistakes, or makes them.
     document : Document
         Has the name and the title.
     default_name : str
         Where it has no name.
     """
+    calibration = ask(CALIBRATION)
     scenario = Scenario(
         name=_text(document, "name") or default_name,
         title=_text(document, "title"),
-        cluster=ask(_cluster),
+        cluster=ask(_CLUSTER),
         jobs=(_job(ask),),
-        cost=ask(_cost),
-        calibration=ask(calibration_of),
-        notes=ask(_notes),
+        cost=ask(_COST),
+        calibration=calibration,
+        notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_factors(scenario)
 
@@ -202,69 +206,89 @@ def _text(document: Document, key: str) -> str:
     return str(document.data.get(key, ""))
 
 
-def _cluster(draft: Draft) -> Cluster:
-    return cluster_of(draft, group_of(draft))
-
-
-def _cost(draft: Draft) -> CostPlan:
-    given = draft.cost
-    return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
-
-
-def _notes(draft: Draft) -> tuple[Assumption, ...]:
-    model = model_of(draft)
-    return (
-        *calibration_notes(draft, calibration_of(draft)),
-        *precision_notes(draft),
-        *training_notes(draft, model),
-        *layout_notes(draft, model),
-        *input_notes(draft, model),
-        *group_notes(draft),
-    )
+def _calibrated(ask: Ask, calibration: Calibration) -> tuple[Assumption, ...]:
+    """What is calibrated; an overlay may have values for any section."""
+    given = calibration.factors or calibration.overlay is not None
+    return ask(_CALIBRATION_NOTES) if given else ()
 
 
 def _job(ask: Ask) -> Job:
     return Job(
-        mode=ask(_mode),
-        dataset=ask(dataset_of),
-        loader=ask(_loader),
-        preprocessing=ask(_preprocessing),
-        train=ask(train_of),
-        software=ask(_software),
-        model=ask(model_of),
-        step_times=ask(step_times_of),
-        memory=ask(_memory),
-        remote=ask(remote_of),
-        copies=ask(_copies),
-        parallelism=ask(parallelism_of),
-        sister=ask(sister_of),
+        mode=ask(_MODE),
+        dataset=ask(_DATASET),
+        loader=ask(_LOADER),
+        preprocessing=ask(_PREPROCESSING),
+        train=ask(_TRAIN),
+        software=ask(_SOFTWARE),
+        model=ask(_MODEL),
+        step_times=ask(_STEP_TIMES),
+        memory=ask(_MEMORY),
+        remote=ask(_REMOTE),
+        copies=ask(_COPIES),
+        parallelism=ask(_PARALLELISM),
+        sister=ask(_SISTER),
     )
 
 
-def _mode(draft: Draft) -> Mode:
-    return draft.train.mode
-
-
-def _copies(draft: Draft) -> int:
-    return draft.train.copies
-
-
-def _loader(draft: Draft) -> Loader:
-    return loader_of(draft, model_of(draft))
-
-
-def _preprocessing(draft: Draft) -> Preprocessing:
-    return preprocessing_of(draft, model_of(draft))
-
-
-def _software(draft: Draft) -> Software:
-    return software_of(draft, model_of(draft))
-
-
-def _memory(draft: Draft) -> Memory:
-    given = draft.memory
+def _memory(given: MemorySection) -> Memory:
     return Memory(
         operating_system=given.operating_system,
         application=given.application,
         page_cache=given.page_cache,
     )
+
+
+def _cost(given: CostSection) -> CostPlan:
+    return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
+
+
+def _of_model(find: Callable[[Draft, Model | None], Thing], reads: str) -> Part[Thing]:
+    """A part that takes the model as well."""
+    return part(lambda draft: find(draft, model_of(draft)), f"{reads} {_MODEL_READS}")
+
+
+def _notes(find: Callable[[Draft, Model | None], Iterable[Assumption]], reads: str) -> Notes:
+    """Notes that take the model as well."""
+    return _of_model(lambda draft, model: tuple(find(draft, model)), reads)
+
+
+Notes: TypeAlias = Part[tuple[Assumption, ...]]
+_MODEL_READS: Final = "model software library_model"
+_CLUSTER: Final = part(
+    lambda draft: cluster_of(draft, group_of(draft)),
+    "hardware data remote host storage cache helper helper_storage mode gpus gpu",
+)
+_COST: Final = part(lambda draft: _cost(draft.cost), "cost")
+CALIBRATION: Final = part(calibration_of, "calibration")
+_MODE: Final = part(lambda draft: draft.mode, "mode")
+_DATASET: Final = part(dataset_of, "data loader")
+_LOADER: Final = _of_model(loader_of, "input data loader gpu")
+_PREPROCESSING: Final = _of_model(preprocessing_of, "input data remote host helper measured_on")
+_TRAIN: Final = part(train_of, "train gpu basis accumulation")
+_SOFTWARE: Final = _of_model(software_of, "train host gpu")
+_MODEL: Final = part(model_of, _MODEL_READS)
+_STEP_TIMES: Final = part(step_times_of, "model software")
+_MEMORY: Final = part(lambda draft: _memory(draft.memory), "memory")
+_REMOTE: Final = part(remote_of, "remote helper loader")
+_COPIES: Final = part(lambda draft: draft.copies, "copies")
+_PARALLELISM: Final = part(parallelism_of, "parallelism")
+_SISTER: Final = part(sister_of, f"train mode gpu {_MODEL_READS}")
+SPREAD_GIVEN: Final = part(
+    lambda draft: draft.data.size_spread is not None or draft.input.cost_spread is not None,
+    "data input",
+)
+"""Whether the file says how samples vary."""
+_CALIBRATION_NOTES: Final = part(
+    lambda draft: calibration_notes(draft, calibration_of(draft)), " ".join(SECTIONS)
+)
+_NOTES: Final[tuple[Notes, ...]] = (
+    part(lambda draft: tuple(precision_notes(draft)), "train gpu"),
+    _notes(training_notes, "train mode gpu ranks"),
+    _notes(layout_notes, "train gpu"),
+    _notes(input_notes, "input data loader"),
+    part(
+        lambda draft: tuple(group_notes(draft)),
+        "data remote host storage helper measured_on loader",
+    ),
+)
+"""In the order in which they are told."""

@@ -24,7 +24,7 @@ def sister_of(draft: Draft) -> Gpu | None:
     over as a ratio. The precision and the framework are those of the job.
     """
     gpu, model, train = draft.gpu, model_of(draft), draft.train
-    if gpu is None or model is None or train.mode is not Mode.TRAIN:
+    if gpu is None or model is None or draft.mode is not Mode.TRAIN:
         return None
     precision, framework = train.precision or Precision.FP32, draft.software.framework.lower()
     names = {

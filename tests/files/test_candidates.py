@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import pickle
 import re
 from collections.abc import Callable
@@ -19,8 +20,10 @@ from simulator.files.candidates import CandidateReader, Loaded
 from simulator.files.catalogue import packaged
 from simulator.files.scenario import load_scenario
 from simulator.files.settings import as_option
+from simulator.files.shipped import scenario_names
 from simulator.scenario.goal import Plain
 from simulator.scenario.scenario import Scenario
+from simulator.studies.candidates import expand
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 SCENARIOS = (
@@ -34,6 +37,8 @@ SCENARIOS = (
     "resnet18-imagenet-one-worker",
 )
 READERS = {name: CandidateReader(name) for name in SCENARIOS}
+SHIPPED = tuple(scenario_names())
+WITH_AXES = tuple(name for name in SHIPPED if CandidateReader(name).axes is not None)
 VALUES: dict[str, list[Plain]] = {
     "input.workers": [0, 1, 4, 8, 5000],
     "input.prefetch": [2, 4],
@@ -108,6 +113,11 @@ def outcome(read: Callable[[], Scenario]) -> tuple[str, object]:
     return "Scenario", repr(scenario)
 
 
+def undoubted(scenario: Scenario) -> Scenario:
+    """The scenario with nothing said of how well its rates and its memory are known."""
+    return replace(scenario, doubts=(), memory_log_sd=0.0)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SCENARIOS), SETTINGS)
 def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, Plain]) -> None:
@@ -129,7 +139,7 @@ def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) ->
             continue
         alone = reader.read(chosen)
         assert found.key == alone.key
-        assert found.scenario == replace(alone.scenario, doubts=())
+        assert found.scenario == undoubted(alone.scenario)
 
 
 MANY_OF_THE_SAME_KEYS = st.lists(
@@ -145,23 +155,43 @@ MANY_OF_THE_SAME_KEYS = st.lists(
 
 @pytest.mark.untraced
 @settings(max_examples=80, deadline=None)
-@given(st.sampled_from(SCENARIOS), MANY_OF_THE_SAME_KEYS)
+@given(st.sampled_from(SHIPPED), MANY_OF_THE_SAME_KEYS)
 def test_candidates_of_the_same_keys_are_read_as_each_alone(
     name: str, many: list[dict[str, Plain]]
 ) -> None:
     """What they share is right for each of them: sources, notes, key, or mistakes to the letter.
 
-    The reader has read other candidates before, of these keys and of others.
+    The reader may have read other candidates before, of these keys and of others.
     """
-    for chosen, found in zip(many, READERS[name].read_bare(many), strict=True):
+    reader = READERS.setdefault(name, CandidateReader(name))
+    for chosen, found in zip(many, reader.read_bare(many), strict=True):
         options = tuple(as_option(key, value) for key, value in chosen.items())
         alone = outcome(lambda: load_scenario(name, overrides=options))  # noqa: B023 - called at once
         if isinstance(found, PlanError):
             assert (type(found).__name__, str(found)) == alone
             continue
         whole = load_scenario(name, overrides=options)
-        assert repr(found.scenario) == repr(replace(whole, doubts=()))
+        assert repr(found.scenario) == repr(undoubted(whole))
         assert found.key == CandidateReader(name).read(chosen).key
+
+
+@pytest.mark.parametrize("name", WITH_AXES)
+def test_a_candidate_is_the_scenario_with_its_values_written_in(name: str, tmp_path: Path) -> None:
+    """Candidates all over the axes that ship, beside a file that says what they set."""
+    reader = CandidateReader(name)
+    axes = reader.axes
+    assert axes is not None
+    candidates = expand(axes, reader)
+    chosen = [dict(one.settings) for one in candidates[:: max(1, len(candidates) // 5)]]
+    for number, (settings_, found) in enumerate(zip(chosen, reader.read_bare(chosen), strict=True)):
+        file = tmp_path / f"{number}.toml"
+        lines = [f"{key} = {json.dumps(value)}" for key, value in settings_.items()]
+        file.write_text("\n".join(["schema = 1", f'extends = "{name}"', *lines]), "utf-8")
+        if isinstance(found, PlanError):
+            with pytest.raises(type(found)):
+                load_scenario(str(file))
+        else:
+            assert found.key == CandidateReader(str(file)).read({}).key
 
 
 def test_what_candidates_share_is_one_object() -> None:
