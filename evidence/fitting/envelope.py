@@ -16,7 +16,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fitting.language_models import MEMORY
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import without_steps
 from simulator.confidence.doubts import Axis
@@ -51,8 +50,8 @@ BASE = "resnet50-imagenet-p4d"
 """A scenario that the model library's steps are put into."""
 
 
-Run = tuple[str, Names, tuple[Place, Place], bool]
-"""Series, names, where a run lies among its kind and among all, and if its memory was measured."""
+Run = tuple[str, Names, tuple[Place, Place]]
+"""Series, names, and where a run lies among its kind and among all."""
 
 
 class Covered:
@@ -61,9 +60,8 @@ class Covered:
     def __init__(self) -> None:
         self.ranges: dict[Axis, list[float]] = defaultdict(list)
         self.kinds: dict[tuple[str, ...], dict[Axis, list[float]]] = {}
-        self.with_memory: set[tuple[str, ...]] = set()
 
-    def add(self, series: str, names: Names, places: tuple[Place, Place], *, memory: bool) -> None:
+    def add(self, series: str, names: Names, places: tuple[Place, Place]) -> None:
         """One measured run: what it is compared by, and where it lies among all runs."""
         own, among = places
         for axis, value in among.items():
@@ -73,8 +71,6 @@ class Covered:
             spans = self.kinds.setdefault(key, defaultdict(list))
             for axis, value in own.items():
                 spans[axis].append(value)
-            if memory:
-                self.with_memory.add(key)
 
 
 def step_times() -> Iterator[Run]:
@@ -97,7 +93,7 @@ def step_times() -> Iterator[Run]:
                 )
                 alone = replace(group, host=host, gpus_per_host=1, count=1)
                 cluster = Cluster(groups=(alone,))
-                yield LIBRARY, *_seen(replace(base, jobs=(job,), cluster=cluster)), False
+                yield LIBRARY, *_seen(replace(base, jobs=(job,), cluster=cluster))
 
 
 def _seen(scenario: Scenario) -> tuple[Names, tuple[Place, Place]]:
@@ -118,7 +114,7 @@ def rows(sets: Sequence[str], say: Say) -> Iterator[Run]:
             names, places = _seen(scenario)
             series = row.labels.get("series", "")
             own = names if series and series in fitted_to else {}
-            yield series, own, places, MEMORY in row.measured
+            yield series, own, places
 
 
 def text(covered: Covered, sets: Sequence[str]) -> str:
@@ -140,7 +136,6 @@ def text(covered: Covered, sets: Sequence[str]) -> str:
         told = ", ".join(f'"{k}" = "{n}"' for k, n in zip(NAMED, names, strict=True) if n)
         lines += ["", "[[measured]]", f'series = "{series}"', f"names = {{ {told} }}"]
         lines += [f"spans = {{ {', '.join(_ends_of(spans))} }}"]
-        lines += ["memory = true"] if (series, *names) in covered.with_memory else []
     return "\n".join([*lines, ""])
 
 
@@ -156,8 +151,8 @@ def part(tables: Path | None, say: Say) -> Outcome:
     sets = set_names()
     covered = Covered()
     for found in (step_times(), rows(_paths(sets, tables), say)):
-        for series, names, places, memory in found:
-            covered.add(series, names, places, memory=memory)
+        for series, names, places in found:
+            covered.add(series, names, places)
     old = TARGET.read_text(encoding="utf-8")
     made = text(covered, sets)
     if _undated(made) == _undated(old):

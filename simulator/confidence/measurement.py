@@ -155,7 +155,8 @@ class MeasurementSet:
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
     `maker` names the labels of whoever measured a group: what was fitted to the groups of others
-    predicts one as if it had not been seen. `misses` says by row why a prediction is far off.
+    predicts one as if it had not been seen. `misses` says by family and metric why predictions are
+    far off.
     """
 
     name: str
@@ -174,4 +175,4 @@ class MeasurementSet:
     absolute: tuple[str, ...] = ()
     regime: str = ""
     maker: tuple[str, ...] = ()
-    misses: Mapping[str, str] = field(default_factory=dict)
+    misses: Mapping[tuple[str, str], str] = field(default_factory=dict)

@@ -94,8 +94,6 @@ class MeasuredTable(FileModel):
     """What they have in common, by kind."""
     spans: dict[AxisField, list[NumberField]]
     """Least and largest value by axis."""
-    memory: bool = False
-    """Whether the memory that an accelerator took was measured too."""
 
 
 class SpanTable(FileModel):
@@ -138,7 +136,6 @@ def shipped_envelope() -> Envelope:
             series=one.series,
             names=one.names,
             spans={axis: (ends[0], ends[-1]) for axis, ends in one.spans.items()},
-            memory=one.memory,
         )
         for one in file.measured
     )
@@ -162,7 +159,7 @@ UNLIKE: Final = "unlike measured runs"
 
 @cache
 def memory_deviations() -> Mapping[str, float]:
-    """Log deviations of an accelerator's memory: `MEMORY`, and what being `UNLIKE` adds."""
+    """Log deviations of an accelerator's memory: `MEMORY`, and what it adds to be `UNLIKE`."""
     return {one.kind: one.log_sd for one in _deviations().memory}
 
 

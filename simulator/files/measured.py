@@ -186,7 +186,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         absolute=tuple(file.absolute),
         regime=file.regime or "",
         maker=tuple(file.maker),
-        misses={row: one.why for one in file.miss for row in one.rows},
+        misses={(one.family, one.metric): one.why for one in file.miss},
     )
 
 

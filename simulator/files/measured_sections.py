@@ -56,10 +56,12 @@ class ToleranceTable(FileModel):
 
 
 class MissTable(FileModel):
-    """Rows that predictions are far off from."""
+    """A family that predictions are far off from."""
 
-    rows: list[TextField]
-    """Their ids."""
+    family: TextField
+    """Its name."""
+    metric: TextField
+    """The measured metric."""
     why: TextField
     """Why, as far as it is known."""
 
@@ -105,7 +107,7 @@ class SetFile(FileModel):
     """Columns that say who measured a group, or on which system; plan validate --unseen predicts
     its rows with the constants of the others."""
     miss: list[MissTable] = Field(default_factory=list)
-    """Rows that predictions are far off from, with the reason."""
+    """Families that predictions are far off from, with the reason."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
     """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
     baseline_by: list[TextField] = Field(default_factory=list)

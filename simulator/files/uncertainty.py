@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from simulator.compute.describe import of_tokens
 from simulator.compute.device_time import (
     carried_times,
     is_carried,
@@ -32,7 +33,7 @@ from simulator.files.kernels import stood_in
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
-from simulator.results.envelope import GPU, Envelope, outside, placed, unlike_in_memory
+from simulator.results.envelope import GPU, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models.transformer import Transformer
@@ -49,15 +50,18 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     return replace(
         scenario,
         doubts=tuple(doubts),
-        memory_log_sd=_of_device_memory(scenario, shipped_envelope()),
+        memory_log_sd=_of_device_memory(scenario),
     )
 
 
-def _of_device_memory(scenario: Scenario, envelope: Envelope) -> float:
-    """Log deviation of the memory that an accelerator needs."""
+def _of_device_memory(scenario: Scenario) -> float:
+    """Log deviation of the memory that an accelerator needs.
+
+    Peaks were measured of language models, in frameworks that figures were fitted to.
+    """
     known = memory_deviations()
-    far = known[UNLIKE] if unlike_in_memory(scenario, envelope) else 0.0
-    return math.hypot(known[MEMORY], far)
+    like = of_tokens(scenario.job.model) and not stood_in(scenario.job.software)
+    return math.hypot(known[MEMORY], 0.0 if like else known[UNLIKE])
 
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
@@ -65,8 +69,7 @@ def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
     inside = [doubt for doubt in scenario.doubts if not doubt.outside]
     envelope = shipped_envelope().without(series)
     doubts = (*inside, *outside(scenario, envelope, _widest(inside)))
-    off = _of_device_memory(scenario, envelope)
-    return replace(scenario, doubts=doubts, memory_log_sd=off)
+    return replace(scenario, doubts=doubts)
 
 
 def _widest(doubts: Sequence[Doubt]) -> float:

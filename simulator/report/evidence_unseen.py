@@ -82,18 +82,29 @@ def as_page(found: LeftOut) -> str:
     resting = [f"- {as_line(line)}" for line in _resting(found)]
     if resting:
         parts += ["Sets whose rows rest on figures of their own:\n", "\n".join(resting) + "\n"]
-    worst = sorted((one for one in found.judged), key=lambda one: -abs(one.error))[:WORST]
+    worst = _worst(found)
     if worst:
         head = (*WORST_HEAD[1:2], *WORST_HEAD[3:], "why")
         told = zip(worst_rows(worst, WORST), worst, strict=True)
         rows = [(*row[1:2], *row[3:], _why(found, one)) for row, one in told]
-        parts += [f"Worst {len(worst)} misses, and why:\n", table(head, rows)]
+        parts += [
+            f"The worst {len(worst)} misses, one of each series and metric, and why:\n",
+            table(head, rows),
+        ]
     return "\n".join(parts)
+
+
+def _worst(found: LeftOut) -> list[Judged]:
+    """The worst misses, the worst one of each family and metric."""
+    worst: dict[tuple[str, str, str], Judged] = {}
+    for one in sorted(found.judged, key=lambda one: -abs(one.error)):
+        worst.setdefault((one.set, one.family, one.metric), one)
+    return list(worst.values())[:WORST]
 
 
 def _why(found: LeftOut, one: Judged) -> str:
     sets = {each.name: each.misses for each in found.sets}
-    return sets[one.set].get(one.id, _UNKNOWN)
+    return sets[one.set].get((one.family, one.metric), _UNKNOWN)
 
 
 def _metrics(found: LeftOut) -> Sequence[tuple[str, str]]:

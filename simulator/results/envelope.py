@@ -69,13 +69,11 @@ class Measured:
     """Runs of one kind that somebody measured, all of one series.
 
     `names` says what they have in common, `spans` the least and the greatest value of each axis.
-    `memory`: the memory that an accelerator took was measured too.
     """
 
     series: str
     names: Names
     spans: Mapping[Axis, tuple[float, float]]
-    memory: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +131,6 @@ def outside(scenario: Scenario, envelope: Envelope, widest: float = 0.0) -> tupl
         measured that rate may be what limits, whatever the model says limits there.
     """
     return (*_unlike(scenario, envelope), *_beyond(scenario, envelope.spans, widest))
-
-
-def unlike_in_memory(scenario: Scenario, envelope: Envelope) -> bool:
-    """Whether no memory was measured of a run like this one."""
-    names = named(scenario)
-    seen = replace(envelope, measured=tuple(one for one in envelope.measured if one.memory))
-    _, differences = nearest(names, compared(scenario), seen)
-    return not names or distance(differences) >= _WARNED
 
 
 def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | None, Differences]:

@@ -207,7 +207,8 @@ def _elsewhere(
     overrides, spreads = list(bare.overrides), []
     for parameter in found.fit:
         kind = numeric_key(parameter.key)
-        texts = sorted((one[parameter.key] for one in others), key=kind.value)
+        there = (one.get(parameter.key, parameter.start) for one in others)
+        texts = sorted(there, key=kind.value)
         if texts:
             overrides.append(f"{parameter.key}={texts[len(texts) // 2]}")
             logs = [math.log(kind.value(text)) for text in texts]

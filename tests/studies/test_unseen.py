@@ -56,7 +56,7 @@ def test_every_report_names_the_series(found: LeftOut) -> None:
     """Text, JSON, table and page hold the families, and the page the worst misses."""
     texts = (as_text(found, 2), as_json(found), as_page(found))
     assert all("titan" in text and "kort5" in text for text in texts)
-    assert "misses, and why" in texts[2]
+    assert "misses, one of each series and metric, and why" in texts[2]
     assert len(as_table(found).rows) == len(found.families)
 
 
