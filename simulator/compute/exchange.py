@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from simulator.compute.description import Description
-from simulator.compute.traffic import placed
+from simulator.compute.traffic import passed_round, placed
 from simulator.equations.dispatch import distinct_places
+from simulator.network.latency import all_reduce_latency, ring_latency
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import (
     SECOND,
@@ -19,13 +18,12 @@ from simulator.units import (
     at_least,
     at_most,
     parse,
-    plain,
     rounded_up,
     where,
 )
 
 _HOP_SMALL: Final = parse("1 us", SECOND)
-_HOP: Final = parse("2 us", SECOND)
+HOP: Final = parse("2 us", SECOND)
 """Time of a hop of a ring inside a machine, by the protocol for small messages and that for large
 ones, which waits twice for the start."""
 _SMALL: Final = 0.35
@@ -37,48 +35,107 @@ def inside(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Secon
     hops, rate = 2.0 * (ranks - 1.0), d.device.link * k.exchange.link
     moved = hops / ranks * size
     small = k.exchange.latency + hops * _HOP_SMALL + moved / (_SMALL * rate)
-    large = 2.0 * k.exchange.latency + hops * _HOP + moved / rate
+    large = 2.0 * k.exchange.latency + hops * HOP + moved / rate
     return where(ranks > 1, at_most(small, large), 0.0)
 
 
-def tensor_all_reduce(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
-    """All-reduce of a tensor-parallel group; over machines all their cards take part [s]."""
+def tensor_all_reduce(
+    size: Bytes | Real, d: Description, k: Kernels
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """All-reduce of a tensor-parallel group: inside machines, and between them [s].
+
+    Over machines all their cards take part, and the two stages follow each other.
+    """
     machines = rounded_up(d.layout.tensor / d.layout.domain)
     local = inside(size, at_most(d.layout.tensor, d.layout.domain), d, k)
     moved = 2.0 * (machines - 1.0) / machines * size
     latency = 2.0 * (machines - 1.0) * k.exchange.network_latency
     between = moved / (d.device.network * k.exchange.network) + latency
-    return local + where(machines > 1, between, 0.0)
+    return local, where(machines > 1, between, 0.0)
 
 
-def ring(
-    size: Bytes | Real, ranks: Real, d: Description, k: Kernels, *, apart: Real = 1.0
+def ring(  # noqa: PLR0913 - the group, and what it does
+    size: Bytes | Real,
+    ranks: Real,
+    d: Description,
+    k: Kernels,
+    *,
+    apart: Real = 1.0,
+    messages: Real = 1.0,
 ) -> Seconds | Real:
     """Gather or scatter of `size` bytes in all over data-parallel ranks, `apart` replicas each [s].
+
+    It comes in so many `messages`, each of which passes all ranks in turn.
+    """
+    _, machines = placed(ranks, d, apart=apart)
+    steps = ring_latency(ranks, machines, HOP, k.exchange.ring)
+    bytes_pass = _carried(size, ranks, d, k, apart)
+    latency = messages * (k.exchange.network_latency + steps)
+    return where(ranks > 1, bytes_pass + latency, 0.0)
+
+
+def all_reduce(  # noqa: PLR0913 - the group, and what it does
+    size: Bytes | Real,
+    ranks: Real,
+    d: Description,
+    k: Kernels,
+    *,
+    apart: Real = 1.0,
+    messages: Real = 1.0,
+) -> Seconds | Real:
+    """All-reduce of `size` bytes over data-parallel ranks, by rings or a tree over machines [s]."""
+    _, machines = placed(ranks, d, apart=apart)
+    steps = all_reduce_latency(ranks, machines, HOP, k.exchange.ring)
+    bytes_pass = 2.0 * _carried(size, ranks, d, k, apart)
+    latency = messages * (2.0 * k.exchange.network_latency + steps)
+    return where(ranks > 1, bytes_pass + latency, 0.0)
+
+
+def _carried(
+    size: Bytes | Real, ranks: Real, d: Description, k: Kernels, apart: Real
+) -> Seconds | Real:
+    """Bytes of a gather or scatter, in pieces, between machines and inside of them at once [s]."""
+    return at_least(*_stages(size, ranks, d, k, apart))
+
+
+def _stages(
+    size: Bytes | Real, ranks: Real, d: Description, k: Kernels, apart: Real
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """Time of a gather's bytes on links, and on the network [s].
 
     The groups of a machine share its network; one that holds a part of its devices does not reach
     all of its cards.
     """
-    local, machines = placed(ranks, d, apart=apart)
-    groups = d.layout.domain / local
-    link = (ranks - 1.0) / ranks * size / (d.device.link * k.exchange.link_gradients)
+    local, _ = placed(ranks, d, apart=apart)
+    moved = passed_round(size, ranks, d, apart=apart)
     partly = (local > 1) & (local < d.layout.domain)
     reached = k.exchange.network_gradients * where(partly, k.exchange.part, 1.0)
-    crossing = at_least(machines - 1.0, 0.0) / at_least(machines, 1.0) * size * groups
-    network = crossing / (d.device.network * reached)
-    latency = k.exchange.network_latency * plain(np.log2(at_least(ranks, 1.0)))
-    return where(ranks > 1, at_least(link, network) + latency, 0.0)
+    network = moved.outside / (_own_network(d) * reached)
+    return moved.inside / (d.device.link * k.exchange.link_gradients), network
+
+
+def channels(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Real:
+    """Channels of a gather over those that fill the links between accelerators, at most 1.
+
+    Each channel keeps a multiprocessor busy, and there are no more than the network can feed: all
+    of them together are busy no longer than on a network as fast as the links.
+    """
+    _, network = _stages(size, ranks, d, k, 1.0)
+    longer = network * (1.0 - at_most(d.device.network / d.device.link, 1.0))
+    whole = ring(size, ranks, d, k)
+    return where(whole > 0.0, at_most(1.0, 1.0 - longer / where(whole > 0.0, whole, 1.0)), 1.0)
 
 
 def send(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
-    """Send to the next stage; between machines all devices of one send at once [s]."""
+    """Send to the next stage [s]: the slowest one, out of the machine where a stage ends it.
+
+    Each device sends through its own part of the machine's network.
+    """
     layout, link = d.layout, d.device.link * k.exchange.link
     scattered = layout.scattered_sends > 0
     part = size / where(scattered, layout.tensor, 1.0)
-    stage = layout.tensor * layout.context * layout.replicas
-    crosses = (stage >= layout.domain) & (layout.devices > layout.domain)
-    together = part * at_most(layout.domain, layout.devices)
-    network = together / (d.device.network * k.exchange.network_sends)
+    crosses = layout.devices > layout.domain
+    network = part / (_own_network(d) * k.exchange.network_sends)
     gathered = where(scattered, size / link, 0.0)
     time = where(crosses, network + gathered, part / link) + k.exchange.network_latency
     return where(layout.pipeline > 1, time, 0.0)

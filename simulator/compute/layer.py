@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.compute import experts, kernels, launch
 from simulator.compute.description import Description
-from simulator.compute.exchange import ring, tensor_all_reduce
+from simulator.compute.exchange import channels, ring, tensor_all_reduce
 from simulator.compute.kernels import Both, bandwidth
 from simulator.compute.products import Array, product_times
 from simulator.compute.shapes import (
@@ -46,16 +46,15 @@ class LayerTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathering:
-    """What sharded parameters cost a layer [s]: gathers, scatter of gradients, a ring's latency.
+    """What sharded parameters cost a layer [s]: gathers, and the scatter of gradients.
 
-    `gather` is once in the forward pass, `again` in the backward pass. `ring` is not hidden;
-    `tax` is the share of a collective that slows down the compute it runs beside.
+    `gather` is once in the forward pass, `again` in the backward pass. `tax` is the share of a
+    collective that slows down the compute it runs beside.
     """
 
     gather: Seconds | Real = 0.0
     again: Seconds | Real = 0.0
     scatter: Seconds | Real = 0.0
-    ring: Seconds | Real = 0.0
     tax: Real = 0.0
 
 
@@ -138,15 +137,17 @@ def _clock(k: Kernels, products: Both, rest: Both, host: Both) -> Real:
 def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:
     """Exchange of a layer that the device waits for, and all of it."""
     layout, s = d.layout, d.shape
-    reduce = tensor_all_reduce(tokens(d) * s.hidden * d.work.element, d, k)
-    shown = 1.0 - layout.async_tensor * k.exchange.hidden_tensor
+    local, between = tensor_all_reduce(tokens(d) * s.hidden * d.work.element, d, k)
+    # pieces of a product go on beside transfers inside of a machine only
+    shown = local * (1.0 - layout.async_tensor * k.exchange.hidden_tensor) + between
     forward, backward = tensor_reduces(d)
-    tensor = Both(reduce * forward, reduce * backward)
+    number = Both(forward, backward)
+    seen_tensor, tensor = number.times(shown), number.times(local + between)
     if not routed:
-        return tensor.times(shown), tensor
+        return seen_tensor, tensor
     sent = experts.exchange(d, k)
     seen = sent * (1.0 - layout.overlapped_experts * k.exchange.hidden_experts)
-    return tensor.times(shown) + Both(seen, seen), tensor + Both(sent, sent)
+    return seen_tensor + Both(seen, seen), tensor + Both(sent, sent)
 
 
 def gathering(d: Description, k: Kernels) -> Gathering:
@@ -161,9 +162,14 @@ def gathering(d: Description, k: Kernels) -> Gathering:
         gather=gather,
         again=gather * layout.again,
         scatter=on * _passed_round(d, k, ranks, d.work.gradient_bytes),
-        ring=on * k.exchange.ring * where(ranks > layout.domain, ranks, 0.0),
-        tax=on * k.exchange.tax,
+        tax=on * k.exchange.tax * channels(_shared_bytes(d), ranks, d, k),
     )
+
+
+def _shared_bytes(d: Description) -> Bytes | Real:
+    """A layer's parameters that all ranks share, as they are gathered [B]."""
+    _, shared = layer_parameters(d)
+    return shared * d.work.gather_bytes
 
 
 def _passed_round(d: Description, k: Kernels, ranks: Real, width: Bytes | Real) -> Seconds | Real:

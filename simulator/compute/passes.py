@@ -99,7 +99,7 @@ def stage_pass(
     overlapped, waiting = d.layout.overlapped_gradients, one.waiting.times(layers) + rest
     ends = _gathered(gathered, layers, waiting, overlapped)
     exposed = ends.forward + ends.backward - alone.forward - alone.backward
-    sharded = 2.0 * gathered.ring + gathered.gather + gathered.again + gathered.scatter
+    sharded = gathered.gather + gathered.again + gathered.scatter
     whole = layers * (one.exchanged + sharded)
     return Pass(
         forward=alone.forward,
@@ -115,10 +115,9 @@ def _gathered(z: Gathering, layers: Real, alone: Both, overlapped: Real) -> Both
     Where nothing runs beside them, all gathers and scatters show, and slow down nothing.
     """
     there, back = layers * z.gather, layers * (z.again + z.scatter)
-    again = where(z.again > 0, 1.0, 0.0)
     forward = _with(alone.forward, there, z.tax, overlapped) + z.gather
     backward = _with(alone.backward, back, z.tax, overlapped) + z.scatter
-    return Both(forward + layers * z.ring, backward + layers * z.ring * (1.0 + again))
+    return Both(forward, backward)
 
 
 def _with(

@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.compute import kernels
 from simulator.compute.description import Description
-from simulator.compute.exchange import ring, send
+from simulator.compute.exchange import all_reduce, ring, send
 from simulator.compute.layer import gathering, layer_times
 from simulator.compute.offload import ON_DEVICE, HostUpdate, host_update
 from simulator.compute.passes import Outside, chosen, layer_pass, outside, stage_pass
@@ -180,10 +180,10 @@ def _gradients(
     """
     layout, work, table = d.layout, d.work, table_parameters(d)
     held, shared = layer_parameters(d)
-    in_group = _in_group(d, k, shared * layers + table, sharers(d), 1.0)
+    in_group = _in_group(d, k, shared * layers + table, sharers(d), 1.0, layers)
     if anywhere(d.shape.experts):
         size = (held - shared) * layers
-        of_experts = _in_group(d, k, size, expert_copies(d), between_copies(d))
+        of_experts = _in_group(d, k, size, expert_copies(d), between_copies(d), layers)
         in_group = in_group + where(d.shape.experts > 0, of_experts, 0.0)
     whole = where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
     left = at_least(whole * k.exchange.unhidden_gradients, whole - behind)
@@ -193,17 +193,19 @@ def _gradients(
     return seen + tied, whole - seen
 
 
-def _in_group(
-    d: Description, k: Kernels, parameters: Real, ranks: Real, apart: Real
+def _in_group(  # noqa: PLR0913, PLR0917 - the group, and what it does
+    d: Description, k: Kernels, parameters: Real, ranks: Real, apart: Real, messages: Real
 ) -> Seconds | Real:
-    """Scatter of gradients over ranks that hold copies of parameters, and gather of either [s].
+    """Sum of gradients over ranks that hold copies of parameters [s], a message for each layer.
 
-    What is gathered are updated parameters where each rank updates its part, else gradients.
+    Where each rank updates its part, gradients are scattered and updated parameters gathered.
     """
-    work = d.work
-    back = where(d.layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
-    there = ring(parameters * work.gradient_bytes, ranks, d, k, apart=apart)
-    return there + ring(parameters * back, ranks, d, k, apart=apart)
+    work, parts = d.work, d.layout.sharded_optimizer > 0
+    gradients, updated = parameters * work.gradient_bytes, parameters * work.gather_bytes
+    whole = all_reduce(gradients, ranks, d, k, apart=apart, messages=messages)
+    there = ring(gradients, ranks, d, k, apart=apart, messages=messages)
+    back = ring(updated, ranks, d, k, apart=apart, messages=messages)
+    return where(parts, there + back, whole)
 
 
 def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:
@@ -212,4 +214,4 @@ def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:
     group = at_most(d.layout.replicas, d.layout.shard_group)
     own = shared_part(d, shared * layers + table_parameters(d), (held - shared) * layers)
     size = own * d.work.gradient_bytes
-    return 2.0 * ring(size, d.layout.replicas / group, d, k, apart=group)
+    return all_reduce(size, d.layout.replicas / group, d, k, apart=group, messages=layers)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
-from simulator.compute.exchange import ring
+from simulator.compute.exchange import HOP, ring
 from simulator.compute.footprint import MemoryFit, memory_fit
 from simulator.compute.layer import gathering
 from simulator.compute.shapes import layer_parameters, table_parameters
@@ -110,10 +110,10 @@ def test_volumes_of_groups_of_a_machine() -> None:
     held, _ = layer_parameters(description)
     work, device = description.work, description.device
     layer = gathering(description, free)
-    inside = 7.0 / 8.0 * held / device.link
-    assert float(layer.gather) == pytest.approx(float(inside * work.gather_bytes))
-    assert float(layer.again) == pytest.approx(float(inside * work.gather_bytes))
-    assert float(layer.scatter) == pytest.approx(float(inside * work.gradient_bytes))
+    inside, steps = 7.0 / 8.0 * held / device.link, 7.0 * HOP
+    assert float(layer.gather) == pytest.approx(float(inside * work.gather_bytes) + steps)
+    assert float(layer.again) == pytest.approx(float(inside * work.gather_bytes) + steps)
+    assert float(layer.scatter) == pytest.approx(float(inside * work.gradient_bytes) + steps)
     whole = held * description.shape.layers + table_parameters(description)
     between = 2.0 * 3.0 / 4.0 * whole * work.gradient_bytes / device.network
     assert float(training_step(description, free).gradients) == pytest.approx(float(between))

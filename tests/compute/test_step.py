@@ -157,7 +157,7 @@ def test_gradients_of_experts_are_added_up_over_their_copies_alone() -> None:
     held, shared = layer_parameters(four)
     size = float((held - shared) * four.shape.layers)
     ways = [
-        float(ring(size * width, 4.0, four, EXPERTS[1], apart=8.0))
+        float(ring(size * width, 4.0, four, EXPERTS[1], apart=8.0, messages=four.shape.layers))
         for width in (four.work.gradient_bytes, four.work.gather_bytes)
     ]
     times = [float(training_step(each, EXPERTS[1]).gradients) for each in (alone, four)]
