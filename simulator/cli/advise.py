@@ -9,6 +9,7 @@ import click
 
 from simulator.cli.exits import Exit, ended
 from simulator.cli.lazy_group import LateGroup, Table
+from simulator.cli.next_actions import next_actions
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
@@ -76,9 +77,12 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
 ) -> int:
     """Find the fewest workers and the least prefetch that keep the accelerators of SCENARIO busy.
 
-    Shows the settings around the answer with the RAM that each takes. Exit code 1 says that no
+    Shows the settings around the answer with the RAM that each takes, and what helps of all else
+    that could be changed. Exit code 1 says that no
     number of workers is enough; what limits then is told.
     """
+    from simulator.report.actions import action_texts
+    from simulator.report.summary import next_section
     from simulator.studies.advise import advise_input
     from simulator.studies.bugs import Met
 
@@ -92,7 +96,12 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
             progress=progress,
             met=met,
         )
-    emit(_rendered(found, form))
+    base, steps = found.base.prediction, list[str]()
+    if form == "table" and base is not None:
+        more, bugs = next_actions(reader, base, profiles)
+        met.reasons.extend(bugs)
+        steps = action_texts(more, base)
+    emit("\n".join([_rendered(found, form), *next_section(steps)]))
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)
 
 

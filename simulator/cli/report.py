@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.in_full import evidence_option, near
+from simulator.cli.next_actions import next_actions
 from simulator.cli.options import examples, jobs_option
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
@@ -53,20 +54,24 @@ def report(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Write a report of SCENARIO: one HTML file that opens anywhere and loads nothing.
 
-    It holds the verdict, the step, how busy each resource is, a timeline of some steps, memory,
-    cost, the measured runs most like it with the errors there, and what the numbers rest on.
+    It holds the verdict, what to do next, the step, how busy each resource is, a timeline of some
+    steps, memory, cost, the measured runs most like it with the errors there, and what the numbers
+    rest on.
     Exit code 1 says that the job does not fit.
     """
     check_writable(output, "--output")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     job = reader.read({}).scenario
     from simulator.predict import predict
+    from simulator.report.actions import action_texts
     from simulator.report.page.prediction import as_page
 
     with progress_line("simulating") as progress:
         prediction = predict(job, seed=seed, trace=True, progress=progress)
     prediction = with_idle_keys(prediction, reader)
     found = near(job, jobs, profiles) if evidence else None
-    write_file(output, as_page(prediction, found), "--output")
+    helpful, bugs = next_actions(reader, prediction, profiles)
+    page = as_page(prediction, found, action_texts(helpful, prediction))
+    write_file(output, page, "--output")
     complain(f"wrote {output}")
-    return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
+    return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)

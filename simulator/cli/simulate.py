@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.exits import Exit
+from simulator.cli.exits import Exit, ended
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
+from simulator.cli.next_actions import next_actions
 from simulator.cli.observed import explained, observed_option, observed_parts
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
@@ -23,6 +24,7 @@ from simulator.cli.scenarios import (
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
+    from simulator.studies.actions import Action
     from simulator.studies.observed import Explained
 
 
@@ -54,6 +56,12 @@ if TYPE_CHECKING:
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
 @observed_option
 @click.option(
+    "--actions/--no-actions",
+    "wanted",
+    default=None,
+    help="Whether to say what to do next: as usual in the short report only; in --json if asked.",
+)
+@click.option(
     "--full",
     is_flag=True,
     help="Print everything: each resource, every item of memory, all figures with their sources.",
@@ -71,12 +79,16 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     steps: int | None,
     observed: str | None,
     full: bool,
+    wanted: bool | None,
 ) -> int:
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
 
-    Prints what limits the job, its speed, memory and cost, each with its 80% interval, and what
-    the answer hangs on. Exit code 1 says that the job does not fit.
+    Prints what limits the job, its speed, memory and cost, each with its 80% interval, what the
+    answer hangs on, and three things to do next. Exit code 1 says that the job does not fit.
     """
+    if wanted and form not in {"table", "json"}:
+        msg = f"--actions and --format {form} exclude each other: actions are no metrics"
+        raise click.UsageError(msg)
     if form != "table" and every is not None:
         msg = f"--log and --format {form} exclude each other: standard output is data alone"
         raise click.UsageError(msg)
@@ -94,26 +106,43 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     prediction = with_measured(with_idle_keys(prediction, reader), profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
-    emit(_rendered(prediction, form, every, seen, full=full))
-    return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
+    short = form == "table" and not full
+    bugs: list[str] = []
+    found = None
+    if short if wanted is None else wanted:
+        given = seen.settings if seen else {}
+        found, bugs = next_actions(reader, prediction, profiles, given=given, in_a_hurry=True)
+    emit(_rendered(prediction, form, every, seen, full=full, found=found))
+    return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)
 
 
-def _rendered(
-    prediction: Prediction, form: str, every: int | None, seen: Explained | None, *, full: bool
+def _rendered(  # noqa: PLR0913 - what may stand beside the prediction
+    prediction: Prediction,
+    form: str,
+    every: int | None,
+    seen: Explained | None,
+    *,
+    full: bool,
+    found: tuple[Action, ...] | None,
 ) -> str:
     from simulator.report import json, summary, text
+    from simulator.report.actions import action_texts
     from simulator.report.figures import metric_page, metric_table
     from simulator.report.table import Format, as_markdown, rendered
 
-    def as_summary() -> str:
-        return summary.as_text(prediction, width=columns())
+    steps = [] if found is None else action_texts(found, prediction)
+
+    def as_text() -> str:
+        if full:
+            return "\n".join([text.as_text(prediction), *summary.next_section(steps)])
+        return summary.as_text(prediction, steps, width=columns())
 
     before, tree = ("", None) if seen is None else observed_parts(seen)
     log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
     return rendered(
         Format(form),
-        text=lambda: before + log + (text.as_text(prediction) if full else as_summary()),
-        tree=lambda: json.as_json(prediction, tree),
+        text=lambda: f"{before}{log}{as_text()}",
+        tree=lambda: json.as_json(prediction, tree, found),
         table=lambda: metric_table(prediction),
         page=lambda: as_markdown(metric_page(prediction)),
     )

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from simulator.confidence.provenance import Assumption
+from simulator.report.actions import action_objects
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
+from simulator.studies.actions import Action
 from simulator.version import __version__
 
 SCHEMA: Final = 1
@@ -42,11 +44,20 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
     return tree
 
 
-def as_json(prediction: Prediction, observed: Mapping[str, Any] | None = None) -> str:
-    """The prediction as JSON text, without NaN or Infinity; with what was observed, if anything."""
+def as_json(
+    prediction: Prediction,
+    observed: Mapping[str, Any] | None = None,
+    found: Sequence[Action] | None = None,
+) -> str:
+    """The prediction as JSON text, without NaN or Infinity.
+
+    With what was `observed`, if anything, and with the actions that were `found`, if asked for.
+    """
     tree = as_object(prediction)
     if observed is not None:
         tree["observed"] = dict(observed)
+    if found is not None:
+        tree["actions"] = action_objects(found)
     return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
 
 

@@ -71,10 +71,15 @@ def as_text(prediction: Prediction, next_steps: Sequence[str] = (), *, width: in
         *_step_lines(prediction, width),
         *_rows(_result_rows(prediction), width),
         *section("The answer hangs on", _assumption_lines(prediction, width)),
-        *section("Do next", _numbered(next_steps, width)),
+        *next_section(next_steps, width),
         *section("Warnings", _warning_lines(prediction, width)),
     ]
     return "\n".join(lines)
+
+
+def next_section(steps: Sequence[str], width: int = WIDTH) -> list[str]:
+    """What to do next as a section; nothing without steps."""
+    return section("Do next", _numbered(steps, width))
 
 
 def _rows(rows: Sequence[Row], width: int) -> list[str]:

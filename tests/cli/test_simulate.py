@@ -15,11 +15,14 @@ import pytest
 from simulator import predict as door
 from simulator.cli.exits import Exit
 from simulator.compute.footprint import Verdict
+from simulator.studies import actions as loaded
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""
 
 SCENARIO = "resnet50-imagenet-p4d"
+LOADED = loaded
+"""What to do next predicts too: loaded before any test here puts something in predict's place."""
 
 
 def test_a_shipped_scenario_is_answered(plan: Run) -> None:
@@ -115,7 +118,7 @@ def test_what_does_not_fit_exits_with_1(
         return replace(prediction, **{what: misfit})
 
     monkeypatch.setattr(door, "predict", full)
-    outcome = plan("simulate", SCENARIO)
+    outcome = plan("simulate", SCENARIO, "--no-actions")
     assert outcome.code == Exit.DOES_NOT_FIT
     assert "Does not fit" in outcome.out
 
@@ -163,7 +166,7 @@ def test_fewer_steps_can_be_asked_for(plan: Run, monkeypatch: pytest.MonkeyPatch
         return honest(*arguments, **options)  # type: ignore[arg-type] # passed on
 
     monkeypatch.setattr(door, "predict", spy)
-    assert plan("simulate", SCENARIO, "--steps", "40").code == Exit.FINE
+    assert plan("simulate", SCENARIO, "--steps", "40", "--no-actions").code == Exit.FINE
     assert asked == [40]
 
 
@@ -176,3 +179,27 @@ def test_less_than_a_hardware_thread(plan: Run) -> None:
         return float(json.loads(outcome.out)["throughput_samples_per_s"])
 
     assert rate("0.5") == pytest.approx(rate("1.5") / 3.0, rel=0.01)
+
+
+def test_what_to_do_next_is_told_or_left_out(plan: Run) -> None:
+    """The short report has actions unless told not to; the full one and JSON only if asked."""
+    name = "resnet18-imagenet-serial"
+    assert "Do next" in plan("simulate", name).out
+    assert "Do next" not in plan("simulate", name, "--no-actions").out
+    assert "Do next" not in plan("simulate", name, "--full").out
+    assert "Do next" in plan("simulate", name, "--full", "--actions").out
+    assert "actions" not in json.loads(plan("simulate", name, "--json").out)
+    (first, *_) = json.loads(plan("simulate", name, "--json", "--actions").out)["actions"]
+    assert first["settings"] == {"input.workers": 8}
+    refused = plan("simulate", name, "--format", "csv", "--actions")
+    assert refused.code == Exit.BAD_INPUT
+    assert "--actions" in refused.err
+
+
+def test_the_full_report_holds_sources(plan: Run) -> None:
+    """--full prints every figure with its source; the short report says how many are guesses."""
+    full, short = plan("simulate", SCENARIO, "--full").out, plan("simulate", SCENARIO).out
+    assert "Rests on" in full
+    assert "UNVERIFIED" in full
+    assert "UNVERIFIED" not in short
+    assert "figures are guesses" in short

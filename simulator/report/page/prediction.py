@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from markupsafe import Markup
@@ -74,9 +75,14 @@ class Shown:
     evidence: Evidence | None
     warnings: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
+    next_steps: tuple[str, ...] = ()
 
 
-def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
+def as_page(
+    prediction: Prediction,
+    near: Neighbourhood | None = None,
+    next_steps: Sequence[str] = (),
+) -> str:
     """The prediction as one HTML document that loads nothing from elsewhere.
 
     Parameters
@@ -85,13 +91,15 @@ def as_page(prediction: Prediction, near: Neighbourhood | None = None) -> str:
         With a trace, if the page shall show a timeline.
     near : Neighbourhood, optional
         Measured rows like the scenario; without them the page says nothing about errors.
+    next_steps : sequence of str
+        What to do next, one text each.
     """
     scenario = prediction.scenario
     return rendered(
         "prediction.html.j2",
         name=printable(scenario.name),
         title=printable(scenario.title),
-        shown=shown(prediction, near),
+        shown=replace(shown(prediction, near), next_steps=tuple(map(printable, next_steps))),
     )
 
 

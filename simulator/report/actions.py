@@ -1,0 +1,85 @@
+"""What to do next, in words: each change with its gain, its price and the line to change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from simulator.report.rounded import quantity
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Plain
+from simulator.studies.actions import LEAST, Action
+from simulator.units import SECOND, USD, USD_PER_SECOND
+
+NOTHING: Final = (
+    f"Nothing that was tried helps: no change makes the run shorter or cheaper by more than "
+    f"{LEAST:.0%}."
+)
+AS_NOW: Final = 0.005
+"""Change of a run's time that is none."""
+
+
+def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
+    """One text an action, best first; a single one that says so where nothing helps."""
+    return [action_text(one, base) for one in found] or [NOTHING]
+
+
+def action_text(one: Action, base: Prediction) -> str:
+    """What to change, what that gains, what it costs, and the keys to set."""
+    note = f"; {one.lever.note}" if one.lever.note else ""
+    return f"{one.lever.what}: {_gain(one)}; {_price(one, base)}{note}. Set {lines(one.settings)}"
+
+
+def lines(settings: Mapping[str, Plain]) -> str:
+    """Settings as they stand in a scenario.
+
+    Examples
+    --------
+    >>> lines({"input.workers": 8, "data.access": "sequential"})
+    'input.workers = 8, data.access = "sequential"'
+    """
+    return ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+
+
+def _gain(one: Action) -> str:
+    takes = f"the run takes {quantity(one.time, SECOND, 2)}"
+    ends = f"{100.0 * one.low:.0f} to {100.0 * one.high:.0f}%"
+    if one.fits:
+        return f"then it fits, and {takes}"
+    if abs(one.shorter) < AS_NOW:
+        return f"{takes}, as long as now ({ends} less)"
+    if one.shorter >= 0.0:
+        return f"{takes}, {one.shorter:.0%} less ({ends})"
+    more = f"{-100.0 * one.high:.0f} to {-100.0 * one.low:.0f}%"
+    return f"{takes}, {-one.shorter:.0%} more ({more})"
+
+
+def _price(one: Action, base: Prediction) -> str:
+    """What the change costs an hour and what the run then costs."""
+    before, after = base.cost.to_train, one.bill
+    if before is None or after is None:
+        return "free" if not one.rent else "its price is not known"
+    bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
+    if not one.rent:
+        return f"free, {bill}"
+    rent = quantity(abs(one.rent), USD_PER_SECOND, 3)
+    return f"{rent} {'more' if one.rent > 0.0 else 'less'}, {bill}"
+
+
+def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
+    """The same as plain values, in SI units; shares from 0 to 1."""
+    return [
+        {
+            "what": one.lever.what,
+            "kind": one.lever.kind.value,
+            "settings": dict(one.settings),
+            "total_time_s": float(one.time),
+            "shorter": {"mean": float(one.shorter), "p10": one.low, "p90": one.high},
+            "rent_usd_per_s": one.rent,
+            "usd_to_train": one.bill,
+            "fits": one.prediction.fits,
+            "note": one.lever.note,
+        }
+        for one in found
+    ]

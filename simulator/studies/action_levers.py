@@ -1,0 +1,409 @@
+"""What a user can change about a job: each lever with its settings and what it is called.
+
+Nothing is predicted here. Levers that make no sense for a job (workers of one without any, another
+machine where no price is known) are not offered; those that the scenario refuses are left out by
+whoever reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.scenario.workload.loader import LoaderKind, Preparation
+from simulator.scenario.workload.models.convnet import ConvNet
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.parallelism import Sharding
+from simulator.scenario.workload.train import Mode, Recompute
+from simulator.studies.recommend.baseline import MACHINE, STORE, WORKERS, Ground
+from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.remedies import remedies
+from simulator.studies.recommend.space import moved
+from simulator.studies.recommend.spreading import ways
+from simulator.units import MONTH, SECOND, parse
+
+FASTER_DECODER: Final = 0.77
+"""Time of simplejpeg or imagecodecs over Pillow's for one JPEG: median of four processors, 0.76 to
+0.83 (ternaus/imread_benchmark @f869db8, 2025; `data/measured/imread_benchmark.csv`)."""
+DECODER_SPREAD: Final = 0.04
+"""Standard deviation of the logarithm of that ratio over the four processors."""
+SHARD: Final = "256 MB"
+READERS: Final = 8
+"""Requests that one worker keeps open at a time, where it reads file by file."""
+MOST_WORKERS: Final = 128
+DEEP: Final = 4
+"""Batches of prefetch beyond which more are no lever."""
+CENTS_BELOW: Final = 10.0
+"""Dollars from which on nobody asks for the cents."""
+
+
+class Kind(StrEnum):
+    """Levers of which one is enough: only the best of a kind is advised."""
+
+    WORKERS = "workers"
+    PREFETCH = "prefetch"
+    LAYOUT = "access and shards"
+    READERS = "readers"
+    PLACEMENT = "where the data lies"
+    DECODER = "decode library"
+    BEFOREHAND = "preparing beforehand"
+    HELPERS = "helpers"
+    BATCH = "batch"
+    PRECISION = "precision"
+    SOFTWARE = "compile"
+    MEMORY = "memory of the device"
+    PARALLELISM = "parallelism"
+    CHECKPOINTS = "checkpoints"
+    STORAGE = "storage"
+    MACHINE = "another machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lever:
+    """One change: what it is, the `settings` that make it, and what else it asks for.
+
+    `log_sd` is how well the change itself is known, beside the rates of the job: the standard
+    deviation of the logarithm of what it does to the part that it changes.
+    """
+
+    kind: Kind
+    what: str
+    settings: Mapping[str, Plain]
+    note: str = ""
+    log_sd: float = 0.0
+
+
+def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
+    """Everything that could be changed about a job.
+
+    Parameters
+    ----------
+    ground : Ground
+        The scenario as it stands; machines of its cloud and stores on offer.
+    starved : bool
+        Whether the job waits for its data; else its input pipeline is no lever.
+    """
+    job = ground.scenario.job
+    if starved:
+        yield from _loader(ground)
+        yield from _data(ground)
+        yield from _cpu(ground)
+    if job.mode is not Mode.PREPARE and ground.scenario.cluster.trainers.gpus_per_host:
+        yield from _precision(ground)
+        yield from _software(ground)
+        yield from _memory(ground)
+        yield from _parallelism(ground)
+    yield from _checkpoints(ground)
+    yield from _machines(ground)
+
+
+def _loader(ground: Ground) -> Iterator[Lever]:
+    """Workers and prefetch."""
+    scenario = ground.scenario
+    loader, work = scenario.job.loader, scenario.job.preprocessing
+    threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
+    own, each = loader.workers, max(1, int(threads))
+    if scenario.job.remote is None or own:
+        for number in sorted({2 * own, 4 * own, each, 2 * each, 4, 16}):
+            if own < number <= min(MOST_WORKERS, max(4, 4 * each)):
+                yield Lever(
+                    kind=Kind.WORKERS,
+                    what=f"{number} workers a process in place of {own or 'none'}",
+                    settings={WORKERS: number},
+                )
+    threaded = loader.kind is not LoaderKind.PYTORCH
+    if (own > 0 or threaded) and work.per_sample > 0.0 and loader.prefetch < DEEP:
+        yield Lever(
+            kind=Kind.PREFETCH,
+            what=f"prefetch {DEEP} in place of {loader.prefetch}",
+            settings={"input.prefetch": DEEP},
+        )
+
+
+def _data(ground: Ground) -> Iterator[Lever]:
+    """How the data lies on its store, and on which."""
+    scenario = ground.scenario
+    data, job = scenario.job.dataset, scenario.job
+    trainers = scenario.cluster.trainers
+    if data.cache_policy is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
+        return
+    if data.layout is Layout.SHARDS and data.access is Access.RANDOM:
+        yield Lever(
+            kind=Kind.LAYOUT,
+            what="read shards front to back, as WebDataset and MDS do",
+            settings={"data.access": Access.SEQUENTIAL.value},
+        )
+    if data.layout is Layout.FILES and job.mode is Mode.TRAIN and data.window is None:
+        yield Lever(
+            kind=Kind.LAYOUT,
+            what=f"pack the files into shards of {SHARD} and read them front to back",
+            settings={
+                "data.layout": Layout.SHARDS.value,
+                "data.shard_size": SHARD,
+                "data.access": Access.SEQUENTIAL.value,
+            },
+            note="the data is written anew once",
+        )
+    if data.readers < READERS:
+        yield Lever(
+            kind=Kind.READERS,
+            what=f"{READERS} requests at a time in each worker",
+            settings={"data.readers": READERS},
+        )
+    if job.stored_total < 0.6 * trainers.host.ram:
+        yield Lever(
+            kind=Kind.PLACEMENT,
+            what="load the data into RAM first",
+            settings={"data.placement": Placement.PRELOAD.value},
+        )
+    if trainers.host.local_storage is not None and trainers.storage.scope is not Scope.LOCAL:
+        yield Lever(
+            kind=Kind.PLACEMENT,
+            what="copy the data to the machine's own drives first",
+            settings={"data.placement": Placement.STAGE.value},
+        )
+    yield from _stores(ground)
+
+
+def _stores(ground: Ground) -> Iterator[Lever]:
+    if not ground.store or ground.reader.given("hardware.storage_bandwidth") is not None:
+        return
+    size = ground.scenario.job.stored_total
+    for store in ground.nearby(ground.own):
+        if store.name != ground.store and store.price is not None:
+            rent = _rent(size * store.price * MONTH)
+            yield Lever(
+                kind=Kind.STORAGE,
+                what=f"keep the data on {store.name.rpartition('/')[2]}",
+                settings={STORE: store.name},
+                note=f"copy it once; the space costs {rent} a month",
+            )
+
+
+def _rent(dollars: float) -> str:
+    """Dollars of a month's rent, as exact as such a figure is."""
+    return f"${dollars:,.2f}" if dollars < CENTS_BELOW else f"${dollars:,.0f}"
+
+
+def _cpu(ground: Ground) -> Iterator[Lever]:
+    """Less work for the processors, or more of them beside."""
+    scenario = ground.scenario
+    job, work = scenario.job, scenario.job.preprocessing
+    model = job.model
+    images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
+    stated = ground.reader.given("input.decode")
+    if images and work.decode > 0.0 and work.where is Preparation.CPU and stated is not None:
+        faster = FASTER_DECODER * parse(str(stated), SECOND)
+        yield Lever(
+            kind=Kind.DECODER,
+            what="decode JPEGs with simplejpeg or imagecodecs, if Pillow does it now",
+            settings={"input.decode": f"{1e3 * faster:.3g} ms"},
+            log_sd=DECODER_SPREAD,
+        )
+    if job.mode is not Mode.TRAIN:
+        return
+    names = {"preparing once, before the run": Kind.BEFOREHAND}
+    for name, settings in remedies(ground, (), _helpers(ground), {}):
+        kind = names.get(name, Kind.HELPERS)
+        own = {key: value for key, value in settings.items() if not key.startswith("hardware.")}
+        note = _BEFOREHAND if kind is Kind.BEFOREHAND else ""
+        yield Lever(kind=kind, what=_remedy(kind, own), settings=own, note=note)
+
+
+_BEFOREHAND: Final = "random augmentation must then be done elsewhere or be left out"
+
+
+def _helpers(ground: Ground) -> tuple[Machine, ...]:
+    """Priced machines of the cloud without accelerators, the largest of each family."""
+    largest: dict[str, Machine] = {}
+    for machine in ground.machines:
+        if machine.cloud == ground.own.cloud and not machine.gpus and machine.networked:
+            known = largest.get(machine.family)
+            if known is None or machine.threads > known.threads:
+                largest[machine.family] = machine
+    return tuple(largest.values())
+
+
+def _remedy(kind: Kind, settings: Mapping[str, Plain]) -> str:
+    if kind is Kind.BEFOREHAND:
+        return "decode once, before the run, and store what the model takes"
+    name = str(settings["remote.machine"]).rpartition("/")[2]
+    return f"let {settings['remote.count']} x {name} make batches beside"
+
+
+def _precision(ground: Ground) -> Iterator[Lever]:
+    gpu, train = ground.scenario.cluster.trainers.host.gpu, ground.scenario.job.train
+    if gpu is None or ground.scenario.job.step_times is not None:
+        return
+    if train.precision in {Precision.FP32, Precision.TF32}:
+        half = next((p for p in (Precision.BF16, Precision.FP16) if p in gpu.peak), None)
+        if half is not None and half not in gpu.fallback:
+            settings: dict[str, Plain] = {"train.precision": half.value}
+            if ground.scenario.job.mode is Mode.TRAIN:
+                settings["train.mixed_precision"] = True
+            yield Lever(
+                kind=Kind.PRECISION,
+                what=f"compute in {half} in place of {train.precision}",
+                settings=settings,
+                note="check that the model still learns",
+            )
+    if train.precision in {Precision.BF16, Precision.FP16} and isinstance(
+        ground.scenario.job.model, Transformer
+    ):
+        eight = Precision.FP8 in gpu.peak and Precision.FP8 not in gpu.fallback
+        if eight and ground.scenario.job.mode is Mode.TRAIN:
+            yield Lever(
+                kind=Kind.PRECISION,
+                what=f"compute in fp8 in place of {train.precision}",
+                settings={"train.precision": "fp8"},
+                note="check that the model still learns",
+            )
+
+
+def _software(ground: Ground) -> Iterator[Lever]:
+    job = ground.scenario.job
+    if job.step_times is not None or job.model is None:
+        return
+    if not ground.reader.given("software.compile"):
+        yield Lever(kind=Kind.SOFTWARE, what="torch.compile", settings={"software.compile": True})
+    if isinstance(job.model, Transformer) and not job.model.fused_attention:
+        yield Lever(
+            kind=Kind.SOFTWARE,
+            what="fused attention (FlashAttention)",
+            settings={"software.fused_attention": True},
+        )
+    if isinstance(job.model, ConvNet) and not job.model.channels_last:
+        yield Lever(
+            kind=Kind.SOFTWARE,
+            what="images in memory as channels-last",
+            settings={"software.memory_format": "channels-last"},
+        )
+
+
+def _memory(ground: Ground) -> Iterator[Lever]:
+    """Batch, recomputation and sharding, which trade memory for time."""
+    scenario = ground.scenario
+    job, train = scenario.job, scenario.job.train
+    if job.mode is not Mode.TRAIN:
+        return
+    batch, parts = round(train.batch_size), train.accumulation
+    fixed = ground.reader.given("train.global_batch_size") is not None
+    for name, own, times in (("half", batch // 2, 0.5), ("twice", 2 * batch, 2.0)):
+        accumulated = parts / times
+        if own < 1 or own / times != batch or accumulated != round(accumulated):
+            continue
+        settings: dict[str, Plain] = {"train.batch_size": own}
+        if not fixed:
+            settings["train.accumulation"] = round(accumulated)
+        yield Lever(
+            kind=Kind.BATCH,
+            what=f"{name} the micro-batch ({own}), the step's samples as now",
+            settings=settings,
+        )
+    for recompute in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL):
+        if recompute is not train.recompute and isinstance(job.model, Transformer):
+            yield Lever(
+                kind=Kind.MEMORY,
+                what=_RECOMPUTES[recompute],
+                settings={"train.recompute": recompute.value},
+            )
+    alone = job.parallelism.sharding is Sharding.NONE and job.parallelism.devices == 1
+    if alone and scenario.ranks > 1 and isinstance(job.model, Transformer):
+        yield Lever(
+            kind=Kind.PARALLELISM,
+            what="shard parameters, gradients and optimizer (FSDP)",
+            settings={"parallelism.sharding": Sharding.PARAMETERS.value},
+        )
+
+
+_RECOMPUTES: Final = {
+    Recompute.NONE: "recompute nothing",
+    Recompute.SELECTIVE: "recompute attention only",
+    Recompute.FULL: "recompute all activations",
+}
+
+
+def _parallelism(ground: Ground) -> Iterator[Lever]:
+    """Other ways to spread the same step over the same devices."""
+    scenario = ground.scenario
+    job, trainers = scenario.job, scenario.cluster.trainers
+    model, own = job.model, job.parallelism
+    if not isinstance(model, Transformer) or not model.causal or not own.splits_model:
+        return
+    if job.mode is not Mode.TRAIN or own.expert > 1 or own.context > 1:
+        return
+    whole = round(job.train.batch_size) * job.train.accumulation * scenario.ranks
+    for way in ways(trainers.gpus_per_host, trainers.count, int(model.depth), whole):
+        tensor, pipeline = int(way["parallelism.tensor"]), int(way["parallelism.pipeline"])
+        replicas = max(1, scenario.devices // (tensor * pipeline))
+        share = whole // replicas
+        batch = round(job.train.batch_size)
+        if share * replicas != whole or share % batch:
+            continue
+        settings: dict[str, Plain] = {**way, "train.batch_size": batch}
+        if ground.reader.given("train.global_batch_size") is None:
+            settings["train.accumulation"] = share // batch
+        if own.interleave > 1 and (pipeline == 1 or model.depth % (pipeline * own.interleave)):
+            settings["parallelism.interleave"] = 1
+        off = {"sequence": own.sequence, "async_tensor": own.async_tensor}
+        settings |= {f"parallelism.{key}": False for key, on in off.items() if on and tensor == 1}
+        if own.scattered_sends and (tensor == 1 or pipeline == 1):
+            settings["parallelism.scattered_sends"] = False
+        sharding = str(way["parallelism.sharding"])
+        sharded = "" if sharding == Sharding.NONE.value else f", {sharding} sharded"
+        yield Lever(
+            kind=Kind.PARALLELISM,
+            what=f"tensor {tensor} x pipeline {pipeline}{sharded}",
+            settings=settings,
+        )
+
+
+def _checkpoints(ground: Ground) -> Iterator[Lever]:
+    checkpointing = ground.scenario.job.train.checkpointing
+    if checkpointing is not None:
+        every = round(4 * checkpointing.every_steps)
+        yield Lever(
+            kind=Kind.CHECKPOINTS,
+            what=f"write a checkpoint every {every:,} steps",
+            settings={"train.checkpoint_every_steps": every},
+            note="up to four times as much work is lost at a failure",
+        )
+
+
+_OWN_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
+
+
+def _machines(ground: Ground) -> Iterator[Lever]:
+    """Other machines of the cloud that run the same software, with workers for all vCPUs."""
+    scenario = ground.scenario
+    job, own = scenario.job, ground.own
+    stated = any(ground.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
+    if stated or job.remote is not None or scenario.cost.price is not None or not own.priced:
+        return
+    measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
+    for machine in ground.machines:
+        other = machine.cloud != own.cloud or machine.name == own.name or not machine.priced
+        if other or machine.stack != own.stack or bool(machine.gpus) != bool(own.gpus):
+            continue
+        alike = bool(machine.gpu) and machine.gpu == own.gpu
+        if machine.gpus != own.gpus or (measured and not alike):
+            continue
+        settings: dict[str, Plain] = {MACHINE: machine.name, **moved(ground, machine)}
+        if job.loader.workers > 0 and job.preprocessing.per_sample > 0.0:
+            ranks = max(1, scenario.ranks_per_host)
+            more = machine.threads / own.threads
+            own_workers = job.loader.workers
+            settings[WORKERS] = max(1, min(MOST_WORKERS, round(own_workers * more)))
+            if own_workers * ranks < own.threads:
+                settings[WORKERS] = own_workers
+        yield Lever(
+            kind=Kind.MACHINE,
+            what=f"rent {scenario.cluster.trainers.count} x {machine.name.rpartition('/')[2]}",
+            settings=settings,
+        )

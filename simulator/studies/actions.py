@@ -1,0 +1,330 @@
+"""What to do next: the few changes that gain most, each predicted, priced and with its line.
+
+Every lever is weighed by closed forms first; only what looks best of each kind is predicted. A
+change counts if the run becomes shorter or cheaper by more than `LEAST`, and by more than what both
+predictions know of their mean step; where a job does not fit, if it then does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.compute.footprint import Verdict, host_ram, memory_fit
+from simulator.engine.bounds import bounds
+from simulator.engine.intervals import all_doubts, draw, figures
+from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.files.catalogue import Catalogue
+from simulator.pipeline.limits import check_modelled
+from simulator.predict import predict, question_of
+from simulator.results.cost import machines_price
+from simulator.results.prediction import STARVED, Prediction
+from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.scenario import Scenario
+from simulator.studies.action_levers import Kind, Lever, levers
+from simulator.studies.bugs import Met, noted
+from simulator.studies.hanging import TAIL
+from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
+from simulator.studies.recommend.machines import Machine, machine_of
+from simulator.studies.whatif import chance
+from simulator.units import Seconds, Usd
+
+LEAST: Final = 0.03
+"""Share of time or bill below which no change is advised: models of both err by as much."""
+MOST: Final = 3
+"""How many changes are told."""
+TRIES: Final = 5
+"""How many are predicted at most."""
+SLOW_TRIES: Final = 2
+"""How many of a job that takes long to simulate."""
+ALIKE: Final = 0.01
+"""Worth by which a change must beat one of its kind that asks for less."""
+UNSHARED: Final = 0.5
+"""What of the doubt of a step is not the same after the device computes in another way: a guess,
+as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
+STEPS: Final = {True: 300, False: 40}
+"""Steps that are simulated of a job that chance governs, and of one that repeats itself."""
+SHORT: Final = 300
+"""Simulated steps from which on a job takes long to simulate."""
+METRIC: Final = "total_time_s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One change and what it does.
+
+    `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
+    share, `low` and `high` the 80% interval of that. `rent` is what machines cost more [$/s], None
+    where no price is known. `fits` says that the job does not fit now and then does.
+    """
+
+    lever: Lever
+    prediction: Prediction
+    shorter: float
+    low: float
+    high: float
+    rent: float | None
+    fits: bool = False
+
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """The keys to change."""
+        return self.lever.settings
+
+    @property
+    def time(self) -> Seconds:
+        """The run after the change [s]."""
+        return self.prediction.timing.total_time
+
+    @property
+    def bill(self) -> Usd | None:
+        """Its bill [$]; None where no price is known."""
+        return self.prediction.cost.to_train
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """A lever by closed forms: the run's time and what it costs a second; whether it fits."""
+
+    lever: Lever
+    scenario: Scenario
+    time: Seconds
+    price: float | None
+    fits: bool
+
+
+def actions(
+    reader: Reader,
+    base: Prediction,
+    catalogue: Catalogue,
+    *,
+    in_a_hurry: bool = False,
+    met: Met | None = None,
+) -> tuple[Action, ...]:
+    """What gains most, best first; nothing where nothing gains more than is known.
+
+    Parameters
+    ----------
+    reader : Reader
+        Reads the scenario of `base` with some keys set.
+    base : Prediction
+        The job as it is, with its intervals.
+    catalogue : Catalogue
+        Machines and stores on offer.
+    in_a_hurry : bool
+        What takes long to simulate (machines that make batches beside) is tried last.
+    met : Met, optional
+        Where bugs of ours that changes meet are noted; without it the first one is raised.
+    """
+    ground = _ground(reader, base.scenario, catalogue)
+    own = _tried(Lever(kind=Kind.WORKERS, what="", settings={}), reader)
+    if own is None:
+        return ()
+    found: list[Action] = []
+    tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
+    promising = _promising(own, levers(ground, starved=_waits(base)), reader)
+    if in_a_hurry:
+        promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
+    for tried in promising[:tries]:
+        action = _action(base, tried, met)
+        if action is not None and _counts(base, action):
+            found = _undominated([*found, action])
+        if len(found) == MOST:
+            break
+    return tuple(sorted(found, key=lambda one: -_worth(base, one)))
+
+
+def _undominated(found: list[Action]) -> list[Action]:
+    """Without what is rented for nothing: a change that costs less an hour is as good."""
+    return [
+        one
+        for one in found
+        if not one.rent
+        or not any(
+            (other.rent or 0.0) < one.rent and other.time <= (1.0 + LEAST) * one.time
+            for other in found
+        )
+    ]
+
+
+def _waits(base: Prediction) -> bool:
+    """Whether making batches takes time of its own."""
+    timing = base.timing
+    return timing.split.data_stall >= STARVED * timing.step_time.mean
+
+
+def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Ground:
+    """The scenario, with machines of its own cloud and stores that only some clouds reach."""
+    own = machine_of(scenario.cluster.trainers.host)
+    return Ground(
+        reader=reader,
+        scenario=scenario,
+        own=own,
+        machines=tuple(_machines(catalogue, own)),
+        stores=tuple(_stores(catalogue)),
+    )
+
+
+def _machines(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
+    """Priced machines of the cloud, which lie beside its own in the catalogue."""
+    folder = own.name.rpartition("/")[0]
+    if not own.cloud:
+        return
+    for name in catalogue.names("instance"):
+        if name.rpartition("/")[0] != folder:
+            continue
+        try:
+            machine = machine_of(catalogue.host(name))
+        except (InputError, UnknownName):
+            continue
+        if machine.priced:
+            yield machine
+
+
+def _stores(catalogue: Catalogue) -> Iterator[Storage]:
+    """Stores that only some clouds reach."""
+    for name in catalogue.names("storage"):
+        try:
+            store = catalogue.storage(name)
+        except (InputError, UnknownName):
+            continue
+        if store.clouds:
+            yield store
+
+
+def _promising(own: _Tried, found: Iterable[Lever], reader: Reader) -> list[_Tried]:
+    """The best lever of each kind by closed forms, best first."""
+    best: dict[Kind, _Tried] = {}
+    for lever in found:
+        tried = _tried(lever, reader)
+        if tried is None or not tried.fits:
+            continue
+        if own.fits and _value(own, tried) <= math.log(1.0 + LEAST):
+            continue
+        known = best.get(lever.kind)
+        if known is None or _value(own, tried) > _value(own, known) + ALIKE:
+            best[lever.kind] = tried
+    return sorted(best.values(), key=lambda one: -_value(own, one))
+
+
+def _value(own: _Tried, other: _Tried) -> float:
+    """What a change is worth: time and money saved count alike, as shares."""
+    if own.price and other.price is None:
+        return -math.inf
+    return _score(own.time, other.time, own.price, other.price)
+
+
+def _score(before: Seconds, after: Seconds, rent: float | None, now: float | None) -> float:
+    faster = math.log(before / after)
+    dearer = math.log(now / rent) if rent and now else 0.0
+    return 2.0 * faster - dearer
+
+
+def _worth(base: Prediction, action: Action) -> float:
+    cost, after = base.cost.per_second, action.prediction.cost.per_second
+    return _score(base.timing.total_time, action.time, cost, after)
+
+
+def _tried(lever: Lever, reader: Reader) -> _Tried | None:
+    """A lever by closed forms; None where the scenario refuses it."""
+    try:
+        scenario = reader.read(lever.settings).scenario
+        check_modelled(scenario)
+        question = question_of(scenario)
+        memory, ram = memory_fit(scenario), host_ram(scenario)
+    except PlanError:
+        return None
+    at, parts = question.lengths, question.extras
+    demands = question.demands
+    least = bounds(scenario, question.topology, demands, at, parts)
+    fits = ram.verdict is not Verdict.NO
+    fits = fits and (memory is None or memory.verdict is not Verdict.NO)
+    return _Tried(
+        lever=lever,
+        scenario=scenario,
+        time=float(least.lower) * at.total_steps,
+        price=machines_price(scenario),
+        fits=fits,
+    )
+
+
+def _action(base: Prediction, tried: _Tried, met: Met | None) -> Action | None:
+    """The change, predicted."""
+    most = STEPS[base.timing.half_width > 0.0]
+    try:
+        after = predict(tried.scenario, seed=base.seed or 0, doubts=False, max_steps=most)
+    except PlanError:
+        return None
+    except BrokenLaw as error:
+        noted(error, met)
+        return None
+    low, high = _interval(base, after, tried.lever)
+    before, now = base.cost.per_second, after.cost.per_second
+    return Action(
+        lever=tried.lever,
+        prediction=after,
+        shorter=1.0 - after.timing.total_time / base.timing.total_time,
+        low=low,
+        high=high,
+        rent=None if before is None or now is None else now - before,
+        fits=not base.fits and after.fits,
+    )
+
+
+_COMPUTED: Final = frozenset(
+    {Kind.PRECISION, Kind.SOFTWARE, Kind.MEMORY, Kind.BATCH, Kind.PARALLELISM}
+)
+"""Levers after which the device computes in another way."""
+
+
+def _interval(base: Prediction, after: Prediction, lever: Lever) -> tuple[float, float]:
+    """80% interval of how much shorter the run becomes.
+
+    What both do not know is the same on the same devices, so that most of it cancels; another
+    machine errs by itself, and so does a part of what another way to compute takes.
+    """
+    times = [
+        _drawn(prediction, seed)
+        for prediction, seed in ((base, 0), (after, int(MACHINE in lever.settings)))
+    ]
+    ratios = times[1] / times[0]
+    middle = after.timing.total_time / base.timing.total_time
+    low, high = (float(q) for q in np.quantile(ratios, [0.1, 0.9]))
+    own = lever.log_sd
+    if lever.kind in _COMPUTED:
+        own = UNSHARED * float(np.std(np.log(times[0])))
+    far = TAIL * own
+    below = math.hypot(math.log(middle / min(low, middle)), far)
+    above = math.hypot(math.log(max(high, middle) / middle), far)
+    return 1.0 - middle * math.exp(above), 1.0 - middle * math.exp(-below)
+
+
+def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
+    """The run's time at many rates [s]; the same seed draws the same rates."""
+    question = question_of(prediction.scenario)
+    doubts = all_doubts(question, prediction)
+    figured = np.array([prediction.timing.total_time])
+    if not doubts:
+        return figured
+    return figures(question, prediction, draw(doubts, seed)).get(METRIC, figured)
+
+
+def _counts(base: Prediction, action: Action) -> bool:
+    """Whether a change gains more than is known, in most cases."""
+    if not base.fits:
+        return action.fits
+    noise = max(LEAST, 2.0 * math.hypot(chance(base), chance(action.prediction)))
+    if not action.prediction.fits:
+        return False
+    surely_shorter = action.shorter > noise and action.low > 0.0
+    if not action.rent or base.cost.to_train is None or action.bill is None:
+        return surely_shorter
+    longest = (1.0 - action.low) / (1.0 - action.shorter)
+    surely_cheaper = action.bill * longest < (1.0 - LEAST) * base.cost.to_train
+    return _worth(base, action) > noise and (surely_shorter or surely_cheaper)

@@ -1,0 +1,130 @@
+"""What to do next: every claim is a prediction that anybody can repeat."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from simulator.files.candidates import CandidateReader
+from simulator.files.catalogue import Catalogue
+from simulator.predict import predict
+from simulator.report.actions import action_objects, action_texts, lines
+from simulator.results.prediction import Prediction
+from simulator.studies.action_levers import Kind
+from simulator.studies.actions import LEAST, MOST, Action, actions
+
+NAMES = (
+    "bert-large-dgx-a100",
+    "bert-large-v100-16gb",
+    "cpu-starved-p4d",
+    "heterogeneous-tfdata-alone",
+    "imagenet-object-store-g5",
+    "inference-batch1-gpu",
+    "llama3-8b-fsdp",
+    "mixtral-8x7b-megatron",
+    "offline-preparation",
+    "page-cache-evicted-by-workers",
+    "resnet18-imagenet-one-worker",
+    "resnet50-imagenet-p4d",
+    "straggling-storage-client",
+    "svm-cpu-only",
+    "two-nodes-cpu-starved",
+)
+
+
+@cache
+def asked(name: str, *settings: str) -> tuple[Prediction, tuple[Action, ...]]:
+    """A shipped scenario's prediction and its actions."""
+    reader = CandidateReader(name, overrides=settings)
+    base = predict(reader.read({}).scenario)
+    return base, actions(reader, base, Catalogue.default(()), in_a_hurry=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_is_true(name: str) -> None:
+    """The lines put into the scenario give the time and the bill that were told."""
+    base, found = asked(name)
+    reader = CandidateReader(name)
+    assert found
+    assert len(found) <= MOST
+    for one in found:
+        again = predict(reader.read(one.settings).scenario, doubts=False)
+        assert again.timing.total_time == pytest.approx(one.time, rel=0.03), one.lever.what
+        assert again.fits
+        shorter = 1.0 - again.timing.total_time / base.timing.total_time
+        assert one.low - 0.03 <= shorter <= one.high + 0.03
+        if one.bill is not None:
+            assert again.cost.to_train == pytest.approx(one.bill, rel=0.03)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_below_the_noise_is_advised(name: str) -> None:
+    """A change makes the run shorter or cheaper by more than models err, or makes it fit."""
+    base, found = asked(name)
+    for one in found:
+        cheaper = 0.0
+        if base.cost.to_train and one.bill is not None:
+            cheaper = 1.0 - one.bill / base.cost.to_train
+        assert one.fits or one.shorter > LEAST or cheaper > LEAST
+
+
+def test_only_one_of_a_kind_is_advised() -> None:
+    """Three ways to set the same thing are one action."""
+    for name in NAMES:
+        kinds = [one.lever.kind for one in asked(name)[1]]
+        assert len(set(kinds)) == len(kinds)
+
+
+def test_nothing_is_rented_for_nothing() -> None:
+    """Where more workers give as much, no machine is advised for it."""
+    _, found = asked("resnet18-imagenet-one-worker")
+    assert [one.lever.kind for one in found] == [Kind.WORKERS]
+
+
+def test_a_job_that_does_not_fit_is_told_how_to_fit() -> None:
+    """Every action for it ends in a job that fits."""
+    base, found = asked("bert-large-v100-16gb")
+    assert not base.fits
+    assert found
+    assert all(one.fits and one.prediction.fits for one in found)
+    assert all("then it fits" in text for text in action_texts(found, base))
+
+
+def test_where_nothing_helps_that_is_said() -> None:
+    """A laptop that computes all the time gets no advice but that."""
+    base, found = asked("unet-m1-max")
+    assert found == ()
+    (text,) = action_texts(found, base)
+    assert text.startswith("Nothing that was tried helps")
+
+
+def test_shards_read_at_random_from_a_store_are_told_to_read_front_to_back() -> None:
+    """The key that decides such a job is named."""
+    _, found = asked("imagenet-object-store-g5", "data.access=random", "input.workers=2")
+    assert found[0].settings == {"data.access": "sequential"}
+    assert found[0].shorter > 0.5
+
+
+def test_measured_steps_are_carried_to_no_other_device() -> None:
+    """Step times of one device say nothing of another one, so no other one is advised."""
+    for name in ("cpu-starved-p4d", "inference-batch1-cpu", "resnet18-imagenet-hidden"):
+        assert all(one.lever.kind is not Kind.MACHINE for one in asked(name)[1])
+
+
+def test_texts_price_and_name_the_lines() -> None:
+    """A text says the gain with its interval, the price and what to set."""
+    base, found = asked("cpu-starved-p4d")
+    text = action_texts(found, base)[0]
+    assert "% less (" in text
+    assert "/h more, $" in text
+    assert 'Set remote.machine = "instance/' in text
+    plain = action_objects(found)[0]
+    assert plain["settings"] == dict(found[0].settings)
+    assert plain["shorter"]["p10"] <= plain["shorter"]["mean"] <= plain["shorter"]["p90"]
+
+
+def test_lines_are_toml() -> None:
+    """Words are quoted, truths and numbers are not."""
+    said = lines({"a.b": "x", "c.d": True, "e.f": 3})
+    assert said == 'a.b = "x", c.d = true, e.f = 3'
