@@ -25,7 +25,7 @@ from simulator.files.measured import parse_set, row_problems
 from simulator.files.measured_sections import SetFile
 from simulator.files.measured_write import set_csv, set_toml
 from simulator.files.quantity import nearest_hint
-from simulator.files.shipped_sets import set_folder
+from simulator.files.shipped import set_folder
 from simulator.files.table import Line, Table, capped, read_table
 
 YES: Final = "yes"

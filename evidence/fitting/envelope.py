@@ -25,7 +25,7 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.measured import load_set
 from simulator.files.models import load_model, model_names
 from simulator.files.scenario import load_scenario
-from simulator.files.shipped_sets import set_names
+from simulator.files.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed
 from simulator.scenario.hardware.cluster import Cluster
 from simulator.scenario.scenario import Scenario

@@ -47,7 +47,7 @@ def scenarios(_: click.Context, __: click.Parameter, begun: str) -> list[Complet
 
 def measurement_sets(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of shipped measurement sets that begin so, and files."""
-    from simulator.files.shipped_sets import set_names
+    from simulator.files.shipped import set_names
 
     return [CompletionItem(begun, type="file"), *_beginning(set_names(), begun)]
 

@@ -34,7 +34,7 @@ def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
 def near(scenario: Scenario, jobs: int | None, profiles: tuple[Path, ...]) -> Neighbourhood:
     """The shipped measured runs most like a scenario, with the errors there."""
     from simulator.files.measured import load_set
-    from simulator.files.shipped_sets import set_names
+    from simulator.files.shipped import set_names
     from simulator.studies.nearest import nearest
 
     sets = [load_set(name) for name in set_names()]

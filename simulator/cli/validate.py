@@ -110,7 +110,7 @@ def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
     from simulator.errors import InputError, Problem
     from simulator.files.measured import load_set
-    from simulator.files.shipped_sets import set_names
+    from simulator.files.shipped import set_names
 
     found: list[MeasurementSet] = []
     problems: list[Problem] = []

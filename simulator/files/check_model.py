@@ -1,4 +1,7 @@
-"""What a model may be given: a name, a family with its shape, figures, measured steps; not all."""
+"""What a model may be given (a name, a shape, figures, measured steps), and what kernels it needs.
+
+The kernels that time a model spread over devices are known by its framework and its attention.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
+from simulator.files.catalogue import nearest_names
+from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.document import Document
+from simulator.files.kernels import ANY, attentions, frameworks
 from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import ModelSection
+from simulator.files.software import named_frameworks
 from simulator.scenario.workload.train import Recompute
 
 Problems: TypeAlias = Iterator[Problem]
@@ -95,5 +102,75 @@ MODEL_CHECKS: Final[tuple[Check, ...]] = (
     ),
     check_of(_recompute, "train.recompute model.name", reads="train model"),
     check_of(_measured_steps, "model.step_times model.step_time", reads="model"),
+)
+"""Each check with the keys it rests on."""
+
+
+def _framework(draft: Draft) -> Problems:
+    software = draft.software
+    known = frameworks(compiled=software.compile)
+    if not _is_timed_by_kernels(draft) or software.framework.lower() in {*known, ANY}:
+        return
+    close = nearest_names(software.framework.lower(), known, most=1)
+    nearest = f"did you mean '{close[0]}'? " if close else ""
+    yield draft.document.problem(
+        ("software", "framework"),
+        "has no figures of kernels, which a model spread over devices is timed by",
+        hint=(
+            f"{nearest}allowed: {', '.join(known)}; or '{ANY}', which takes those of PyTorch and "
+            "widens the interval"
+        ),
+    )
+
+
+def _name(draft: Draft) -> Problems:
+    named = draft.software.framework.lower()
+    if named in named_frameworks() or _is_timed_by_kernels(draft):
+        return
+    known = named_frameworks().union(*(frameworks(compiled=compiled) for compiled in (True, False)))
+    if named in known:
+        return
+    close = nearest_names(named, sorted(known - {ANY}), most=1)
+    nearest = f"did you mean '{close[0]}'? " if close else ""
+    yield draft.document.problem(
+        ("software", "framework"),
+        "is no framework that is known here",
+        hint=(
+            f"{nearest}allowed: {', '.join(sorted(known - {ANY}))}; or '{ANY}', whose figures are "
+            "those of all frameworks together"
+        ),
+    )
+
+
+def _attention(draft: Draft) -> Problems:
+    named, known = draft.software.attention_kernel, attentions()
+    if named is None or not _is_timed_by_kernels(draft) or named.lower() in known:
+        return
+    yield draft.document.problem(
+        ("software", "attention_kernel"),
+        "is no kernel that figures are known of",
+        hint=f"allowed: {', '.join(known)}",
+    )
+
+
+def _is_timed_by_kernels(draft: Draft) -> bool:
+    """Whether the step comes from figures of kernels: a spread model that nobody measured."""
+    model = draft.model
+    measured = model is not None and bool(model.step_times or model.step_time)
+    device = draft.gpu is not None and not draft.gpu.emulated
+    return device and not measured and parallelism_of(draft).splits_model
+
+
+_SPREAD: Final = "hardware.machine hardware.gpu hardware.gpus model.step_times model.step_time"
+KERNEL_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_name, f"{_SPREAD} software.framework", reads="model software parallelism gpu"),
+    check_of(
+        _framework,
+        f"{_SPREAD} software.framework software.compile",
+        reads="model software parallelism gpu",
+    ),
+    check_of(
+        _attention, f"{_SPREAD} software.attention_kernel", reads="model software parallelism gpu"
+    ),
 )
 """Each check with the keys it rests on."""

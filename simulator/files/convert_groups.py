@@ -9,8 +9,8 @@ from simulator.confidence.provenance import Assumption
 from simulator.files import defaults
 from simulator.files.check_groups import cache_drives
 from simulator.files.convert_hardware import said_in
-from simulator.files.group_sections import RemoteSection
 from simulator.files.resolved import Draft
+from simulator.files.sections import RemoteSection
 from simulator.scenario.hardware.cluster import Cluster, Group, Role
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import Scope, Storage

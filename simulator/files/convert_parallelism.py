@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.resolved import Check, Draft, check_of
+from simulator.files.sections import ParallelismSection
 from simulator.scenario.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
 
 Problems: TypeAlias = Iterator[Problem]

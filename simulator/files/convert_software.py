@@ -13,8 +13,8 @@ from simulator.files.convert_training import fused_attention
 from simulator.files.kernels import Use, kernels, memory_figures
 from simulator.files.launches import launching
 from simulator.files.resolved import Draft
+from simulator.files.sections import SoftwareSection
 from simulator.files.software import efficiency
-from simulator.files.software_section import SoftwareSection
 from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.link import Link

@@ -18,7 +18,7 @@ from simulator.files.measured_rows import Context, Heading, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
-from simulator.files.shipped_sets import find_set, nearest_sets
+from simulator.files.shipped import find_set, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 
 _COLUMN_LISTS = ("configuration", "group_by", "baseline_by", "maker")

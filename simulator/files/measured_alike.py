@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from simulator.confidence.measurement import Row
 from simulator.files.document import read_document
 from simulator.files.measured import to_set
-from simulator.files.shipped_sets import find_base, set_folder, set_names
+from simulator.files.shipped import find_base, set_folder, set_names
 from simulator.files.table import Line, Table
 from simulator.scenario.scenario import Scenario
 

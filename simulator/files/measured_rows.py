@@ -19,7 +19,7 @@ from simulator.files.merge_documents import parse_override
 from simulator.files.models import shape_keys
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
-from simulator.files.shipped_sets import find_base, nearest_bases
+from simulator.files.shipped import find_base, nearest_bases
 from simulator.files.table import Line, Table
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.units import Unit

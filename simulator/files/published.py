@@ -6,8 +6,7 @@ from pathlib import Path
 
 from simulator.confidence.measurement import Row
 from simulator.files.measured import load_set
-from simulator.files.shipped import find_scenario, scenario_folder
-from simulator.files.shipped_sets import set_folder, set_names
+from simulator.files.shipped import find_scenario, scenario_folder, set_folder, set_names
 
 
 def published(name_or_path: str) -> tuple[Row, ...]:

@@ -13,24 +13,24 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
-from simulator.files.calibration_section import CalibrationSection
 from simulator.files.document import AnyModel, Document, examine
-from simulator.files.group_sections import RemoteSection
 from simulator.files.lines import KeyPath
-from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import (
+    CalibrationSection,
     CostSection,
     DataSection,
     HardwareSection,
     InputSection,
     MemorySection,
     ModelSection,
+    ParallelismSection,
+    RemoteSection,
     ScenarioFile,
+    SoftwareSection,
     StepTimeTable,
     TrainSection,
 )
-from simulator.files.software_section import SoftwareSection
 from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import EMULATED, Gpu
 from simulator.scenario.hardware.host import Host

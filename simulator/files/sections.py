@@ -10,11 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simulator.files.calibration_section import CalibrationSection
 from simulator.files.document import FileModel
-from simulator.files.group_sections import HelpersField, RemoteSection
 from simulator.files.long_run_sections import CheckpointSection, FailuresSection, SpotSection
-from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.quantity import (
     ByteField,
     ByteOrZeroField,
@@ -35,13 +32,165 @@ from simulator.files.quantity import (
     TimeOrZeroField,
 )
 from simulator.files.search_sections import GoalSection, SweepSection
-from simulator.files.software_section import SoftwareSection
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Purchase
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.scenario.workload.distribution import Shape
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
+from simulator.scenario.workload.parallelism import Schedule, Sharding
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
 from simulator.scenario.workload.train import Mode, Optimizer, Recompute
+
+DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
+
+
+class ParallelismSection(FileModel):
+    """How one model is spread over devices; what is left over is data parallelism."""
+
+    tensor: DegreeField = 1
+    """Devices that share each layer's matrices."""
+    pipeline: DegreeField = 1
+    """Stages of consecutive layers, each on devices of its own."""
+    interleave: DegreeField = 1
+    """Chunks of layers (virtual stages) that one device holds."""
+    context: DegreeField = 1
+    """Devices that share each sequence."""
+    expert: DegreeField = 1
+    """Ranks that the experts of a layer are spread over."""
+    sequence: bool = False
+    """Whether norms and dropout are split along the sequence beside tensor parallelism."""
+    async_tensor: bool = False
+    """Whether the collectives of tensor parallelism run beside the products they feed."""
+    schedule: Annotated[Schedule, Choice(Schedule)] = Schedule.ONE_FORWARD_ONE_BACKWARD
+    """Order of forward and backward passes in a pipeline."""
+    sharding: Annotated[Sharding, Choice(Sharding)] = Sharding.NONE
+    """What of the training state is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
+    shard_group: DegreeField | None = None
+    """Replicas that state is spread over; all of them by default, fewer for hybrid sharding."""
+    expert_imbalance: ImbalanceField = 1.0
+    """Load of the busiest expert rank over the mean one."""
+    offload_optimizer: bool = False
+    """Whether the optimizer's state and update live on the host."""
+    scattered_sends: bool = False
+    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
+    async_sends: bool = False
+    """Whether sends between stages run beside compute."""
+    overlap_experts: bool = False
+    """Whether the exchange between experts runs beside compute."""
+    deduplicated_dispatch: bool = False
+    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
+    padded_experts: bool = False
+    """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
+    balanced_context: bool = True
+    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
+    reshard: bool | None = None
+    """Whether sharded parameters are gathered again for the backward pass; by default they are,
+    except in a pipeline."""
+    gather_precision: Annotated[Precision, Choice(Precision)] | None = None
+    """What sharded parameters are gathered in; as computed by default, 16 bit at least."""
+
+
+HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
+RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
+
+
+class RemoteSection(FileModel):
+    """Machines that only make batches and hand them over the network."""
+
+    machine: TextField
+    """Name of a machine's profile, such as instance/aws/c5.18xlarge."""
+    count: HelpersField = 1
+    """How many equal machines."""
+    name: TextField = "data"
+    """What the group is called in reports, as in the resource data.cpu."""
+    storage: TextField | None = None
+    """Store these machines read; that of the trainers by default, unless it is their own drives."""
+    workers: RemoteWorkersField | None = None
+    """Workers on each of these machines; one for each of its vCPUs by default."""
+    shares_batches: bool | None = None
+    """Whether all workers of a machine make each batch together; true by default for tf.data."""
+    queue: CountField | None = None
+    """Finished batches that may wait for each process that trains; 2 by default."""
+    speed: NumberField | None = None
+    """Speed of one of their vCPUs beside one that trains, such as 1.2; as their CoreMarks say."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes there with all cores busy than with one, less 1."""
+    send_per_batch: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send a batch."""
+    send_per_sample: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send, for each sample."""
+    price: PriceOrZeroField | None = None
+    """Price of one of these machines, such as $3.06/h; the profile's by default."""
+
+
+class SoftwareSection(FileModel):
+    """The software the job runs on."""
+
+    framework: TextField = "pytorch"
+    """Name of the framework."""
+    version: TextField | None = None
+    """Its version, as text."""
+    compile: bool = False
+    """Whether the model is compiled (torch.compile and its kin)."""
+    fused_attention: bool | None = None
+    """Whether attention runs as one fused kernel; by default as the library's model says."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
+    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
+    the framework's own by default."""
+    cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
+    """What the host launches as one recorded graph: nothing, each layer (the framework's own
+    graphs), parts of layers, or a full step."""
+    blocking_launches: bool = False
+    """Whether the host waits for each kernel it launches (CUDA_LAUNCH_BLOCKING)."""
+    fused_experts: bool = False
+    """Whether activation, casts and permutation of experts are fused into their products."""
+    attention_kernel: TextField | None = None
+    """Name of the fused attention kernel: triton, flash-2 or cudnn; the framework's by default."""
+    padded_vocabulary: bool = True
+    """Whether the table of tokens is padded to whole tiles for every tensor-parallel rank."""
+    fp8_recipe: Annotated[Scaling, Choice(Scaling)] = Scaling.TENSOR
+    """How numbers of 8 bit and less are scaled: tensor by tensor, or block by block."""
+    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
+    """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
+    matrix product, or in-place; the framework's usual way by default."""
+    compiled_loss: bool | None = None
+    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
+    chunked_loss: bool = False
+    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
+    together."""
+    profiled_kernels: bool = False
+    """Whether the step is put together from kernels timed one by one on a cool device."""
+    degraded: bool = False
+    """Whether it ran while the machines had a fault that was found later."""
+
+
+# Far beyond any fitted factor, near enough to catch a per cent written for a share.
+SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
+
+
+class CalibrationSection(FileModel):
+    """How much faster resources are than described, as fitted to measurements; above 1: faster."""
+
+    overlay: TextField | None = None
+    """A file that plan calibrate wrote, relative to this one; --set wins over what it says."""
+    compute: SpeedField = 1.0
+    """Device arithmetic; measured step times stay as they are."""
+    device_memory: SpeedField = 1.0
+    """Bandwidth of device memory."""
+    cpu: SpeedField = 1.0
+    """Work on the host's cores."""
+    storage: SpeedField = 1.0
+    """Stores: rates and operations, and as much less latency."""
+    network: SpeedField = 1.0
+    """Network cards."""
+    collective: SpeedField = 1.0
+    """Exchange between the devices of a job."""
+    straggling: SpeedField = 1.0
+    """Ranks that are late by chance; above 1: less late."""
+
 
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.
 WorkersField = Annotated[int, Number(high=4096.0, whole=True)]

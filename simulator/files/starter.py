@@ -16,7 +16,6 @@ from pydantic import BaseModel
 
 from simulator.files.merge_documents import parse_override
 from simulator.files.models import load_model, model_names
-from simulator.files.parallel_sections import ParallelismSection
 from simulator.files.profile_text import quote
 from simulator.files.sections import (
     CostSection,
@@ -24,10 +23,11 @@ from simulator.files.sections import (
     HardwareSection,
     InputSection,
     ModelSection,
+    ParallelismSection,
     ScenarioFile,
+    SoftwareSection,
     TrainSection,
 )
-from simulator.files.software_section import SoftwareSection
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host

@@ -19,7 +19,7 @@ from simulator.compute.footprint import (
 from simulator.confidence.measurement import Split
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
-from simulator.files.shipped_sets import find_base, set_folder
+from simulator.files.shipped import find_base, set_folder
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import BYTE, parse

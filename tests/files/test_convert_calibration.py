@@ -9,8 +9,8 @@ import pytest
 
 from simulator.compute.device_time import device_time
 from simulator.confidence.calibration import FACTORS
-from simulator.files.calibration_section import CalibrationSection
 from simulator.files.scenario import load_scenario
+from simulator.files.sections import CalibrationSection
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
 from simulator.pipeline.stages.slowest import Slowest

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from simulator.confidence.measurement import Baseline, MeasurementSet, Split
 from simulator.errors import InputError, UnknownName
 from simulator.files.measured import load_set, parse_set
-from simulator.files.shipped_sets import set_folder
+from simulator.files.shipped import set_folder
 
 TOML = """
 schema = 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from simulator.files.measured import load_set
-from simulator.files.shipped_sets import set_names
+from simulator.files.shipped import set_names
 from simulator.report.evidence import HEAD, WORST_HEAD
 
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.errors import UnknownName
 from simulator.files.scenario import load_scenario
-from simulator.files.shipped_sets import set_folder
+from simulator.files.shipped import set_folder
 from simulator.predict import predict
 from simulator.results.metrics import METRICS, select
 

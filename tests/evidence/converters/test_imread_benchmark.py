@@ -11,7 +11,7 @@ from converters import TableRow
 from converters.door import import_table
 from converters.imread_benchmark import COLUMNS, convert
 from simulator.files.measured import load_set
-from simulator.files.shipped_sets import set_folder
+from simulator.files.shipped import set_folder
 
 RATE = "measured.throughput_samples_per_s"
 RUN = {

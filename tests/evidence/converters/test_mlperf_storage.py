@@ -10,7 +10,7 @@ from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_
 from converters import TableRow
 from converters.mlperf_storage import convert
 from simulator.files.scenario import load_scenario
-from simulator.files.shipped_sets import set_folder
+from simulator.files.shipped import set_folder
 
 NAME = "mlperf_storage"
 HEADER = (
