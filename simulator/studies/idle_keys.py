@@ -9,7 +9,9 @@ to be given.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Protocol
 
 from simulator.compute.footprint import host_ram, memory_fit, page_cache_bytes
@@ -17,10 +19,12 @@ from simulator.errors import BrokenLaw, PlanError
 from simulator.files.alternatives import alternatives, given_keys
 from simulator.files.document import Document
 from simulator.pipeline.loads import unit_loads
+from simulator.pipeline.program import demand_table
+from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.allreduce import bucket_shares
-from simulator.pipeline.stages.base import StageDemands
-from simulator.pipeline.topology import Topology
-from simulator.predict import predict, question_of
+from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.topology import Topology, build
+from simulator.predict import predict
 from simulator.results.cost import machines_price
 from simulator.results.metrics import METRICS, Value
 from simulator.scenario.scenario import Scenario
@@ -52,18 +56,42 @@ def idle_keys(reader: Reader) -> tuple[str, ...]:
         Reads the scenario, which has no mistakes.
     """
     document = reader.document()
-    scenario = reader.plainly({})
-    known = _closed_forms(scenario)
+    known = _Known(scenario=reader.plainly({}))
     return tuple(
         key
         for key in given_keys(document)
-        if _is_idle(reader, key, document.value(tuple(key.split("."))), scenario, known)
+        if _is_idle(reader, key, document.value(tuple(key.split("."))), known)
     )
 
 
-def _is_idle(
-    reader: Reader, key: str, value: object, scenario: Scenario, known: tuple[object, ...] | str
-) -> bool:
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """The scenario as it is given, with what others are compared with."""
+
+    scenario: Scenario
+
+    @cached_property
+    def closed_forms(self) -> tuple[object, ...] | str:
+        """What its prediction is made of, as far as no event is needed; or why there is none."""
+        return _closed_forms(self.scenario)
+
+    @cached_property
+    def figures(self) -> dict[str, Value] | str:
+        """All metrics over a few steps, or why there are none."""
+        return _figures(self.scenario)
+
+    def made_like(self, other: Scenario) -> bool:
+        """Whether another's closed forms are the same; looked at up to the first that differs."""
+        known = self.closed_forms
+        if isinstance(known, str):
+            return _closed_forms(other) == known
+        try:
+            return all(one == its for one, its in zip(_made_of(other), known, strict=True))
+        except PlanError:
+            return False
+
+
+def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
     """Whether no value of a key makes a difference, nor leaving it out."""
     tried = 0
     for choice in alternatives(key, value):
@@ -72,7 +100,7 @@ def _is_idle(
         except PlanError:
             continue
         tried += 1
-        if _closed_forms(found) != known:
+        if not known.made_like(found):
             return False
     if not tried:
         return False
@@ -80,37 +108,39 @@ def _is_idle(
         left_out = reader.without(key)
     except PlanError:
         return False
-    return _figures(left_out) == _figures(scenario)
+    return _figures(left_out) == known.figures
 
 
 def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
     """What a prediction is made of, as far as no event is needed for it; or why there is none."""
     try:
-        return _made_of(scenario)
+        return tuple(_made_of(scenario))
     except PlanError as error:
         return str(error)
 
 
-def _made_of(scenario: Scenario) -> tuple[object, ...]:
-    question, job = question_of(scenario), scenario.job
+def _made_of(scenario: Scenario) -> Iterator[object]:
+    """The closed forms one after another, those first that take no time to see."""
+    job = scenario.job
     loader, train = job.loader, job.train
-    fit = memory_fit(scenario)
-    return (
-        [_asked(stages) for stages in question.demands.values()],
-        [_used(question.topology, stages) for stages in question.demands.values()],
-        question.lengths,
-        question.extras,
-        host_ram(scenario).items,
-        host_ram(scenario).capacity,
-        fit if fit is None else (fit.items, fit.capacity),
-        page_cache_bytes(scenario),
-        machines_price(scenario),
-        (scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase),
-        (loader.crew, loader.pin_memory, loader.overlap_copies, loader.stragglers),
-        (job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote),
-        (train.batch_size, train.accumulation, train.sync_every_step),
-        bucket_shares(scenario),
-    )
+    yield loader.crew, loader.pin_memory, loader.overlap_copies, loader.stragglers
+    yield job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote
+    yield train.batch_size, train.accumulation, train.sync_every_step
+    yield scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase
+    yield machines_price(scenario)
+    yield lengths(scenario)
+    topology, warm = build(scenario), demand_table(scenario, Phase.WARM)
+    yield _asked(warm)
+    yield _used(topology, warm)
+    yield extras(scenario, topology, warm)
+    ram, fit = host_ram(scenario), memory_fit(scenario)
+    yield ram.items, ram.capacity
+    yield fit if fit is None else (fit.items, fit.capacity)
+    yield page_cache_bytes(scenario)
+    yield bucket_shares(scenario)
+    cold = demand_table(scenario, Phase.COLD)
+    yield _asked(cold)
+    yield _used(topology, cold)
 
 
 def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
