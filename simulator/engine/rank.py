@@ -37,15 +37,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Generic[T]):
-    """A slot of the step program with what a rank does in it."""
+    """A slot of the step program with what a rank does in it.
+
+    `line` is the line of the ledger that it counts for.
+    """
 
     slot: Slot
     tasks: Sequence[T]
-
-    @property
-    def line(self) -> int:
-        """The line of the ledger that it counts for."""
-        return line_of(self.slot)
+    line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ def work_of(
         else:
             place = reduce if slot.per is Per.BUCKET else now
         if own:
-            place.append(Part(slot=slot, tasks=own))
+            place.append(Part(slot=slot, tasks=own, line=line_of(slot)))
     return Work(
         copies=copies,
         beside=beside,
@@ -339,10 +338,8 @@ class Rank:
         for task in part.tasks:
             yield task(share)
         self._spent(part.line, started)
-        lane = lane_of(part.slot)
-        if lane != COMPUTE:
-            self._tell(part.slot.label, started, step, lane)
-        self._tell(shown_on_device(part.slot), started, step)
+        if self._note is not None:
+            self._tell_of(part.slot, started, step)
 
     def _fill_buckets(self, item: _Item) -> Steps:
         finished, last = Event(self._env), len(self._work.shares) - 1
@@ -374,6 +371,7 @@ class Rank:
 
     def _run_reductions(self, barriers: tuple[Barrier, Barrier]) -> Steps:
         before, after = barriers
+        tasks = [task for part in self._work.reduce for task in part.tasks]
         while True:
             bucket = yield from self._buckets.get()
             if not before.alone:
@@ -381,7 +379,6 @@ class Rank:
                 self._lag = max(self._lag, before.lag)
             started = self._reducing_since = self._env.now
             # Chunks of a bucket are between machines while others are inside: both at once.
-            tasks = [task for part in self._work.reduce for task in part.tasks]
             yield from [task(bucket.task_share) for task in tasks]
             if not after.alone:
                 yield after.wait()
@@ -397,7 +394,15 @@ class Rank:
         return self._reducing + (0.0 if running is None else self._env.now - running)
 
     def _spent(self, line: int, started: float) -> None:
-        self.ledger.add(line, self._env.now - started, self._env.now)
+        now = self._env.now
+        self.ledger.add(line, now - started, now)
+
+    def _tell_of(self, slot: Slot, started: float, step: int) -> None:
+        """Show a slot on the lane of its own, if it has one, and on the device's."""
+        lane = lane_of(slot)
+        if lane != COMPUTE:
+            self._tell(slot.label, started, step, lane)
+        self._tell(shown_on_device(slot), started, step)
 
     def _tell(self, name: str, started: float, step: int, lane: str = COMPUTE) -> None:
         if self._note is not None and self._env.now > started:

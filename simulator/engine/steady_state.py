@@ -100,10 +100,10 @@ def find_period(
     steps = len(durations)
     slack = SAME * max(fmean(durations[-max(LEAST_WINDOW, least) :]), 1e-300) if steps else 0.0
     for period in range(1, min(longest_period(least), steps // (REPEATS + 1)) + 1):
-        window = window_of(period, least)
-        if window + period > steps:
+        if abs(durations[-1] - durations[-1 - period]) > slack:
             continue
-        if _repeats(durations, waiting, period, window, slack):
+        window = window_of(period, least)
+        if window + period <= steps and _repeats(durations, waiting, period, window, slack):
             return Steady(period=period, window=window)
     return None
 
