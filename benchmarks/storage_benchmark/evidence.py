@@ -6,6 +6,8 @@ Prints the tables of docs/evidence-storage.md for a measurement set (the shipped
 
 - every run predicted from the smallest run of its store and workload (what `plan validate` does);
 - every run predicted from each smaller run, and from each run of another workload, of its store;
+- every run of a submitter predicted by figures of the benchmark that its own runs had no part in:
+  how late ranks are, and how fast one reader is, as the others' smallest runs say;
 - the largest number of accelerators that passes, where a run came within 1.5 points of its
   threshold.
 
@@ -23,7 +25,7 @@ from functools import cache
 from statistics import mean, median
 
 from simulator.compute.device_time import device_time
-from simulator.confidence.measurement import MeasurementSet, Row
+from simulator.confidence.measurement import MeasurementSet, Parameter, Row
 from simulator.files.measured import load_set
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
@@ -39,6 +41,12 @@ READ_AT_ONCE = "unet3d"
 """The workload whose first step shows how fast the store is."""
 CLOSE = 0.015
 """Distance to the threshold within which a submitter is taken to have stopped for it."""
+FEW = 3
+"""Accelerators up to which how late ranks are does not show."""
+LATE = Parameter(key="calibration.straggling", start="1", low="0.2", high="5")
+READER = Parameter(
+    key="hardware.storage_request_rate", start="0.45 GB/s", low="0.02 GB/s", high="10 GB/s"
+)
 RIGHT = 0.1
 """Relative difference up to which the largest count is counted as right."""
 
@@ -116,21 +124,30 @@ def errors(found: MeasurementSet, *, smallest: bool) -> Iterator[Error]:
     """Of every metric of every predicted row."""
     constants = _constants(found)
     for described, predicted in pairs(found, smallest=smallest):
-        overrides = fitted(found, described)
-        for row in predicted:
-            for metric in (UTILIZATION, *RATES, FIRST):
-                measured = row.measured.get(metric)
-                if not measured:
-                    continue
-                ours = predictor(row, overrides, (metric,))[metric] or 0.0
-                naive = constants[row.family, metric] * _scale(row, metric)
-                unit = 1.0 if metric == UTILIZATION else measured
-                yield Error(
-                    row=row,
-                    metric="rate" if metric in RATES else metric.removeprefix(f"{GROUP}."),
-                    ours=100.0 * abs(ours - measured) / unit,
-                    constant=100.0 * abs(naive - measured) / unit,
-                )
+        yield from _errors(found, described, predicted, constants)
+
+
+def _errors(
+    found: MeasurementSet,
+    described: Sequence[Row],
+    predicted: Sequence[Row],
+    constants: Mapping[tuple[str, str], float],
+) -> Iterator[Error]:
+    """Of runs predicted from the ones that describe their store; metrics no constant knows miss."""
+    overrides = fitted(found, described)
+    for row in predicted:
+        for metric in (UTILIZATION, *RATES, FIRST):
+            measured, constant = row.measured.get(metric), constants.get((row.family, metric))
+            if not measured or constant is None:
+                continue
+            ours = predictor(row, overrides, (metric,))[metric] or 0.0
+            unit = 1.0 if metric == UTILIZATION else measured
+            yield Error(
+                row=row,
+                metric="rate" if metric in RATES else metric.removeprefix(f"{GROUP}."),
+                ours=100.0 * abs(ours - measured) / unit,
+                constant=100.0 * abs(constant * _scale(row, metric) - measured) / unit,
+            )
 
 
 @cache
@@ -169,6 +186,54 @@ def show(title: str, found: Sequence[Error]) -> None:
             figures = (median(ours), mean(ours), median(naive), mean(naive))
             cells = " | ".join(f"{figure:.2f}" for figure in figures)
             print(f"| {metric} | {family} | {len(some)} | {cells} |")
+
+
+def unseen(found: MeasurementSet) -> Iterator[Error]:
+    """Of every submitter's runs but its smallest, by figures without any of its runs.
+
+    The constants beside are without them too.
+    """
+    for submitter in dict.fromkeys(row.labels["submitter"] for row in found.rows):
+        others = [row for row in found.rows if row.labels["submitter"] != submitter]
+        own = [row for row in found.rows if row.labels["submitter"] == submitter]
+        figures = _of_others(replace(found, rows=tuple(others)))
+        constants = _constants(replace(found, rows=tuple(others)))
+        given = [
+            replace(row, overrides=(*row.overrides, *figures.get(row.family, ()))) for row in own
+        ]
+        alone = replace(found, rows=tuple(given))
+        for described, predicted in pairs(alone, smallest=True):
+            yield from _errors(alone, described, predicted, constants)
+
+
+def _of_others(found: MeasurementSet) -> Mapping[str, tuple[str, ...]]:
+    """Keys of the benchmark for each workload, as medians over the smallest runs of a set."""
+    late: dict[str, list[float]] = defaultdict(list)
+    readers = []
+    for key, rows in configurations(found).items():
+        row = rows[0]
+        if not row.anchor or any("mode=infer" in text for text in row.overrides):
+            continue
+        if size(row)[0] > FEW:
+            late[key[2]].append(_share(row.base) / _one(rows, LATE, (UTILIZATION,)))
+        elif row.family == READ_AT_ONCE and row.measured.get(FIRST):
+            readers.append(_one(rows, READER, (FIRST,)))
+    keys = {name: (f"train.straggling={median(own):.4g}",) for name, own in late.items()}
+    if readers:
+        told = f"hardware.storage_request_rate={median(readers):.4g} GB/s"
+        keys[READ_AT_ONCE] = (*keys.get(READ_AT_ONCE, ()), told)
+    return keys
+
+
+def _one(rows: Sequence[Row], parameter: Parameter, metrics: Sequence[str]) -> float:
+    """A parameter fitted to runs alone, in the unit of its bounds."""
+    (found,) = anchored(rows, (parameter,), metrics, predictor=predictor)
+    return float(found.partition("=")[2].split()[0])
+
+
+@cache
+def _share(base: str) -> float:
+    return float(load_scenario(base).job.train.straggling)
 
 
 def counts(found: MeasurementSet) -> None:
@@ -212,6 +277,7 @@ def main() -> None:
     show("From the smallest run of the store and workload", list(errors(found, smallest=True)))
     every = list(errors(found, smallest=False))
     show("From every smaller run and every run of another workload", every)
+    show("Submitters unseen, from their smallest run", list(unseen(found)))
     counts(found)
 
 

@@ -98,7 +98,8 @@ class Parameter:
 
     `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
     with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
-    where anchors are missed without it.
+    where anchors are missed without it; so is a parameter that `told_by` a metric tells from
+    others, where no anchor has that metric.
     """
 
     key: str
@@ -107,6 +108,7 @@ class Parameter:
     high: str
     why: str = ""
     fallback: bool = False
+    told_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

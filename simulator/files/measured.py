@@ -191,7 +191,8 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
 
 
 def _parameter(table: FitTable) -> Parameter:
-    return Parameter(**{**table.model_dump(), "why": table.why or ""})
+    texts = {"why": table.why or "", "told_by": table.told_by or ""}
+    return Parameter(**{**table.model_dump(), **texts})
 
 
 def _tolerance(table: ToleranceTable) -> Tolerance:

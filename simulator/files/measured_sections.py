@@ -28,6 +28,8 @@ class FitTable(FileModel):
     """What bounds it, for people."""
     fallback: bool = False
     """Fitted only where anchors come out more than a tenth off without it, one after another."""
+    told_by: TextField | None = None
+    """Metric that tells it from other constants; a fallback for groups whose anchors lack it."""
 
 
 class ToleranceTable(FileModel):

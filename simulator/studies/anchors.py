@@ -57,16 +57,24 @@ def anchored(
     seen = observations(rows, metrics)
     if not seen or not fit:
         return ()
-    usual = [parameter for parameter in fit if not parameter.fallback]
-    overrides, worst, _ = _solved(rows, usual, seen, predictor)
-    for parameter in (parameter for parameter in fit if parameter.fallback):
+    measured = {one.metric for one in seen}
+    usual = [p for p in fit if not p.fallback and (not p.told_by or p.told_by in measured)]
+    others = [parameter for parameter in fit if parameter not in usual]
+    at_start = tuple(f"{p.key}={p.start}" for p in others if not p.fallback)
+    overrides, worst, _ = _solved(_with(rows, at_start), usual, seen, predictor)
+    overrides = (*at_start, *overrides)
+    for parameter in others:
         if worst <= MISSED:
             break
-        with_those = [replace(row, overrides=(*row.overrides, *overrides)) for row in rows]
-        more, left, moved = _solved(with_those, [parameter], seen, predictor)
+        more, left, moved = _solved(_with(rows, overrides), [parameter], seen, predictor)
         if moved:
-            overrides, worst = (*overrides, *more), left
+            kept = (text for text in overrides if not text.startswith(f"{parameter.key}="))
+            overrides, worst = (*kept, *more), left
     return overrides
+
+
+def _with(rows: Sequence[Row], overrides: tuple[str, ...]) -> list[Row]:
+    return [replace(row, overrides=(*row.overrides, *overrides)) for row in rows]
 
 
 def _solved(
