@@ -201,8 +201,9 @@ def _told(
     differences: Differences,
     envelope: Envelope,
 ) -> str:
-    """What to warn of; nothing where the differences are small."""
-    if distance(differences) < _WARNED:
+    """What to warn of; nothing where differences are small and each thing was measured once."""
+    new = any(not envelope.has(kind, names[kind]) for kind in differences if kind in names)
+    if distance(differences) < _WARNED and not new:
         return ""
     spans = {} if one is None else {str(axis): ends for axis, ends in one.spans.items()}
     at = {str(axis): value for axis, value in place.items()}

@@ -85,6 +85,19 @@ def test_a_combination_nobody_measured_is_outside(computed: Scenario) -> None:
     assert "measured like this: another); nearest runs: mine" in doubt.warning
 
 
+def test_a_small_difference_is_warned_of_where_nobody_measured_the_thing(
+    computed: Scenario,
+) -> None:
+    """A sister card that was measured elsewhere is no warning; one that never was is."""
+    small = {**APART, GPU: Apart(log_sd=0.02, source=SOURCE)}
+    own = like(computed, **{GPU: "another"})
+    elsewhere = like(computed, "theirs", **{PRECISION: "another", SHARDING: "another"})
+    (never,) = outside(computed, Envelope(measured=(own,), apart=small))
+    (once,) = outside(computed, Envelope(measured=(own, elsewhere), apart=small))
+    assert "accelerator" in never.warning
+    assert once.warning == ""
+
+
 def test_differences_add_up_to_the_nearest_run(computed: Scenario) -> None:
     """The run that differs least counts; its differences add as independent ones."""
     far = like(computed, **{FRAMEWORK: "another", GPU: "another", SHARDING: "another"})
