@@ -20,7 +20,8 @@ on a reserve, and are not steady. Where a run is ended before it has become stea
 longer than what is simulated at most, its mean step is at least that bound.
 
 A random run ends when the 95% confidence interval of the mean step, from batch means [2]_, is
-narrow enough, or when its loaders hide all that is random.
+narrow enough, or when its loaders hide all that is random. So does one of equal batches that has
+not repeated for long: many makers on machines that they share may meet in thousands of ways.
 
 References
 ----------
