@@ -26,7 +26,7 @@ from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.space import moved
 from simulator.studies.recommend.spreading import ways
-from simulator.units import MONTH, SECOND, parse
+from simulator.units import MONTH, SECOND, parse, show
 
 FASTER_DECODER: Final = 0.77
 """Time of simplejpeg or imagecodecs over Pillow's for one JPEG: median of four processors, 0.76 to
@@ -37,6 +37,8 @@ SHARD: Final = "256 MB"
 READERS: Final = 8
 """Requests that one worker keeps open at a time, where it reads file by file."""
 MOST_WORKERS: Final = 128
+MOST_OF_RAM: Final = 0.6
+"""Share of a machine's RAM that data may take so that it is worth loading."""
 DEEP: Final = 4
 """Batches of prefetch beyond which more are no lever."""
 CENTS_BELOW: Final = 10.0
@@ -130,7 +132,6 @@ def _data(ground: Ground) -> Iterator[Lever]:
     """How the data lies on its store, and on which."""
     scenario = ground.scenario
     data, job = scenario.job.dataset, scenario.job
-    trainers = scenario.cluster.trainers
     if data.cache_policy is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
         return
     if data.layout is Layout.SHARDS and data.access is Access.RANDOM:
@@ -156,7 +157,14 @@ def _data(ground: Ground) -> Iterator[Lever]:
             what=f"{READERS} requests at a time in each worker",
             settings={"data.readers": READERS},
         )
-    if job.stored_total < 0.6 * trainers.host.ram:
+    yield from _placements(ground)
+    yield from _stores(ground)
+
+
+def _placements(ground: Ground) -> Iterator[Lever]:
+    """Data in RAM, or on the machine's own drives."""
+    trainers = ground.scenario.cluster.trainers
+    if ground.scenario.job.stored_total < MOST_OF_RAM * trainers.host.ram:
         yield Lever(
             kind=Kind.PLACEMENT,
             what="load the data into RAM first",
@@ -168,7 +176,6 @@ def _data(ground: Ground) -> Iterator[Lever]:
             what="copy the data to the machine's own drives first",
             settings={"data.placement": Placement.STAGE.value},
         )
-    yield from _stores(ground)
 
 
 def _stores(ground: Ground) -> Iterator[Lever]:
@@ -203,7 +210,7 @@ def _cpu(ground: Ground) -> Iterator[Lever]:
         yield Lever(
             kind=Kind.DECODER,
             what="decode JPEGs with simplejpeg or imagecodecs, if Pillow does it now",
-            settings={"input.decode": f"{1e3 * faster:.3g} ms"},
+            settings={"input.decode": show(faster, SECOND, 3)},
             log_sd=DECODER_SPREAD,
         )
     if job.mode is not Mode.TRAIN:
@@ -306,6 +313,13 @@ def _memory(ground: Ground) -> Iterator[Lever]:
             what=f"{name} the micro-batch ({own}), the step's samples as now",
             settings=settings,
         )
+    yield from _recomputation(ground)
+
+
+def _recomputation(ground: Ground) -> Iterator[Lever]:
+    """Other recomputation, and state sharded over replicas."""
+    scenario = ground.scenario
+    job, train = scenario.job, scenario.job.train
     for recompute in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL):
         if recompute is not train.recompute and isinstance(job.model, Transformer):
             yield Lever(
@@ -346,15 +360,9 @@ def _parallelism(ground: Ground) -> Iterator[Lever]:
         batch = round(job.train.batch_size)
         if share * replicas != whole or share % batch:
             continue
-        settings: dict[str, Plain] = {**way, "train.batch_size": batch}
+        settings = {**_off(ground, tensor, pipeline), **way, "train.batch_size": batch}
         if ground.reader.given("train.global_batch_size") is None:
             settings["train.accumulation"] = share // batch
-        if own.interleave > 1 and (pipeline == 1 or model.depth % (pipeline * own.interleave)):
-            settings["parallelism.interleave"] = 1
-        off = {"sequence": own.sequence, "async_tensor": own.async_tensor}
-        settings |= {f"parallelism.{key}": False for key, on in off.items() if on and tensor == 1}
-        if own.scattered_sends and (tensor == 1 or pipeline == 1):
-            settings["parallelism.scattered_sends"] = False
         sharding = str(way["parallelism.sharding"])
         sharded = "" if sharding == Sharding.NONE.value else f", {sharding} sharded"
         yield Lever(
@@ -362,6 +370,22 @@ def _parallelism(ground: Ground) -> Iterator[Lever]:
             what=f"tensor {tensor} x pipeline {pipeline}{sharded}",
             settings=settings,
         )
+
+
+def _off(ground: Ground, tensor: int, pipeline: int) -> dict[str, Plain]:
+    """What belongs to a kind of parallelism that other degrees do without."""
+    own, model = ground.scenario.job.parallelism, ground.scenario.job.model
+    depth = int(getattr(model, "depth", 0))
+    settings: dict[str, Plain] = {}
+    if own.interleave > 1 and (pipeline == 1 or depth % (pipeline * own.interleave)):
+        settings["parallelism.interleave"] = 1
+    with_tensor = {"sequence": own.sequence, "async_tensor": own.async_tensor}
+    settings |= {
+        f"parallelism.{key}": False for key, on in with_tensor.items() if on and tensor == 1
+    }
+    if own.scattered_sends and (tensor == 1 or pipeline == 1):
+        settings["parallelism.scattered_sends"] = False
+    return settings
 
 
 def _checkpoints(ground: Ground) -> Iterator[Lever]:
@@ -380,30 +404,35 @@ _OWN_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "netw
 
 
 def _machines(ground: Ground) -> Iterator[Lever]:
-    """Other machines of the cloud that run the same software, with workers for all vCPUs."""
-    scenario = ground.scenario
-    job, own = scenario.job, ground.own
+    """Other machines of the cloud that run the same software, as many accelerators in each."""
+    scenario, own, job = ground.scenario, ground.own, ground.scenario.job
     stated = any(ground.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
     if stated or job.remote is not None or scenario.cost.price is not None or not own.priced:
         return
     measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
     for machine in ground.machines:
-        other = machine.cloud != own.cloud or machine.name == own.name or not machine.priced
-        if other or machine.stack != own.stack or bool(machine.gpus) != bool(own.gpus):
-            continue
         alike = bool(machine.gpu) and machine.gpu == own.gpu
-        if machine.gpus != own.gpus or (measured and not alike):
+        same_kind = machine.stack == own.stack and machine.gpus == own.gpus
+        if machine.name == own.name or not same_kind or (measured and not alike):
             continue
-        settings: dict[str, Plain] = {MACHINE: machine.name, **moved(ground, machine)}
-        if job.loader.workers > 0 and job.preprocessing.per_sample > 0.0:
-            ranks = max(1, scenario.ranks_per_host)
-            more = machine.threads / own.threads
-            own_workers = job.loader.workers
-            settings[WORKERS] = max(1, min(MOST_WORKERS, round(own_workers * more)))
-            if own_workers * ranks < own.threads:
-                settings[WORKERS] = own_workers
         yield Lever(
             kind=Kind.MACHINE,
             what=f"rent {scenario.cluster.trainers.count} x {machine.name.rpartition('/')[2]}",
-            settings=settings,
+            settings={
+                MACHINE: machine.name,
+                **moved(ground, machine),
+                **_workers_there(ground, machine),
+            },
         )
+
+
+def _workers_there(ground: Ground, machine: Machine) -> dict[str, Plain]:
+    """As many workers for each vCPU as now, where they use all of those; else as many as now."""
+    scenario = ground.scenario
+    own = scenario.job.loader.workers
+    if own == 0 or scenario.job.preprocessing.per_sample == 0.0:
+        return {}
+    if own * max(1, scenario.ranks_per_host) < ground.own.threads:
+        return {}
+    more = round(own * machine.threads / ground.own.threads)
+    return {WORKERS: max(1, min(MOST_WORKERS, more))}

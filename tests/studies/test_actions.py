@@ -84,7 +84,7 @@ def test_nothing_is_rented_for_nothing() -> None:
 
 def test_a_job_that_does_not_fit_is_told_how_to_fit() -> None:
     """Every action for it ends in a job that fits."""
-    base, found = asked("bert-large-v100-16gb")
+    base, found = asked("bert-large-v100-16gb", "train.batch_size=64")
     assert not base.fits
     assert found
     assert all(one.fits and one.prediction.fits for one in found)
