@@ -7,7 +7,7 @@ beside the host that launches their kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
-from simulator.compute.step import TrainingStep, training_step
+from simulator.compute.step import Passes, TrainingStep, training_step
 from simulator.confidence.calibration import IDENTITY
 from simulator.confidence.provenance import Source
 from simulator.equations.batch import added, optimizer_time, scaled, stated
@@ -40,7 +40,7 @@ BACKWARD_SHARE = 2.0 / 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceTime:
+class DeviceTime(Passes):
     """Busy time of the compute stream for one batch, and what it rests on.
 
     `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
@@ -50,23 +50,12 @@ class DeviceTime:
     with it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
     """
 
-    terms: Mapping[str, Term]
     equation: str
     inputs: dict[str, Real]
     source: Source
     measured: bool = False
     carried_from: str = ""
     step: TrainingStep | None = None
-
-    @property
-    def forward(self) -> Seconds | Real:
-        """The forward pass [s]."""
-        return self.terms["forward"].value
-
-    @property
-    def backward(self) -> Seconds | Real:
-        """The backward pass [s]."""
-        return self.terms["backward"].value
 
     @property
     def optimizer(self) -> Seconds | Real:
@@ -358,13 +347,13 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
     return DeviceTime(
         terms={
             "forward": forward,
-            "backward": backward if training else term(scaled, amount=backward, factor=0.0),
+            "backward": backward if training else nothing,
             "optimizer": update if training else nothing,
         },
         equation="roofline.roofline_time",
         inputs={
             "operators": len(operators),
-            "kernels": work.kernels + training * redone.backward_kernels,
+            "kernels": redone.kernels + redone.backward_kernels,
             "host's time to launch one [s]": 0.0 if launching is None else launching.kernel,
             "forward FLOP": sum((op.flops for op in operators), 0.0),
             "matrix rate [FLOP/s]": rates.matrix,
@@ -375,8 +364,17 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
 
 
 def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Operators without what a forward pass moves for training alone."""
-    return tuple(replace(op, traffic=op.traffic - op.training_traffic) for op in operators)
+    """Operators of a forward pass alone, without what it moves for training."""
+    return tuple(
+        replace(
+            op,
+            traffic=op.traffic - op.training_traffic,
+            backward_flops=0.0,
+            backward_traffic=0.0,
+            backward_kernels=0.0,
+        )
+        for op in operators
+    )
 
 
 def _beside(device: Seconds | Real, kernels: float, launching: Launching | None) -> Term:

@@ -30,8 +30,7 @@ def experts(d: Description, k: Kernels) -> Seconds | Real:
 
 def beside(d: Description, k: Kernels, device: Real, host: Real) -> Seconds | Real:
     """Time of a piece of work on both timelines; one after the other where launches block [s]."""
-    apart = overlapped(device, host, k.launch.blend)
-    return where(d.work.blocking > 0, device + host, apart)
+    return overlapped(device, host, where(d.work.blocking > 0, 1.0, k.launch.blend))
 
 
 def layer_beside(

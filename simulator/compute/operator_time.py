@@ -1,7 +1,8 @@
-"""How long a device works on a model's operators, one after another, and how many it is given.
+"""How long a device works on operators, of any model family, and how many kernels they are.
 
-An operator takes the longer of its arithmetic and its traffic. Matrix products lose where their
-results are too few tiles for all units; each kernel takes a while to start.
+A matrix product takes what its tiles take, or the longer time to move what it reads and writes.
+Other operators take the longer of their arithmetic and their traffic, and each kernel a while to
+start.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.tiles import product_time
+from simulator.compute.kernels import Both
+from simulator.compute.products import Gemms, Units, gemm_seconds, three_passes
 from simulator.equations.roofline import roofline_time
 from simulator.scenario.workload.kernels import Launching
 from simulator.scenario.workload.models import Operator, Product
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 
 _Array: TypeAlias = NDArray[np.float64]
-_Sides: TypeAlias = tuple[_Array, _Array, _Array, _Array]
-"""Rows, columns, inner dimensions and counts of products, one product a row."""
 _MACS: Final = 2.0
+_NOTHING: Final = Both(0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,57 +61,84 @@ def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | 
     launching : Launching or None
         What kernels cost beside their work; None: nothing.
     """
-    kernels = sum(op.kernels for op in operators)
-    back_kernels = sum(op.backward_kernels for op in operators)
+    kernels = Both(
+        sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators)
+    )
     start = 0.0 if launching is None else launching.start
     passes = 1.0 if launching is None else launching.passes
-    slower = _slower(operators, rates, launching)
-    forward: Real = kernels * start
-    backward: Real = back_kernels * start
-    for index, op in enumerate(operators):
-        there, back = slower.get(index, (1.0, 1.0))
-        rate = rates.matrix if op.matrix else rates.vector
-        moved = 1.0 if op.matrix or np.any(op.flops) else passes
-        forward = forward + roofline_time(op.flops * there, moved * op.traffic, rate, rates.memory)
-        backward = backward + roofline_time(
-            op.backward_flops * back, moved * op.backward_traffic, rate, rates.memory
-        )
-    return Work(forward=forward, backward=backward, kernels=kernels, backward_kernels=back_kernels)
-
-
-def _slower(
-    operators: Sequence[Operator], rates: Rates, launching: Launching | None
-) -> dict[int, tuple[Real, Real]]:
-    """How many times longer products take than on units that are all busy, forward and backward."""
-    known = {i: op.product for i, op in enumerate(operators) if op.matrix and op.product}
-    if launching is None or rates.units is None or not known:
-        return {}
-    m, n, inner, count = _sides(list(known.values()))
-    # forward, gradient of the input, gradient of the weights
-    there, to_input, to_weights = (
-        _factor((*sides, count), rates, launching)
-        for sides in ((m, n, inner), (m, inner, n), (n, inner, m))
+    tiled = [op for op in operators if _is_tiled(op, rates, launching)]
+    whole = [op for op in operators if op.matrix and not _is_tiled(op, rates, launching)]
+    products = _tiled(tiled, rates, launching) + _rooflines(whole, rates, rates.matrix, 1.0)
+    others = [op for op in operators if not op.matrix]
+    rest = _rooflines(others, rates, rates.vector, passes) + kernels.times(start)
+    time = products + rest
+    return Work(
+        forward=time.forward,
+        backward=time.backward,
+        kernels=float(kernels.forward),
+        backward_kernels=float(kernels.backward),
     )
-    found = {}
-    for row, index in enumerate(known):
-        op = operators[index]
-        own = np.minimum(1.0, op.flops / np.maximum(op.backward_flops, 1.0))
-        found[index] = (there[row], own * to_weights[row] + (1.0 - own) * to_input[row])
-    return found
 
 
-def _sides(products: Sequence[Product]) -> _Sides:
-    """Rows, columns, inner dimensions and counts of products, one product a row."""
-    sides = [(p.rows, p.columns, p.inner, p.separate) for p in products]
-    ones = np.ones_like(sum(np.asarray(side, dtype=float) for one in sides for side in one))
-    m, n, inner, count = np.array([[side * ones for side in one] for one in sides]).swapaxes(0, 1)
-    return m, n, inner, count
+def _is_tiled(op: Operator, rates: Rates, launching: Launching | None) -> bool:
+    """Whether the shape of an operator's products and the device's units are known."""
+    known = launching is not None and rates.units is not None
+    return known and op.matrix and op.product is not None
 
 
-def _factor(sides: _Sides, rates: Rates, launching: Launching) -> _Array:
-    """Time over that on units that are all busy, with the best tile and number of parts."""
-    m, n, inner, count = sides
-    units, shape = float(rates.units or 1.0), (launching.tile_half, launching.wave, 0.0)
-    best = rates.matrix * product_time(sides, rates.matrix, rates.memory, units, shape)
-    factor: _Array = best / (_MACS * m * n * inner * count)
-    return factor
+def _rooflines(
+    operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond, passes: float
+) -> Both:
+    """Operators one after another; those without arithmetic move `passes` of their traffic."""
+    time = _NOTHING
+    for op in operators:
+        moved = 1.0 if np.any(op.flops) else passes
+        time += Both(
+            roofline_time(op.flops, moved * op.traffic, rate, rates.memory),
+            roofline_time(op.backward_flops, moved * op.backward_traffic, rate, rates.memory),
+        )
+    return time
+
+
+def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | None) -> Both:
+    """Products forward, and the gradients of their inputs and weights, as far as each is counted.
+
+    Where a backward pass has less arithmetic than two gradients, that of the input is left out.
+    """
+    if not operators or launching is None or rates.units is None:
+        return _NOTHING
+    m, n, inner, count, flops, back, traffic, back_traffic = _columns(
+        [
+            (*_sides(op.product), op.flops, op.backward_flops, op.traffic, op.backward_traffic)
+            for op in operators
+            if op.product is not None
+        ]
+    )
+    one = _MACS * m * n * inner * count
+    of_weights = np.minimum(1.0, flops / np.maximum(back, 1.0))
+    shares = np.array((np.ones_like(of_weights), 1.0 - of_weights, of_weights))
+    all_flops = shares * np.array((flops, back, back))
+    moved = shares * np.array((traffic, back_traffic, back_traffic))
+    units = Units(
+        rate=rates.matrix,
+        bandwidth=rates.memory,
+        tiles=rates.units,
+        half=launching.tile_half,
+        wave=launching.wave,
+        fill=launching.fill,
+    )
+    gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
+    forward, to_input, to_weights = gemm_seconds(gemms, units).sum(axis=1)
+    return Both(forward, to_input + to_weights)
+
+
+def _sides(product: Product) -> tuple[Real, Real, Real, Real]:
+    return product.rows, product.columns, product.inner, product.separate
+
+
+def _columns(rows: Sequence[tuple[Real, ...]]) -> _Array:
+    """Figures of operators, one array each: operators, and candidates where there are several."""
+    count = len(rows[0])
+    alike = np.broadcast_arrays(*(np.asarray(value, dtype=float) for row in rows for value in row))
+    stacked = np.array(alike)
+    return np.moveaxis(stacked.reshape(len(rows), count, *stacked.shape[1:]), 1, 0)

@@ -1,4 +1,4 @@
-"""Times of matrix products: all of a layer at once, as one array."""
+"""Times of matrix products of any model family, all at once, as one array."""
 
 from __future__ import annotations
 
@@ -10,28 +10,55 @@ from numpy.typing import NDArray
 
 from simulator.compute.description import Description, Device
 from simulator.compute.shapes import Product
-from simulator.compute.tiles import product_time
-from simulator.equations.gemm import memory_time, product_traffic
+from simulator.equations.gemm import memory_time, product_time, product_traffic
 from simulator.memo import Memo
 from simulator.scenario.workload.kernels import Kernels
-from simulator.units import Bytes, Real
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real
 
 Array = NDArray[np.float64]
 
 
-class _Sides(NamedTuple):
-    """Products as arrays: rows are products, columns candidates.
+class Gemms(NamedTuple):
+    """Matrix products as arrays: rows are products, columns candidates.
 
-    Sides stand in three layers: forward, gradient of the input, gradient of the weights.
+    `m` x `inner` times `inner` x `n`, `batch` side by side, `repeat` times one after another; all
+    repeats together move `traffic`. Sides may stand in layers, one a pass.
     """
 
     m: Array
     n: Array
     inner: Array
     batch: Array
-    reached: Array
-    peak: Array
-    width: Array
+    repeat: Array | float
+    traffic: Array
+
+
+class Units(NamedTuple):
+    """What matrix products run on, with the best tile on all units.
+
+    `rate` is that of all units [FLOP/s], `bandwidth` the memory's [B/s]; `tiles` are computed
+    at once, one a unit. `half`, `wave` and `fill` are the figures of `equations.gemm.product_time`.
+    """
+
+    rate: FlopsPerSecond | Real
+    bandwidth: BytesPerSecond | Real
+    tiles: Real
+    half: float
+    wave: float
+    fill: float
+
+
+def gemm_seconds(g: Gemms, units: Units) -> Array:
+    """Seconds of products: by the best tile and cut, or the memory's time where that is longer."""
+    shape = units.tiles, units.half, units.wave, units.fill
+    best = product_time(g.m, g.n, g.inner, g.batch, units.rate, units.bandwidth, *shape)
+    longest: Array = np.maximum(g.repeat * best, memory_time(g.traffic, units.bandwidth))
+    return longest
+
+
+def three_passes(m: Array, n: Array, inner: Array) -> tuple[Array, Array, Array]:
+    """Sides of products forward, of the gradient of their input, and of that of their weights."""
+    return np.array((m, m, n)), np.array((n, inner, inner)), np.array((inner, n, m))
 
 
 def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tuple[Array, Array]:
@@ -77,17 +104,20 @@ def _worked_out(
     k: Kernels,
 ) -> tuple[Array, Array]:
     m, n, inner, batch, share, low, aligned = _columns(products)
-    sides = _Sides(
-        m=np.array((m, m, n)),
-        n=np.array((n, inner, inner)),
-        inner=np.array((inner, n, m)),
-        batch=batch,
-        reached=np.where(low > 0, k.product.share, k.product.share16) * aligned,
-        peak=np.where(low > 0, device.peak, device.peak16),
-        width=np.where(low > 0, *widths),
+    m, n, inner = three_passes(m, n, inner)
+    width, result = np.where(low > 0, *widths), widths[1]
+    moved = share * batch * product_traffic(m, n, inner, width, result)
+    peak = np.where(low > 0, device.peak, device.peak16)
+    units = Units(
+        rate=peak * (np.where(low > 0, k.product.share, k.product.share16) * aligned),
+        bandwidth=np.asarray(device.bandwidth * k.kernel.memory, dtype=float),
+        tiles=np.asarray(device.units, dtype=float),
+        half=k.product.tile_half,
+        wave=k.product.wave,
+        fill=k.product.fill,
     )
-    forward, inputs, weights = _times(sides, device, widths[1], k)
-    return share * forward, share * (inputs + weights)
+    forward, inputs, weights = gemm_seconds(Gemms(m, n, inner, batch, share, moved), units)
+    return forward, inputs + weights
 
 
 def _columns(products: Sequence[Product]) -> Array:
@@ -97,15 +127,3 @@ def _columns(products: Sequence[Product]) -> Array:
     alike = np.broadcast_arrays(*(value for product in products for value in product))
     count = len(Product._fields)
     return np.array(alike).reshape(len(products), count, -1).transpose(1, 0, 2)
-
-
-def _times(sides: _Sides, device: Device, result: Bytes | Real, k: Kernels) -> Array:
-    """The best tile and split, or the memory's time where that is longer; results are so wide."""
-    m, n, inner, batch, reached, peak, width = sides
-    bandwidth = np.asarray(device.bandwidth * k.kernel.memory, dtype=float)
-    shape = k.product.tile_half, k.product.wave, k.product.fill
-    units = np.asarray(device.units, dtype=float)
-    best = product_time((m, n, inner, batch), peak * reached, bandwidth, units, shape)
-    moved = batch * product_traffic(m, n, inner, width, result)
-    longest: Array = np.maximum(best, memory_time(moved, bandwidth))
-    return longest

@@ -33,7 +33,24 @@ _BEHIND: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingStep:
+class Passes:
+    """A forward and a backward pass, as values of the equations that gave them."""
+
+    terms: Mapping[str, Term]
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """The forward pass [s]."""
+        return self.terms["forward"].value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """The backward pass [s]."""
+        return self.terms["backward"].value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep(Passes):
     """One optimizer step [s].
 
     `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
@@ -45,21 +62,10 @@ class TrainingStep:
     """
 
     micro_batches: Real
-    terms: Mapping[str, Term]
     hidden: Seconds | Real
     hidden_gradients: Seconds | Real
     stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
     host: HostUpdate = ON_DEVICE
-
-    @property
-    def forward(self) -> Seconds | Real:
-        """Forward pass of one micro-batch on the slowest stage [s]."""
-        return self.terms["forward"].value
-
-    @property
-    def backward(self) -> Seconds | Real:
-        """Backward pass of one micro-batch there [s]."""
-        return self.terms["backward"].value
 
     @property
     def exchange(self) -> Seconds | Real:
@@ -97,11 +103,6 @@ class TrainingStep:
     def hidden_exchange(self) -> Seconds | Real:
         """Exchange of one micro-batch that compute hides [s]."""
         return (self.hidden - self.hidden_gradients) / self.micro_batches
-
-    @property
-    def exposed(self) -> Seconds | Real:
-        """Waiting for exchange in the whole step."""
-        return self.micro_batches * self.exchange + self.gradients
 
 
 def training_step(d: Description, k: Kernels) -> TrainingStep:

@@ -56,6 +56,7 @@ def launching(
         blend=1.0 if software.blocking_launches else found.value("blend"),
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
+        fill=found.value("fill"),
         source=replace(fitted, reference=f"{known}{fitted.reference}", verified=measured),
     )
 

@@ -7,9 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.compute.describe import describe, kernels_of
 from simulator.compute.operator_time import Rates, work_of
+from simulator.compute.products import product_times
+from simulator.compute.shapes import Product as LayerProduct
 from simulator.confidence.provenance import Source
 from simulator.files.models import load_model
+from simulator.files.scenario import load_scenario
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.kernels import Launching
 from simulator.scenario.workload.models import Operator, Product
@@ -22,6 +26,7 @@ LAUNCHING = Launching(
     blend=3.0,
     tile_half=0.0,
     wave=1.0,
+    fill=0.0,
     source=Source(reference="made up", date="2026-11"),
 )
 
@@ -90,3 +95,31 @@ def test_a_sample_gets_no_cheaper_in_a_smaller_batch(name: str) -> None:
     assert np.all(np.diff(a_sample) < 0.0)
     assert np.all(a_sample > least)
     assert a_sample[-1] == pytest.approx(least[-1], rel=0.25)
+
+
+@pytest.mark.parametrize("sides", [(4096.0, 4096.0, 4096.0), (64.0, 1000.0, 65_536.0)])
+def test_a_product_takes_as_long_in_every_model_family(sides: tuple[float, float, float]) -> None:
+    """An operator of a convnet and a product of a language model, on the same device."""
+    scenario = load_scenario("llama3-8b-fsdp")
+    d, k = describe(scenario), kernels_of(scenario)
+    forward, backward = product_times([LayerProduct(*sides)], d, k)
+    rates = Rates(
+        matrix=float(d.device.peak * k.product.share),
+        vector=1.0,
+        memory=float(d.device.bandwidth * k.kernel.memory),
+        units=float(d.device.units),
+    )
+    shape = replace(
+        LAUNCHING,
+        start=0.0,
+        kernel=0.0,
+        tile_half=k.product.tile_half,
+        wave=k.product.wave,
+        fill=k.product.fill,
+    )
+    m, n, inner = sides
+    moved = float(d.work.width) * (m * inner + n * inner) + float(d.work.element) * m * n
+    operator = replace(product(*sides), traffic=moved, backward_traffic=2.0 * moved)
+    work = work_of([operator], rates, shape)
+    assert float(work.forward) == pytest.approx(float(forward[0, 0]), rel=1e-12)
+    assert float(work.backward) == pytest.approx(float(backward[0, 0]), rel=1e-12)

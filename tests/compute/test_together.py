@@ -53,7 +53,8 @@ def test_one_number_differs(name: str, number: str) -> None:
             assert alone is not None
             for whole, part in (
                 (step.total, own.total),
-                (step.exposed, own.exposed),
+                (step.exchange, own.exchange),
+                (step.gradients, own.gradients),
                 (memory.total, alone.total),
             ):
                 found = np.broadcast_to(whole, batch.size)[place]
@@ -65,7 +66,7 @@ def test_a_candidate_alone_is_calculated_in_plain_numbers() -> None:
     scenario = load_scenario("megatron-1t")
     step, memory = training_step(describe(scenario), kernels_of(scenario)), memory_fit(scenario)
     assert memory is not None
-    figures = (step.total, step.exposed, step.bubble, step.hidden, *step.stages, memory.total)
+    figures = (step.total, step.exchange, step.bubble, step.hidden, *step.stages, memory.total)
     assert [type(figure) for figure in figures] == [float] * len(figures)
     assert {type(size) for size in memory.items.values()} == {float}
 

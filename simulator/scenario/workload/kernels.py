@@ -95,9 +95,10 @@ class Launching:
 
     `kernel` is the host's time to launch one, `step` what it takes once a step beside (the
     optimizer, which updates many tensors with one kernel, and the program around it), both [s].
-    `start` is the device's time of a kernel beside its work [s]. `blend`, `tile_half` and `wave` as
-    in `LaunchFigures` and `ProductFigures`; a `blend` of 1 adds the two timelines up. `passes` is
-    what kernels that only move memory move of what eager ones do, less where a compiler fuses them.
+    `start` is the device's time of a kernel beside its work [s]. `blend`, `tile_half`, `wave`
+    and `fill` as in `LaunchFigures` and `ProductFigures`; a `blend` of 1 adds the two
+    timelines up. `passes` is what kernels that only move memory move of what eager ones do, less
+    where a compiler fuses them.
     """
 
     kernel: Seconds
@@ -106,6 +107,7 @@ class Launching:
     blend: float
     tile_half: float
     wave: float
+    fill: float
     source: Source
     passes: float = 1.0
 
