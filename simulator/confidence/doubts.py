@@ -76,6 +76,10 @@ class Grade(StrEnum):
     """What the maker says, less what such things usually reach."""
     ASSUMED = "assumed"
     """A default of ours."""
+    CROWDED = "busy cores of a server"
+    """How much busy cores slow one another, taken from other servers."""
+    CROWDED_SMALL = "busy cores of a small machine"
+    """The same of a machine with few cores: some slow one another as a server's do, some not."""
 
 
 class Axis(StrEnum):

@@ -36,6 +36,7 @@ from simulator.files.resolved import Draft
 from simulator.results.envelope import GPU, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import CostBasis
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 
@@ -121,6 +122,9 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
         grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, draft)
         if grade is not None:
             yield rate, grade
+    crowded = _of_crowd(scenario, draft)
+    if crowded is not None:
+        yield Rate.WORKERS, crowded
 
 
 _OF_FITTED_STEPS: Final = frozenset({Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES})
@@ -174,6 +178,28 @@ def _of_workers(scenario: Scenario, draft: Draft) -> Grade | None:
     if work.per_sample == 0.0 and work.per_batch == 0.0:
         return None
     return Grade.STATED if work.coremark_per_vcpu is None else Grade.COMPUTED
+
+
+def _of_crowd(scenario: Scenario, draft: Draft) -> Grade | None:
+    """By which machines it is known how much busy cores slow one another, if not by this one.
+
+    It matters where loaders can keep more than half of the cores busy, and costs were not stated
+    for busy ones.
+    """
+    pool, work = scenario.cluster.trainers.host.cpu, scenario.job.preprocessing
+    source = draft.machine.sources.get("cpu.contention")
+    stated = _given(draft, "hardware.contention") or (source is not None and source.verified)
+    crew = scenario.job.loader.crew
+    busy = scenario.ranks_per_host * crew.makers * scenario.maker_threads
+    if stated or work.basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
+        return None
+    if busy <= pool.cores / 2.0:
+        return None
+    return Grade.CROWDED if pool.cores >= _SERVER else Grade.CROWDED_SMALL
+
+
+_SERVER: Final = 8.0
+"""Cores of the smallest machine whose contention is known of several like it."""
 
 
 def _of_handover(scenario: Scenario, draft: Draft) -> Grade:

@@ -26,6 +26,7 @@ WIDEST = 100.0
 USED = (
     *((Rate.DEVICE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.COMPUTED)),
     *((Rate.WORKERS, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.COMPUTED)),
+    *((Rate.WORKERS, g) for g in (Grade.CROWDED, Grade.CROWDED_SMALL)),
     *((Rate.HANDOVER, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.ASSUMED)),
     *((Rate.STORAGE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED)),
     *((Rate.PCIE, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.MEASURED, Grade.DATASHEET)),
@@ -89,6 +90,21 @@ def test_a_stated_figure_is_graded_as_stated(rate: Rate, override: str) -> None:
     assert before.name != f"{rate}, stated"
     assert after.name == f"{rate}, stated"
     assert after.log_sd == graded(rate, Grade.STATED).log_sd
+
+
+def test_contention_is_in_doubt_by_the_class_of_machine() -> None:
+    """Where loaders crowd the cores: less on servers than on small ones; not if stated."""
+
+    def crowded(*overrides: str) -> list[str]:
+        found = about(load_scenario(BASE, overrides=overrides), Rate.WORKERS)
+        return [doubt.name for doubt in found if "busy cores" in doubt.name]
+
+    assert crowded() == ["workers, busy cores of a server"]
+    small = ("hardware.vcpus=8", "hardware.cores=4")
+    assert crowded(*small) == ["workers, busy cores of a small machine"]
+    assert crowded("hardware.contention=0.2") == []
+    assert crowded("input.workers=1") == []
+    assert crowded("input.cost_basis=vcpu") == []
 
 
 def test_step_times_of_ones_own_are_stated() -> None:
