@@ -46,12 +46,12 @@ QUESTIONS: Final = (
     Question(
         key="hardware.machine",
         flag="--machine",
-        text="Machine, such as p4d.24xlarge or dgx-h100 (plan hardware list); own: your own",
+        text="Machine (names: plan hardware list); own: your own, described by its parts",
     ),
     Question(
         key="hardware.gpu",
         flag="--gpu",
-        text="Card of a machine of your own, such as rtx4090 (plan hardware list gpu)",
+        text="Card of a machine of your own (names: plan hardware list gpu)",
         own=True,
     ),
     Question(key="hardware.gpus", flag="--gpus", text="How many cards it has", own=True),
@@ -129,8 +129,8 @@ def _flags(command: Command) -> Command:
 @click.command(
     epilog=examples(
         "plan init",
-        "plan init --yes --machine p4d.24xlarge --workers 16 -o mine.toml",
-        "plan init --yes --gpu rtx4090 --vcpus 16 --ram '64 GB' --model resnet50",
+        "plan init --yes --machine MACHINE --workers 16 -o mine.toml",
+        "plan init --yes --gpu GPU --vcpus 16 --ram '64 GB'",
         "plan init --from SCENARIO -o mine.toml",
     )
 )

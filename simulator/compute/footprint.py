@@ -106,7 +106,7 @@ class MemoryFit:
         """How probable it is that it fits [1]; None where it is not known how far it may be off."""
         if self.log_sd <= 0.0:
             return None
-        return probability(float(room(self.total - self.waste, self.capacity, self.log_sd)))
+        return float(probability(room(self.total - self.waste, self.capacity, self.log_sd)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

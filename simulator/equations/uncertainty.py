@@ -124,17 +124,17 @@ def room(needed: Real, capacity: Real, log_sd: Real) -> Real:
     return deviations
 
 
-def probability(deviations: float) -> float:
+def probability(deviations: Real) -> Real:
     """The probability that a normal variable lies less than so many deviations above its mean.
 
     Parameters
     ----------
-    deviations : float
+    deviations : float or array
         Standard deviations [1].
 
     Returns
     -------
-    float
+    float or array
         Between 0 and 1 [1].
 
     Notes
@@ -147,7 +147,9 @@ def probability(deviations: float) -> float:
 
     Examples
     --------
-    >>> round(probability(1.05), 3), probability(0.0)
+    >>> round(float(probability(1.05)), 3), float(probability(0.0))
     (0.853, 0.5)
     """
-    return 0.5 * (1.0 + math.erf(deviations / math.sqrt(2.0)))
+    error = np.vectorize(math.erf, otypes=[float])(np.asarray(deviations) / math.sqrt(2.0))
+    share: Real = 0.5 * (1.0 + error[()])
+    return share

@@ -48,8 +48,6 @@ ALIKE: Final = 0.01
 UNSHARED: Final = 0.5
 """What of the doubt of a step is not the same after the device computes in another way: a guess,
 as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
-STEPS: Final = {True: 300, False: 40}
-"""Steps that are simulated of a job that chance governs, and of one that repeats itself."""
 SHORT: Final = 300
 """Simulated steps from which on a job takes long to simulate."""
 METRIC: Final = "total_time_s"
@@ -256,9 +254,8 @@ def _tried(lever: Lever, reader: Reader) -> _Tried | None:
 
 def _action(base: Prediction, tried: _Tried, met: Met | None) -> Action | None:
     """The change, predicted."""
-    most = STEPS[base.timing.half_width > 0.0]
     try:
-        after = predict(tried.scenario, seed=base.seed or 0, doubts=False, max_steps=most)
+        after = predict(tried.scenario, seed=base.seed or 0, doubts=False)
     except PlanError:
         return None
     except BrokenLaw as error:

@@ -71,3 +71,17 @@ def test_two_levels_fall_back_to_one() -> None:
     assert one == pytest.approx(collectives.ring_all_reduce_time(100e6, 8, 100e9, 5e-6))
     flat = collectives.hierarchical_all_reduce_time(100e6, local_ranks=1, nodes=4, **links)
     assert flat == pytest.approx(collectives.ring_all_reduce_time(100e6, 4, 25e9, 1e-5))
+
+
+def test_a_device_sends_for_each_layer_and_once_to_its_neighbours() -> None:
+    """Twice the layers send twice as much but for what goes to other stages."""
+    one, two = (collectives.exchanged_bytes(n, 3.0, 2.0, 1.0, 10.0) for n in (4.0, 8.0))
+    assert (one, two) == (34.0, 58.0)
+
+
+def test_bytes_pass_at_one_rate() -> None:
+    """The parts of a time carry all bytes; without time there are none."""
+    part = collectives.part_meanwhile(100.0, 1.0, 3.0)
+    assert part == 25.0
+    assert part + collectives.part_meanwhile(100.0, 3.0, 1.0) == 100.0
+    assert collectives.part_meanwhile(100.0, 0.0, 0.0) == 0.0

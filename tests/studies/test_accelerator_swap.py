@@ -38,9 +38,9 @@ def test_from_which_generation_on_the_job_is_cpu_bound() -> None:
 
 
 def test_memory_of_the_accelerator_is_checked() -> None:
-    """What runs on 40 GB need not fit into 12."""
-    found = generations(reader("resnet50-imagenet-p4d"), ["gpu/k80"])
-    assert not named(found, "gpu/k80").fits
+    """What runs on 40 GB need not fit into 8."""
+    found = generations(reader("resnet50-imagenet-p4d"), ["gpu/inferentia1"])
+    assert not named(found, "gpu/inferentia1").fits
     assert named(found, "gpu/a100-sxm4-40gb").fits
 
 

@@ -167,7 +167,7 @@ def test_memory_and_price_are_those_of_the_prediction() -> None:
 
 def test_what_does_not_fit_says_what_is_needed_and_there() -> None:
     """Both amounts with their unit, so that the reason can be shown as it is."""
-    job = load_scenario("resnet50-imagenet-p4d", overrides=["train.batch_size=1024"])
+    job = load_scenario("resnet50-imagenet-p4d", overrides=["train.batch_size=2048"])
     reason = best_cases([job])[0].infeasible
     assert reason.startswith("accelerator memory: ")
     assert "GB needed, 42.95 GB there" in reason
@@ -234,7 +234,7 @@ def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
         "remote.machine=instance/aws/c5.9xlarge",
         f"remote.count={count}",
         "remote.storage=storage/ebs-gp3-max",
-        "input.receive_per_sample=36 us",
+        "input.receive_per_sample=20 us",
     )
     job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
     (best,), prediction = best_cases([job]), predict(job, doubts=False)
