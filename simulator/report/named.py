@@ -50,6 +50,8 @@ _GRADES: Final = {
     Grade.PROFILED: "put together from timed kernels",
     Grade.DATASHEET: "data sheet, less what is usual",
     Grade.ASSUMED: "a default of plan",
+    Grade.CROWDED: "busy cores slow each other",
+    Grade.CROWDED_SMALL: "busy cores slow each other",
 }
 
 

@@ -53,7 +53,7 @@ def test_the_check_runs_those_two_commands(root: Path) -> None:
 def test_commands_that_are_named_exist(readme: Path, root: Path) -> None:
     """Every ``plan verb scenario`` in the text names a verb and a shipped scenario."""
     named = re.findall(
-        r"plan ([a-z]+)(?: ([a-z0-9-]+)(?![\w.-]))?", readme.read_text(encoding="utf-8")
+        r"plan ([a-z]+)(?: ([a-z0-9][a-z0-9-]*)(?![\w.-]))?", readme.read_text(encoding="utf-8")
     )
     verbs = {verb for verb, _ in named if verb in VERBS}
     assert verbs >= {"simulate", "explain", "schema", "hardware"}
