@@ -20,6 +20,7 @@ HEAD: Final = (
 )
 ALIGN: Final = "<>>>>>>>>>"
 WORST: Final = 10
+TITLE: Final = "Series that nothing was fitted to"
 ABOUT: Final = (
     "Every series predicted by figures that it and its siblings had no part in, beside what those "
     "that ship say of it (in series). In band: measured values within P10 to P90, which should be "
@@ -71,7 +72,7 @@ def as_table(found: LeftOut) -> Table:
 
 def as_page(found: LeftOut) -> str:
     """The first part of the accuracy page: the tables, what rests on itself, the worst misses."""
-    parts = ["## Series that nothing was fitted to\n", f"{ABOUT}\n"]
+    parts = [f"## {TITLE}\n", f"{ABOUT}\n"]
     for name, metric in _metrics(found):
         own = list(_of(found, name, metric))
         by = "; ".join(dict.fromkeys(one.by for one in own if one.name != EVERY_FAMILY))

@@ -1,5 +1,7 @@
 """docs/accuracy.md has a table for every set that ships, as ``plan validate --markdown`` writes it.
 
+Series that nothing was fitted to come first; the sets follow under one heading.
+
 Its figures are those of the last run; whether they still hold is what the tolerances are for.
 """
 
@@ -13,16 +15,37 @@ import pytest
 from simulator.files.measured import load_set
 from simulator.files.shipped import set_names
 from simulator.report.evidence import HEAD, WORST_HEAD
+from simulator.report.evidence_markdown import INTERPOLATION
+from simulator.report.evidence_unseen import TITLE
 
-SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+CHAPTER = re.compile(r"^## (.+)$", re.MULTILINE)
+SECTION = re.compile(r"^### (.+)$", re.MULTILINE)
+
+
+def parts_by_title(text: str, heading: re.Pattern[str]) -> dict[str, str]:
+    """What follows each heading, up to the next one of its level."""
+    parts = heading.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 @pytest.fixture
-def sections(root: Path) -> dict[str, str]:
-    """The text of the document by set."""
+def chapters(root: Path) -> dict[str, str]:
+    """The text of the document by chapter."""
     text = (root / "docs" / "accuracy.md").read_text(encoding="utf-8")
-    parts = SECTION.split(text)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    return parts_by_title(text, CHAPTER)
+
+
+@pytest.fixture
+def sections(chapters: dict[str, str]) -> dict[str, str]:
+    """The text of the document by set."""
+    return parts_by_title(chapters[INTERPOLATION], SECTION)
+
+
+def test_unseen_series_come_first(chapters: dict[str, str]) -> None:
+    """A reader meets the errors on jobs like their own before those of fitted series."""
+    unseen, interpolation = chapters
+    assert interpolation == INTERPOLATION
+    assert unseen == TITLE
 
 
 def test_every_shipped_set_has_its_section(sections: dict[str, str]) -> None:
