@@ -1,0 +1,205 @@
+"""A service: a language model behind a serving engine, the requests that reach it, its limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from simulator.confidence.provenance import Assumption, Source
+from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import CostPlan
+from simulator.scenario.workload.models import Model
+from simulator.units import Bytes, PerSecond, Seconds
+
+
+class Batching(StrEnum):
+    """What one iteration holds: everything that is ready, or prompts alone while any wait."""
+
+    MIXED = "mixed"
+    PREFILL_FIRST = "prefill-first"
+
+
+class Admission(StrEnum):
+    """For how many tokens the cache must have room before a request starts.
+
+    `PROMPT`: those of its prompt. `ESTIMATE`: its prompt, its answer and a part of what running
+    requests have yet to write. `WHOLE`: prompts and answers of all that run, so that none is ever
+    preempted.
+    """
+
+    PROMPT = "prompt"
+    ESTIMATE = "estimate"
+    WHOLE = "whole"
+
+
+class MemoryBase(StrEnum):
+    """What the engine's memory fraction is a fraction of."""
+
+    TOTAL = "total"
+    FREE = "free"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The rules of a serving engine, as its version has them.
+
+    `static` says whether the memory fraction holds weights and cache alone (activations and graphs
+    lie outside of it) or everything.
+    """
+
+    name: str
+    version: str
+    batching: Batching
+    admission: Admission
+    fraction_of: MemoryBase
+    static: bool
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """An engine and its settings on each of `replicas` equal groups of `tensor` accelerators.
+
+    `max_batched_tokens` bounds the tokens of an iteration, `max_sequences` the requests that run
+    at once. The cache is dealt in blocks of `block_tokens`. `memory_fraction` is the share of an
+    accelerator's memory that the engine takes (see `Engine`), of which `graph_memory` goes to
+    recorded graphs. Batches of up to the largest of `graph_batches` are launched as graphs and
+    padded to the next size there. `weights` is the number format of the weights and of products,
+    `cache` that of keys and values, `activations` of everything else. `request_overhead` passes
+    before a request reaches the scheduler: network, tokenising.
+    """
+
+    engine: Engine
+    tensor: int = 1
+    replicas: int = 1
+    max_batched_tokens: int = 8192
+    max_sequences: int = 256
+    block_tokens: int = 16
+    memory_fraction: float = 0.9
+    graph_memory: Bytes = 0.0
+    graph_batches: tuple[int, ...] = ()
+    chunked_prefill: bool = True
+    weights: Precision = Precision.BF16
+    cache: Precision = Precision.BF16
+    activations: Precision = Precision.BF16
+    max_context: int | None = None
+    request_overhead: Seconds = 0.0
+
+
+class Spread(StrEnum):
+    """Family of a distribution of lengths."""
+
+    CONSTANT = "constant"
+    UNIFORM = "uniform"
+    LOGNORMAL = "lognormal"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """Tokens of prompts or answers.
+
+    `tokens` is the mean, for `UNIFORM` the largest: whole numbers from `ratio * tokens` to
+    `tokens` are equally likely, as the client of vLLM's and SGLang's benchmark draws them.
+    `deviation` is the standard deviation over the mean, for `LOGNORMAL`.
+    """
+
+    tokens: float
+    spread: Spread = Spread.CONSTANT
+    ratio: float = 1.0
+    deviation: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """The mean [tokens]."""
+        if self.spread is Spread.UNIFORM:
+            return 0.5 * (int(self.ratio * self.tokens) + self.tokens)
+        return self.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedLoop:
+    """`concurrency` clients that each send their next request `think` after the last answer.
+
+    All send their first one at the start, and the run ends with the last answer, as benchmarks do.
+    """
+
+    concurrency: int
+    think: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLoop:
+    """Requests that arrive at `rate` whatever becomes of those before them.
+
+    Gaps follow a Gamma distribution of shape `burstiness`: 1 is a Poisson process, less is
+    burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start.
+    """
+
+    rate: PerSecond
+    burstiness: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trace:
+    """Recorded requests in the order of their arrivals [s], with their lengths [tokens]."""
+
+    arrivals: tuple[Seconds, ...]
+    prompts: tuple[int, ...]
+    outputs: tuple[int, ...]
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """The requests that reach a service.
+
+    `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
+    for each client (`ClosedLoop`), all (`Trace`). The first `shared_prefix` tokens of every
+    prompt are alike, and lie in the engine's cache where it keeps prefixes.
+    """
+
+    arrivals: ClosedLoop | OpenLoop | Trace
+    prompt: Lengths
+    output: Lengths
+    requests: int | None = None
+    shared_prefix: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """What a request must keep, and the share of requests that must.
+
+    Time to the first token, time per further token, time to the last one [s]; None: no limit.
+    """
+
+    first_token: Seconds | None = None
+    per_token: Seconds | None = None
+    end_to_end: Seconds | None = None
+    share: float = 0.99
+
+    @property
+    def limits(self) -> dict[str, Seconds]:
+        """The limits that are given, by the name of their latency [s]."""
+        given = {
+            "first_token": self.first_token,
+            "per_token": self.per_token,
+            "end_to_end": self.end_to_end,
+        }
+        return {name: limit for name, limit in given.items() if limit is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Everything a prediction of serving needs; `group` are the machines, `notes` assumptions."""
+
+    name: str
+    group: Group
+    model: Model
+    serving: Serving
+    load: Load
+    slo: Slo = Slo()
+    title: str = ""
+    cost: CostPlan = field(default_factory=CostPlan)
+    notes: tuple[Assumption, ...] = ()
