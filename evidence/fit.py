@@ -18,6 +18,8 @@ shares
     ``data/software.toml``: shares of the data sheet, from steps measured on one device.
 data-parallel
     ``data/measured/bases/data-parallel*.toml``: what ranks cost beside the bytes they exchange.
+serving
+    ``data/forward_pass.toml``: what engines that serve language models reach; only with --tables.
 envelope
     ``data/envelope.toml``: what measured runs cover.
 distance
@@ -52,6 +54,7 @@ from fitting import (
     kernels,
     loader,
     products,
+    serving,
     shares,
     unseen,
 )
@@ -67,6 +70,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "loader": loader.part,
     "shares": shares.part,
     "data-parallel": data_parallel.part,
+    "serving": serving.part,
     "envelope": envelope.part,
     "distance": distance.part,
     "uncertainty": deviations.part,

@@ -11,6 +11,8 @@ from fitting.part import Say
 
 KERNELS: Final = "kernels"
 """Folder of timings of single kernels."""
+SERVING: Final = "serving"
+"""Folder of runs of serving engines."""
 _PARTS_OF: Final = {
     "imread_benchmark": ("input_pipeline", {"source": "repo ternaus/imread_benchmark"}),
 }
@@ -18,7 +20,7 @@ _PARTS_OF: Final = {
 
 
 def converted(folder: Path, say: Say) -> Path:
-    """A new folder with the sets of the folder's tables, and its timings of kernels as they are."""
+    """A new folder with the sets of the folder's tables, and its other folders as they are."""
     made = Path(tempfile.mkdtemp(prefix="plan-evidence-"))
     for name in table_names():
         table, only = _PARTS_OF.get(name, (name, {}))
@@ -30,6 +32,7 @@ def converted(folder: Path, say: Say) -> Path:
         (made / f"{name}.toml").write_text(found.toml, encoding="utf-8")
         (made / f"{name}.csv").write_text(found.csv, encoding="utf-8")
         say(f"{name}: {len(found.found.rows)} rows converted")
-    if (folder / KERNELS).exists():
-        (made / KERNELS).symlink_to((folder / KERNELS).resolve())
+    for name in (KERNELS, SERVING):
+        if (folder / name).exists():
+            (made / name).symlink_to((folder / name).resolve())
     return made

@@ -98,7 +98,7 @@ def describe_memory(scenario: Scenario) -> Description:
     if not isinstance(job.model, Transformer):
         return Description(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
     model, work = job.model, _work(job, job.model)
-    shape = _shapes.of((model,), lambda: _shape(model))
+    shape = _shapes.of((model,), lambda: shape_of(model))
     return Description(shape=_longest(shape), layout=_layout(scenario), work=work)
 
 
@@ -122,7 +122,7 @@ def _description(scenario: Scenario) -> Description:
         msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
         raise NotModelled(msg)
     return Description(
-        shape=_shapes.of((model,), lambda: _shape(model)),
+        shape=_shapes.of((model,), lambda: shape_of(model)),
         layout=_layout(scenario),
         work=_work(job, model),
         device=_devices.of(
@@ -133,7 +133,8 @@ def _description(scenario: Scenario) -> Description:
     )
 
 
-def _shape(model: Transformer) -> Shape:
+def shape_of(model: Transformer) -> Shape:
+    """Widths and shares of a model, as its layers are computed."""
     head = model.head_width or model.hidden / model.heads
     latent, experts = model.latent, model.experts
     return Shape(

@@ -1,0 +1,314 @@
+"""Figures of the forward pass of serving engines, from the times of output tokens of closed loops.
+
+The time of an output token is that of an iteration in which all requests decode halfway through
+their answers, and of the part of a prompt that falls on it: each iteration ends ``concurrency /
+answer`` requests, whose followers' prompts are computed in the same forward pass, or in one of
+their own where the engine computes prompts first. The engine itself is simulated when the rows are
+validated; this form is its mean and is used in the fit alone.
+
+Runs in which requests wait for more than half of their answer are left out: what binds there is
+the engine's limit of requests or its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from converters import TableRow
+from converters.serving_rows import ServingRow, rows
+from fitting import posterior
+from fitting.part import DATA, Outcome, Say
+from fitting.tables import SERVING
+from simulator.compute.describe import shape_of
+from simulator.compute.description import Shape
+from simulator.compute.forward_pass import (
+    ForwardPass,
+    Iteration,
+    Spread,
+    forward_pass,
+    serving_device,
+)
+from simulator.files.catalogue import Catalogue
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.models import load_model
+from simulator.files.serving_figures import (
+    PATH,
+    ServingFigure,
+    ServingFile,
+    serving_figures,
+    serving_file,
+    serving_kernels,
+)
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models.transformer import Transformer
+
+Vector = NDArray[np.float64]
+
+TABLE: Final = Path(SERVING) / "silicon_sample.csv"
+EXPECTED: Final = Path(__file__).resolve().with_suffix(".toml")
+DEVIATION: Final = 0.05
+"""Log error that is taken as none: repeats of a configuration differ by up to 9%."""
+ALONE: Final = "sglang"
+"""The engine that computes prompts in iterations of their own."""
+_NARROW_CACHE: Final = "Blackwell"
+"""Architectures on which the runs keep keys and values in 8 bit."""
+_WAITED: Final = 0.5
+_BOUND: Final = 4.0
+"""Spreads that a figure may lie from what is expected."""
+
+
+class FigureEntry(FileModel):
+    """What is expected of figures that share a value."""
+
+    names: list[str]
+    """Figures."""
+    prior: float
+    """What is expected."""
+    spread: float
+    """Standard deviation of its logarithm."""
+    why: str
+    """The reason."""
+
+
+class ExpectedFile(FileModel):
+    """The file of expectations."""
+
+    figure: list[FigureEntry]
+    """One for each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What runs of one forward pass have in common."""
+
+    model: str
+    gpu: str
+    engine: str
+    spread: Spread
+
+
+@cache
+def expected() -> ExpectedFile:
+    """What is expected of each figure."""
+    return check(ExpectedFile, read_document(EXPECTED))
+
+
+def with_figures(x: Vector) -> ServingFile:
+    """The shipped file at deviations of the fitted figures from what is expected, in spreads."""
+    file = serving_file()
+    figures = dict(file.figures)
+    engine = {name: dict(own) for name, own in file.engine.items()}
+    for entry, deviation in zip(expected().figure, x, strict=True):
+        for name in entry.names:
+            *path, last = name.split(".")
+            table = figures if path == ["figures"] else engine[path[1]]
+            value = float(f"{entry.prior * np.exp(entry.spread * deviation):.5g}")
+            table[last] = ServingFigure(value=value, source=table[last].source)
+    return file.model_copy(update={"figures": figures, "engine": engine})
+
+
+def setup(row: ServingRow) -> Setup:
+    """What decides the forward pass of a run."""
+    weights = row.weights or Precision.BF16
+    narrow = _architecture(row.gpu).startswith(_NARROW_CACHE) and weights is not Precision.BF16
+    return Setup(
+        row.model,
+        row.gpu,
+        row.engine,
+        Spread(
+            tensor=row.tensor,
+            split_experts=row.split_experts,
+            weights=weights,
+            cache=Precision.FP8 if narrow else Precision.BF16,
+        ),
+    )
+
+
+@cache
+def _catalogue() -> Catalogue:
+    return Catalogue.default(())
+
+
+@cache
+def _architecture(gpu: str) -> str:
+    return _catalogue().gpu(gpu).architecture
+
+
+@cache
+def _shape(name: str) -> Shape:
+    model = load_model(name)
+    if not isinstance(model, Transformer):
+        raise TypeError(name)
+    return shape_of(model)
+
+
+def passes(setups: Sequence[Setup], file: ServingFile) -> dict[Setup, ForwardPass]:
+    """The forward pass of each setup."""
+    return {one: _pass(one, file) for one in setups}
+
+
+def _pass(one: Setup, file: ServingFile) -> ForwardPass:
+    gpu = _catalogue().gpu(one.gpu)
+    peer, host = (
+        None if name is None else _catalogue().link(name).peak
+        for name in (gpu.peer_link, gpu.host_link)
+    )
+    kernels = serving_kernels(gpu, one.spread.weights)
+    if kernels is None:
+        raise LookupError(one.gpu)
+    device = serving_device(gpu, one.spread.weights, peer, host)
+    return forward_pass(
+        _shape(one.model), device, kernels, serving_figures(one.engine, file), one.spread
+    )
+
+
+def token_time(row: ServingRow, one: ForwardPass) -> float:
+    """Mean time of an output token of a closed loop [s]."""
+    shrunk = 0.5 * (1.0 + row.ratio)
+    prompt, output, count = row.prompt * shrunk, row.output * shrunk, row.concurrency
+    context = count * (prompt + output / 2.0)
+    decoding = one.seconds(Iteration(decoding=count, context_tokens=context))
+    beside = 0 if row.engine == ALONE else count
+    mixed = Iteration(
+        prefill_tokens=int(prompt),
+        prefill_pairs=prompt**2 / 2.0,
+        first_tokens=1,
+        decoding=beside,
+        context_tokens=context if beside else 0.0,
+    )
+    longer = one.seconds(mixed) - (decoding if beside else 0.0)
+    return decoding + count / output * longer
+
+
+def log_errors(found: Sequence[ServingRow], file: ServingFile) -> Vector:
+    """Log of predicted over measured times of a token."""
+    setups = [setup(row) for row in found]
+    known = passes(list(dict.fromkeys(setups)), file)
+    predicted = [token_time(row, known[one]) for row, one in zip(found, setups, strict=True)]
+    return np.log(predicted) - np.log([row.per_token for row in found])
+
+
+def usable(folder: Path) -> list[ServingRow]:
+    """Runs of the table that can be predicted, without those in which requests wait long."""
+    table = pd.read_csv(folder / TABLE, dtype=str, keep_default_na=False)
+    cells = [
+        TableRow(line=number + 2, cells={str(key): str(value) for key, value in row.items()})
+        for number, row in enumerate(table.to_dict("records"))
+    ]
+    return [
+        row
+        for row in rows(cells)
+        if not row.exclude and row.first_token < _WAITED * row.output * row.per_token
+    ]
+
+
+def fit(found: Sequence[ServingRow]) -> posterior.Posterior:
+    """The most likely deviations of the figures from what is expected, in spreads."""
+    count = len(expected().figure)
+
+    def errors(x: Vector) -> Vector:
+        return log_errors(found, with_figures(x))
+
+    bounds = np.full(count, -_BOUND), np.full(count, _BOUND)
+    weight = posterior.weights(row.model for row in found)
+    return posterior.fit(errors, weight, np.zeros(count), bounds, DEVIATION, most=12)
+
+
+def families(found: Sequence[ServingRow]) -> tuple[str, ...]:
+    """Models of the rows, sorted."""
+    return tuple(sorted({row.model for row in found}))
+
+
+def left_out(found: Sequence[ServingRow]) -> Vector:
+    """Log errors of every model by figures that were fitted to the others."""
+    errors = np.zeros(len(found))
+    for model in families(found):
+        own = [number for number, row in enumerate(found) if row.model == model]
+        file = with_figures(fit([row for row in found if row.model != model]).x)
+        errors[own] = log_errors([found[number] for number in own], file)
+    return errors
+
+
+def summary(name: str, errors: Vector) -> str:
+    """Median and 90% quantile of the relative errors, and the median signed one."""
+    shares = np.expm1(errors)
+    median, high = np.quantile(abs(shares), [0.5, 0.9])
+    return (
+        f"{name:20s} {len(shares):5d} rows  median {median:6.1%}  p90 {high:6.1%}"
+        f"  bias {np.median(shares):+6.1%}"
+    )
+
+
+def part(folder: Path | None, say: Say) -> Outcome:
+    """The figures of the forward pass.
+
+    Parameters
+    ----------
+    folder : pathlib.Path or None
+        Where the table of runs lies; without it nothing is fitted.
+    say : callable
+        Told what is going on.
+    """
+    if folder is None or not (folder / TABLE).exists():
+        return Outcome(figures={}, shipped={}, lines=("serving: only with --tables",))
+    found = usable(folder)
+    say(f"serving: {len(found)} runs of {len(families(found))} models")
+    best = fit(found)
+    lines = list(_sure(best))
+    lines += list(_by_model("fitted to all", found, log_errors(found, with_figures(best.x))))
+    lines += list(_by_model("model left out", found, left_out(found)))
+    file, ships = with_figures(best.x), serving_file()
+    return Outcome(
+        figures=_values(file),
+        shipped=_values(ships),
+        files={str(PATH.relative_to(DATA)): _text(file)},
+        lines=tuple(lines),
+    )
+
+
+def _by_model(title: str, found: Sequence[ServingRow], errors: Vector) -> Iterator[str]:
+    yield title
+    for model in families(found):
+        own = np.array([row.model == model for row in found])
+        yield summary(model, errors[own])
+    yield summary("all", errors)
+
+
+def _sure(best: posterior.Posterior) -> Iterator[str]:
+    for entry, x, error in zip(expected().figure, best.x, best.errors, strict=True):
+        value = entry.prior * np.exp(entry.spread * x)
+        name = ", ".join(entry.names)
+        yield f"{name:48s} {value:10.4g}  expected {entry.prior:8.3g}  sure to {error:4.0%} of it"
+
+
+def _values(file: ServingFile) -> dict[str, float]:
+    common = {f"figures.{name}": float(one.value) for name, one in file.figures.items()}
+    own: Mapping[str, float] = {
+        f"engine.{engine}.{name}": float(one.value)
+        for engine, tables in file.engine.items()
+        for name, one in tables.items()
+    }
+    return {**common, **own}
+
+
+def _text(file: ServingFile) -> str:
+    """The shipped text with other values."""
+    lines, table = [], ""
+    values = _values(file)
+    for line in PATH.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            table = line.strip("[]")
+        name = f"{table}.{line.partition(' ')[0]}"
+        if name in values and "value = " in line:
+            head, _, rest = line.partition("value = ")
+            line = f"{head}value = {values[name]!r},{rest.partition(',')[2]}"  # noqa: PLW2901
+        lines.append(line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,356 @@
+"""Time of one iteration of a serving engine: prompts and decoding sequences in one forward pass.
+
+Products are those of training at the same rates; attention reads a cache of keys and values, and
+experts that no token goes to are not read. What depends on the number of tokens alone is worked out
+once for a grid of numbers, so that a simulation of many iterations looks it up.
+
+References
+----------
+.. [1] Kwon et al., "Efficient Memory Management for Large Language Model Serving with
+       PagedAttention", 2023, https://arxiv.org/abs/2309.06180
+.. [2] DeepSeek-AI, "DeepSeek-V2", section 2.1.2 (latent attention whose products up are absorbed
+       into those of queries and of the output), 2024, https://arxiv.org/abs/2405.04434
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.compute.description import Device, Shape
+from simulator.compute.products import Gemms, Units, gemm_seconds
+from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
+from simulator.equations.gemm import product_traffic
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.serving_figures import ServingFigures
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
+
+Array = NDArray[np.float64]
+
+_HALF: Final = Precision.BF16.bytes_per_element
+_NARROW: Final = 1.0
+"""Bytes of an activation that a product below 16 bit reads [B]."""
+_SCALED: Final = {Precision.FP4: 0.5625}
+"""Bytes of a weight with its scale: one of 8 bit for 16 values of NVFP4 [B]."""
+_MACS: Final = 2.0
+_PER_LAYER: Final = 2.0
+"""All-reduces of a layer under tensor parallelism: after attention, and after its MLP."""
+_PERMUTED: Final = 8.0
+"""How often the values of a routed token move: gathered, scattered, activated and combined."""
+_MOST: Final = 65536
+"""Tokens of the largest iteration that is worked out beforehand."""
+_POINTS: Final = 24
+"""Grid points to a factor of ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """What one iteration of a serving engine computes.
+
+    `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
+    `first_tokens` is how many prompts end in it, each with a token. `decoding` sequences take a
+    token each; their contexts add up to `context_tokens`.
+    """
+
+    prefill_tokens: int = 0
+    prefill_pairs: float = 0.0
+    first_tokens: int = 0
+    decoding: int = 0
+    context_tokens: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How an engine's model lies on its devices, and how numbers are stored.
+
+    `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
+    of each. `weights` is the precision of linear layers, `cache` that of keys and values.
+    """
+
+    tensor: int = 1
+    split_experts: bool = False
+    weights: Precision = Precision.BF16
+    cache: Precision = Precision.BF16
+
+
+class _Side(NamedTuple):
+    """Products of some rows: columns, inner side, how many, and bytes of a weight."""
+
+    rows: Real
+    columns: Real
+    inner: Real
+    number: Real
+    weight: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardPass:
+    """The forward pass of one engine, by what an iteration computes.
+
+    `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
+    `by_scored` those of scores. `pair` and `context` are seconds of a pair of positions of a prompt
+    and of a token of a decoding sequence's context, `fixed` those of every iteration, `sequence`
+    those of each sequence that takes a token.
+    """
+
+    grid: Array
+    by_tokens: Array
+    by_scored: Array
+    pair: Seconds
+    context: Seconds
+    fixed: Seconds
+    sequence: Seconds
+    request: Seconds
+    weights_bytes: Bytes
+    kv_bytes_per_token: Bytes
+    activation_bytes_per_token: Bytes
+
+    def seconds(self, work: Iteration) -> Seconds:
+        """Time of an iteration [s]."""
+        scored = work.first_tokens + work.decoding
+        return float(
+            self.fixed
+            + np.interp(work.prefill_tokens + work.decoding, self.grid, self.by_tokens)
+            + np.interp(scored, self.grid, self.by_scored)
+            + self.pair * work.prefill_pairs
+            + self.context * work.context_tokens
+            + self.sequence * scored
+        )
+
+    def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
+        """Time of iterations in a row in which sequences only decode [s].
+
+        Parameters
+        ----------
+        decoding : int
+            Sequences.
+        context_tokens : float
+            Their contexts together at the first of the iterations.
+        iterations : int
+            How many.
+        """
+        one = self.seconds(Iteration(decoding=decoding))
+        read = growing_contexts(context_tokens, decoding, iterations)
+        return float(iterations * one + self.context * read)
+
+
+def forward_pass(
+    shape: Shape, device: Device, kernels: Kernels, figures: ServingFigures, spread: Spread
+) -> ForwardPass:
+    """The forward pass of a model on the devices of one engine.
+
+    Parameters
+    ----------
+    shape : Shape
+        The model.
+    device : Device
+        One of the devices; its peak is that of the precision of linear layers.
+    kernels : Kernels
+        What products reach on it.
+    figures : ServingFigures
+        What the engine reaches.
+    spread : Spread
+        How the model lies on the devices.
+    """
+    grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
+    on = _On(shape, device, kernels, figures, spread)
+    layer = on.seconds(list(_products(on, grid))) + on.moved(grid) + on.exchanged(grid)
+    head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
+    fixed = shape.layers * (figures.layer + shape.routed * figures.routing) + figures.iteration
+    pair, context = _attention(on)
+    return ForwardPass(
+        grid=np.concatenate(([0.0], grid)),
+        by_tokens=np.concatenate(([0.0], shape.layers * layer)),
+        by_scored=np.concatenate(([0.0], on.seconds([head]))),
+        pair=pair,
+        context=context,
+        fixed=float(fixed),
+        sequence=figures.sequence,
+        request=figures.request,
+        weights_bytes=_weights(on),
+        kv_bytes_per_token=kv_bytes(shape, spread),
+        activation_bytes_per_token=_activations(shape, spread),
+    )
+
+
+def serving_device(
+    gpu: Gpu, weights: Precision, link: BytesPerSecond | None, host_link: BytesPerSecond | None
+) -> Device:
+    """An accelerator as the forward pass sees it.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Its profile. Where it has no products at the precision of the weights, it computes in 16 bit
+        and reads them as they are stored.
+    weights : Precision
+        Number format of the weights.
+    link : float or None
+        Rate of its links to the others of its machine, if it has any [B/s].
+    host_link : float or None
+        Rate of its link to the host [B/s].
+    """
+    wide = gpu.peak[gpu.fallback.get(Precision.BF16, Precision.BF16)]
+    return Device(
+        peak16=wide,
+        peak=gpu.peak.get(gpu.fallback.get(weights, weights), wide),
+        bandwidth=gpu.memory_bandwidth,
+        link=np.inf if link is None else link,
+        units=float(gpu.multiprocessors or 1),
+        network=np.inf,
+        host_link=np.inf if host_link is None else host_link,
+    )
+
+
+class _On(NamedTuple):
+    """A model on the devices of an engine."""
+
+    shape: Shape
+    device: Device
+    kernels: Kernels
+    figures: ServingFigures
+    spread: Spread
+
+    @property
+    def weight(self) -> Bytes:
+        """Bytes of a weight of linear layers, with its scale [B]."""
+        precision = self.spread.weights
+        return _SCALED.get(precision, precision.bytes_per_element)
+
+    @property
+    def latent_weight(self) -> Bytes:
+        """Bytes of a weight of latent attention, which 4-bit checkpoints leave in 16 bit [B]."""
+        return _HALF if self.spread.weights is Precision.FP4 else self.weight
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second at which weights and activations move [B/s]."""
+        return float(self.device.bandwidth) * self.figures.stream
+
+    def seconds(self, sides: list[_Side]) -> Array:
+        """Time of products one after the other, for each number of rows [s]."""
+        total: Array = np.zeros(1)
+        for rows, columns, inner, count, weight in sides:
+            narrow = weight < _HALF
+            product, device = self.kernels.product, self.device
+            rate = device.peak * product.share if narrow else device.peak16 * product.share16
+            units = Units(
+                rate, self.bandwidth, device.units, product.tile_half, product.wave, product.fill
+            )
+            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
+            moved = read + inner * columns * weight + _HALF * rows * columns
+            sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
+            total = total + gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
+        return total
+
+    def moved(self, tokens: Array) -> Array:
+        """Time of norms, activations and the permutation of routed tokens, of a layer [s]."""
+        s = self.shape
+        values = s.hidden * (self.figures.passes + s.routed * s.top_k * _PERMUTED)
+        return tokens * values * _HALF / self.bandwidth
+
+    def exchanged(self, tokens: Array) -> Array:
+        """Time of a layer's all-reduces [s]."""
+        ranks = self.spread.tensor
+        if ranks == 1:
+            return np.zeros_like(tokens)
+        own = np.isfinite(self.device.link)
+        rate = self.device.link if own else self.device.host_link
+        latency = self.figures.all_reduce if own else ranks * self.figures.hop
+        size = tokens * self.shape.hidden * _HALF
+        passed = 2.0 * (ranks - 1) / ranks * size / (rate * self.figures.link)
+        return _PER_LAYER * (latency + passed)
+
+
+def _products(on: _On, tokens: Array) -> Iterator[_Side]:
+    yield from _latent(on, tokens) if on.shape.latent else _plain(on, tokens)
+    s, t = on.shape, on.spread.tensor
+    dense, wide = 1.0 - s.routed, s.ffn * (1.0 + s.gated) / t
+    if dense:
+        yield _Side(tokens, wide, s.hidden, dense, on.weight)
+        yield _Side(tokens, s.hidden, s.ffn / t, dense, on.weight)
+    if s.routed:
+        yield from _experts(on, tokens)
+
+
+def _plain(on: _On, tokens: Array) -> Iterator[_Side]:
+    s, t = on.shape, on.spread.tensor
+    kv = at_least(s.kv_heads / t, 1.0) * s.head_width
+    yield _Side(tokens, s.heads * s.head_width / t + 2.0 * kv, s.hidden, 1.0, on.weight)
+    yield _Side(tokens, s.hidden, s.heads * s.value_width / t, 1.0, on.weight)
+
+
+def _latent(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Queries and the cache down, queries up; keys and values up are absorbed, head by head."""
+    s, t, weight = on.shape, on.spread.tensor, on.latent_weight
+    heads, still = s.heads / t, s.head_width - s.rope_width
+    yield _Side(tokens, s.query_rank + s.kv_rank + s.rope_width, s.hidden, 1.0, weight)
+    yield _Side(tokens, heads * s.head_width, s.query_rank, 1.0, weight)
+    yield _Side(tokens, s.kv_rank, still, heads, _HALF)
+    yield _Side(tokens, s.value_width, s.kv_rank, heads, _HALF)
+    yield _Side(tokens, s.hidden, heads * s.value_width, 1.0, weight)
+
+
+def _experts(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Experts that some token goes to, and the shared ones, on average over the layers."""
+    s, t = on.shape, on.spread.tensor
+    touched = touched_experts(s.experts, s.top_k, tokens)
+    rows = np.maximum(tokens * s.top_k / touched, 1.0)
+    whole = on.spread.split_experts
+    inside = s.expert_ffn if whole else s.expert_ffn / t
+    held = touched / t if whole else touched
+    rows = rows * (on.figures.imbalance if whole else 1.0)
+    count = s.routed * np.maximum(held, 1.0)
+    yield _Side(rows, inside * (1.0 + s.gated), s.hidden, count, on.weight)
+    yield _Side(rows, s.hidden, inside, count, on.weight)
+    if s.shared_ffn:
+        shared = s.shared_ffn / t
+        yield _Side(tokens, shared * (1.0 + s.gated), s.hidden, s.routed, on.weight)
+        yield _Side(tokens, s.hidden, shared, s.routed, on.weight)
+
+
+def _attention(on: _On) -> tuple[Seconds, Seconds]:
+    """Seconds of a pair of positions of a prompt, and of a token that a sequence looks back at."""
+    s, t, device = on.shape, on.spread.tensor, on.device
+    rate = float(device.peak16) * on.figures.attention
+    layers, heads = s.layers * s.attention_share, s.heads / t
+    pair = _MACS * layers * heads * (s.head_width + s.value_width) / rate
+    back = 2.0 * s.kv_rank + s.rope_width if s.latent else s.head_width + s.value_width
+    read = kv_bytes(s, on.spread) * s.attention_share
+    moved = read / (float(device.bandwidth) * on.figures.cache)
+    return float(pair), float(max(moved, _MACS * layers * heads * back / rate))
+
+
+def kv_bytes(shape: Shape, spread: Spread) -> Bytes:
+    """Keys and values of a token on one device [B]; each holds a whole latent cache."""
+    s, size = shape, spread.cache.bytes_per_element
+    if s.latent:
+        return float(kv_token_bytes(s.layers, 1.0, s.kv_rank + s.rope_width, size))
+    heads = at_least(s.kv_heads / spread.tensor, 1.0)
+    return float(kv_token_bytes(s.layers, heads, s.head_width + s.value_width, size))
+
+
+def _weights(on: _On) -> Bytes:
+    """Weights on one device: layers at their precision, both tables of tokens in 16 bit [B]."""
+    s, t = on.shape, on.spread.tensor
+    one = np.ones(1)
+    attention = list(_latent(on, one) if s.latent else _plain(on, one))
+    sides = sum(float(e.columns * e.inner * e.weight) * float(np.max(e.number)) for e in attention)
+    matrices = (2.0 + s.gated) * s.hidden / t * on.weight
+    mlp = (1.0 - s.routed) * s.ffn + s.routed * (s.experts * s.expert_ffn + s.shared_ffn)
+    tables = s.vocabulary * s.hidden * _HALF / t * (1.0 if s.tied else 2.0)
+    return float(s.layers * (sides + matrices * mlp) + tables)
+
+
+def _activations(shape: Shape, spread: Spread) -> Bytes:
+    """The largest live activations of a token: residual, input and inside of the widest MLP [B]."""
+    s, t = shape, spread.tensor
+    dense = s.ffn * (1.0 - s.routed > 0)
+    inside = np.maximum(dense, s.top_k * s.expert_ffn + s.shared_ffn) / t
+    return float(_HALF * (2.0 * s.hidden + (1.0 + s.gated) * inside + inside))

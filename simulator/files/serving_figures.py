@@ -1,0 +1,117 @@
+"""Fitted figures of engines that serve language models: ``data/forward_pass.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Final
+
+from simulator.confidence.provenance import Source
+from simulator.files.document import FileModel, check, read_document
+from simulator.files.kernels import ANY, Use, kernels
+from simulator.files.quantity import NumberOrZeroField, TextField
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.serving_figures import ServingFigures
+from simulator.scenario.workload.software import Software
+
+PATH: Final = Path(__file__).resolve().parents[1] / "data" / "forward_pass.toml"
+
+
+class SourceTable(FileModel):
+    """What figures rest on."""
+
+    reference: TextField
+    """Where they stand or come from."""
+    date: TextField
+    """Of that."""
+    verified: bool = True
+    """Whether somebody read it there."""
+
+
+class ServingFigure(FileModel):
+    """One figure."""
+
+    value: NumberOrZeroField
+    """What holds."""
+    source: TextField
+    """Key of what it rests on."""
+
+
+class ServingFile(FileModel):
+    """The file: `figures` of all engines, and those of each by its name."""
+
+    sources: dict[str, SourceTable]
+    """By key."""
+    figures: dict[str, ServingFigure]
+    """Of all engines."""
+    engine: dict[str, dict[str, ServingFigure]]
+    """Of each engine."""
+
+
+def engines() -> tuple[str, ...]:
+    """Engines that figures were fitted to, sorted."""
+    return tuple(sorted(serving_file().engine))
+
+
+def serving_figures(engine: str, file: ServingFile | None = None) -> ServingFigures:
+    """What an engine reaches; one that nobody measured takes the geometric mean of the others.
+
+    Parameters
+    ----------
+    engine : str
+        Its name, such as ``vllm``.
+    file : ServingFile, optional
+        Other figures than those that ship.
+    """
+    file = serving_file() if file is None else file
+    own = file.engine.get(engine)
+    tables = {**file.figures, **(_mean(file.engine) if own is None else own)}
+    return ServingFigures(
+        **{name: float(table.value) for name, table in tables.items()},
+        carried_over=own is None,
+        sources={name: _source(file.sources[table.source]) for name, table in tables.items()},
+    )
+
+
+def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
+    """What products reach on an accelerator, as in training with compiled kernels.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Its profile.
+    weights : Precision
+        Number format of the weights.
+
+    Returns
+    -------
+    Kernels or None
+        None where nothing is known of its architecture and of none like it.
+    """
+    software = Software(framework=ANY, compiled=True, fused_attention=True)
+    return kernels(gpu, Use(software=software, precision=weights, summed_in=weights))
+
+
+def _mean(engines: Mapping[str, Mapping[str, ServingFigure]]) -> dict[str, ServingFigure]:
+    names = next(iter(engines.values()))
+    return {
+        name: ServingFigure(
+            value=geometric_mean(float(each[name].value) for each in engines.values()),
+            source=names[name].source,
+        )
+        for name in names
+    }
+
+
+def _source(table: SourceTable) -> Source:
+    return Source(reference=table.reference, date=table.date, verified=table.verified)
+
+
+@cache
+def serving_file() -> ServingFile:
+    """The figures that ship."""
+    return check(ServingFile, read_document(PATH))

@@ -1,0 +1,41 @@
+"""What engines that serve language models reach on a device, as fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from simulator.confidence.provenance import Source
+from simulator.units import Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFigures:
+    """Figures of the forward pass of one serving engine.
+
+    `stream` and `cache`: share of the device memory's bandwidth at which weights, and keys and
+    values, are read. `attention`: share of the 16-bit peak of a prompt's attention. `passes`: how
+    often a layer's activations move through memory. `layer`: time of a layer beside its work, and
+    `routing` that of a layer of experts [s]. `imbalance`: tokens of the busiest expert-parallel
+    rank over the mean. `iteration` and `sequence`: the engine's time of an iteration, and of each
+    sequence that takes a token in it [s]. `request`: what a request takes beside its iterations,
+    from the client and back [s]. `link`: share of the rate of the links between devices,
+    `all_reduce` the latency of an all-reduce over links of their own, and `hop` that of each rank
+    over the host's [s].
+    """
+
+    stream: float
+    cache: float
+    attention: float
+    passes: float
+    layer: Seconds
+    routing: Seconds
+    imbalance: float
+    iteration: Seconds
+    sequence: Seconds
+    request: Seconds
+    link: float
+    all_reduce: Seconds
+    hop: Seconds
+    carried_over: bool = False
+    sources: Mapping[str, Source] = field(default_factory=dict)
