@@ -168,7 +168,4 @@ def _speculating(found: list[ServingRow]) -> Iterator[ServingRow]:
         slowest[key] = max(slowest[key], row.per_token)
     for row in found:
         faster = slowest[configuration(row)] > _FASTER * row.per_token
-        speculates = (
-            "the same configuration took longer elsewhere: speculative decoding, not stated"
-        )
-        yield replace(row, exclude=row.exclude or (speculates if faster else ""))
+        yield replace(row, exclude=row.exclude or (_SPECULATES if faster else ""))

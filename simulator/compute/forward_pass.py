@@ -162,7 +162,8 @@ def forward_pass(
     on = _On(shape, device, kernels, figures, spread)
     layer = on.seconds(list(_products(on, grid))) + on.moved(grid) + on.exchanged(grid)
     head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
-    fixed = shape.layers * (figures.layer + shape.routed * figures.routing) + figures.iteration
+    layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
+    fixed = shape.layers * (figures.layer + layer_extra) + figures.iteration
     pair, context = _attention(on)
     return ForwardPass(
         grid=np.concatenate(([0.0], grid)),

@@ -24,7 +24,14 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.serving_figures import ServingFigures
 
-FREE = {"layer": 0.0, "routing": 0.0, "iteration": 0.0, "sequence": 0.0, "passes": 1e-9}
+FREE = {
+    "layer": 0.0,
+    "routing": 0.0,
+    "latent": 0.0,
+    "iteration": 0.0,
+    "sequence": 0.0,
+    "passes": 1e-9,
+}
 
 
 def made(

@@ -15,13 +15,13 @@ class ServingFigures:
 
     `stream` and `cache`: share of the device memory's bandwidth at which weights, and keys and
     values, are read. `attention`: share of the 16-bit peak of a prompt's attention. `passes`: how
-    often a layer's activations move through memory. `layer`: time of a layer beside its work, and
-    `routing` that of a layer of experts [s]. `imbalance`: tokens of the busiest expert-parallel
-    rank over the mean. `iteration` and `sequence`: the engine's time of an iteration, and of each
-    sequence that takes a token in it [s]. `request`: what a request takes beside its iterations,
-    from the client and back [s]. `link`: share of the rate of the links between devices,
-    `all_reduce` the latency of an all-reduce over links of their own, and `hop` that of each rank
-    over the host's [s].
+    often a layer's activations move through memory. `layer`: time of a layer beside its work,
+    `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
+    tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
+    engine's time of an iteration, and of each sequence that takes a token in it [s]. `request`:
+    what a request takes beside its iterations, from the client and back [s]. `link`: share of the
+    rate of the links between devices, `all_reduce` the latency of an all-reduce over links of their
+    own, and `hop` that of each rank over the host's [s].
     """
 
     stream: float
@@ -30,6 +30,7 @@ class ServingFigures:
     passes: float
     layer: Seconds
     routing: Seconds
+    latent: Seconds
     imbalance: float
     iteration: Seconds
     sequence: Seconds
