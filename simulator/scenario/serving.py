@@ -41,6 +41,25 @@ class MemoryBase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reserve:
+    """The share of tokens yet to be written that `Admission.ESTIMATE` keeps room for.
+
+    It falls from `start` to `least` over `steps` iterations of decoding since the last preemption,
+    and no answer counts with more than `longest` tokens.
+    """
+
+    start: float = 0.7
+    least: float = 0.098
+    steps: int = 600
+    longest: int = 4096
+
+    def share(self, steps: int) -> float:
+        """The share after so many iterations [1]."""
+        fallen = (self.start - self.least) * steps / self.steps
+        return max(self.least, self.start - fallen)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """The rules of a serving engine, as its version has them.
 
@@ -55,6 +74,7 @@ class Engine:
     fraction_of: MemoryBase
     static: bool
     source: Source
+    reserve: Reserve = field(default_factory=Reserve)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

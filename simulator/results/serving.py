@@ -1,0 +1,187 @@
+"""What a prediction of serving holds. Every face (terminal, JSON, sweep) renders these types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+from simulator.confidence.provenance import Assumption
+from simulator.scenario.serving import Service
+from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """A latency over requests [s]."""
+
+    mean: Seconds
+    p50: Seconds
+    p90: Seconds
+    p99: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What the requests of a run saw, and what it came to.
+
+    `first_token` is from sending a request to its first token, `per_token` from there to the last
+    over the tokens after the first, `end_to_end` to the last, `wait` until it first runs [s].
+    `requests` are those counted. Rates are of requests and of tokens over all replicas.
+    `attainment` is the share of requests that keep all limits, `goodput` their rate.
+    `running` and `waiting` are requests, on average, over all replicas; `busy` the share of time
+    in which a replica computes; `cache` the share of its cache in use, on average and at most.
+    `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
+    """
+
+    requests: int
+    duration: Seconds
+    first_token: Latency
+    per_token: Latency
+    end_to_end: Latency
+    wait: Latency
+    request_rate: PerSecond
+    prompt_rate: PerSecond
+    output_rate: PerSecond
+    attainment: float
+    goodput: PerSecond
+    running: float
+    waiting: float
+    busy: float
+    cache_mean: float
+    cache_peak: float
+    batch: float
+    iterations: int
+    preemptions: int
+    half_width: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """The most requests and output tokens a second that the replicas complete for ever.
+
+    `headroom` is by what factor the load may grow until then, `drift` by how many requests a
+    second the queue grows where it is beyond; both None for a load that follows its answers.
+    """
+
+    request_rate: PerSecond
+    output_rate: PerSecond
+    headroom: float | None
+    drift: PerSecond | None
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the load is beyond saturation."""
+        return self.drift is not None and self.drift > 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMemory:
+    """What one device holds [B], by item, and the tokens its replica's cache has room for."""
+
+    items: Mapping[str, Bytes]
+    capacity: Bytes
+    cache_tokens: int
+
+    @property
+    def total(self) -> Bytes:
+        """All of it with a full cache [B]."""
+        return sum(self.items.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCost:
+    """What the machines cost; None where no price is known, or nothing is steady."""
+
+    per_second: UsdPerSecond | None
+    per_million_output_tokens: Usd | None = None
+    per_million_tokens: Usd | None = None
+    per_thousand_requests: Usd | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePrediction:
+    """Everything `plan` says about one service.
+
+    `answered` is None where nothing can be answered: the model does not fit, or the load is beyond
+    saturation, where latencies grow for as long as one waits. `meets` says for each limit whether
+    enough requests keep it.
+    """
+
+    service: Service
+    seed: int
+    memory: DeviceMemory
+    answered: Answered | None
+    saturation: Saturation | None
+    cost: ServiceCost
+    meets: Mapping[str, bool] = field(default_factory=dict)
+    interval: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def fits(self) -> bool:
+        """Whether the model and one request fit the memory of the devices."""
+        return self.saturation is not None
+
+    @property
+    def keeps_limits(self) -> bool:
+        """Whether the load is served within all limits."""
+        return self.answered is not None and all(self.meets.values())
+
+
+def metrics(prediction: ServicePrediction) -> dict[str, float | None]:
+    """All figures of a prediction by their dotted path; seconds, bytes, dollars, tokens.
+
+    A figure that has no value (beyond saturation, without a price) is None.
+    """
+    return dict(_figures(prediction))
+
+
+def answered_metrics(answered: Answered) -> dict[str, float]:
+    """The figures of a run by their dotted path."""
+    found = {}
+    for name, value in asdict(answered).items():
+        if isinstance(value, dict):
+            found |= {f"{name}_s.{key}": each for key, each in value.items()}
+        else:
+            found[_PATHS.get(name, name)] = value
+    return found
+
+
+_PATHS = {
+    "duration": "duration_s",
+    "request_rate": "requests_per_s",
+    "prompt_rate": "prompt_tokens_per_s",
+    "output_rate": "output_tokens_per_s",
+    "attainment": "slo.attainment",
+    "goodput": "slo.goodput_per_s",
+    "running": "queue.running",
+    "waiting": "queue.waiting",
+    "batch": "queue.decoding_per_iteration",
+    "busy": "utilization.accelerator",
+    "cache_mean": "utilization.cache_mean",
+    "cache_peak": "utilization.cache_peak",
+    "half_width": "end_to_end_s.half_width",
+}
+
+
+def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]]:
+    if prediction.answered is not None:
+        yield from answered_metrics(prediction.answered).items()
+    if prediction.saturation is not None:
+        found = prediction.saturation
+        yield "saturation.requests_per_s", found.request_rate
+        yield "saturation.output_tokens_per_s", found.output_rate
+        yield "saturation.headroom", found.headroom
+        yield "saturation.drift_per_s", found.drift
+    memory = prediction.memory
+    for name, size in memory.items.items():
+        yield f"gpu_memory_bytes.{name}", size
+    yield "gpu_memory_bytes.total", memory.total
+    yield "gpu_memory_bytes.capacity", memory.capacity
+    yield "cache_tokens", float(memory.cache_tokens)
+    cost = prediction.cost
+    yield "cost.usd_per_hour", None if cost.per_second is None else 3600.0 * cost.per_second
+    yield "cost.usd_per_million_output_tokens", cost.per_million_output_tokens
+    yield "cost.usd_per_million_tokens", cost.per_million_tokens
+    yield "cost.usd_per_thousand_requests", cost.per_thousand_requests

@@ -1,0 +1,171 @@
+"""The cache of keys and values: its size, and how many blocks of it sequences hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from simulator.equations.serving import pool_blocks, room_in_free, room_in_total
+from simulator.scenario.serving import MemoryBase, Serving
+from simulator.serving.iteration import Pass
+from simulator.units import Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """What one device keeps in its memory while it serves, and the blocks of its cache."""
+
+    items: Mapping[str, Bytes]
+    capacity: Bytes
+    blocks: int
+    block: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens the cache holds."""
+        return self.blocks * self.block
+
+    @property
+    def total(self) -> Bytes:
+        """Bytes that are taken with the cache full [B]."""
+        return sum(self.items.values())
+
+
+def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
+    """The cache that an engine finds room for on a device.
+
+    Parameters
+    ----------
+    serving : Serving
+        Its memory fraction and what that is a fraction of.
+    memory : float
+        Memory of the device [B].
+    work : Pass
+        What weights, activations and tokens take.
+    """
+    engine = serving.engine
+    within = 0.0 if engine.static else 1.0
+    activations, graphs = work.activation_peak_bytes, serving.graph_memory
+    room = room_in_free if engine.fraction_of is MemoryBase.FREE else room_in_total
+    left = room(
+        memory,
+        serving.memory_fraction,
+        work.weights_bytes,
+        within * activations,
+        within * graphs,
+    )
+    blocks = pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens)
+    cache = blocks * serving.block_tokens * work.kv_bytes_per_token
+    items = {
+        "weights": work.weights_bytes,
+        "activations": activations,
+        "graphs": graphs,
+        "cache": cache,
+    }
+    return Pool(items=items, capacity=memory, blocks=blocks, block=serving.block_tokens)
+
+
+class Decoding:
+    """Sequences that each take one token an iteration, counted together.
+
+    All contexts grow by one with each of their common iterations, `steps` so far: a sequence is
+    kept as its context less `steps` at its beginning, and what all hold follows without asking
+    each of them.
+
+    Parameters
+    ----------
+    block : int
+        Tokens of a block.
+    """
+
+    __slots__ = (
+        *("_ends", "_heap", "_remainders", "_starts", "_total", "_until", "_whole"),
+        *("block", "steps"),
+    )
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.steps = 0
+        self._starts: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        self._heap: list[tuple[int, int]] = []
+        self._total = 0
+        self._until = 0
+        self._whole = 0
+        self._remainders = [0] * block
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def join(self, request: int, context: int, left: int) -> None:
+        """A sequence that attends to `context` tokens next and takes `left` more."""
+        start = context - self.steps
+        self._starts[request] = start
+        self._ends[request] = self.steps + left
+        self._until += self.steps + left
+        heappush(self._heap, (self.steps + left, request))
+        self._count(start, 1)
+
+    def leave(self, request: int) -> int:
+        """A sequence that stops before its end; returns how many tokens it lacks."""
+        self._count(self._starts.pop(request), -1)
+        end = self._ends.pop(request)
+        self._until -= end
+        return end - self.steps
+
+    def _count(self, start: int, sign: int) -> None:
+        whole, remainder = divmod(start, self.block)
+        self._total += sign * start
+        self._whole += sign * whole
+        self._remainders[remainder] += sign
+
+    @property
+    def context(self) -> int:
+        """Tokens that the next iteration attends to, over all sequences."""
+        return self._total + len(self._starts) * self.steps
+
+    @property
+    def left(self) -> int:
+        """Iterations until the first of them ends."""
+        heap, ends = self._heap, self._ends
+        # A sequence that left early, or came back since, stands here with its old end.
+        while ends.get(heap[0][1]) != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] - self.steps
+
+    @property
+    def tokens_left(self) -> int:
+        """Tokens that all of them have yet to write."""
+        return self._until - len(self._ends) * self.steps
+
+    def blocks(self, ahead: int = 0) -> int:
+        """Blocks they need for the iteration that comes after `ahead` others."""
+        block, at = self.block, self.steps + ahead
+        partly = sum(
+            many * -(-(remainder + at) // block)
+            for remainder, many in enumerate(self._remainders)
+            if many
+        )
+        return self._whole + partly
+
+    def iterations_within(self, blocks: int, most: int) -> int:
+        """Of the next `most` iterations those that need no more than so many blocks."""
+        need = (self.context + len(self._starts) * most) / self.block + len(self._starts)
+        if need <= blocks or self.blocks(most - 1) <= blocks:
+            return most
+        fits, fails = 0, most
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            fits, fails = (middle, fails) if self.blocks(middle - 1) <= blocks else (fits, middle)
+        return fits
+
+    def advance(self, iterations: int) -> list[int]:
+        """So many iterations in a row, at most `left`; returns the sequences that end."""
+        self.steps += iterations
+        done = []
+        while self._ends and self.left <= 0:
+            request = heappop(self._heap)[1]
+            self.leave(request)
+            done.append(request)
+        return done

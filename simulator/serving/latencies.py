@@ -1,0 +1,125 @@
+"""What the requests of a run saw: latencies, rates, the share that keeps the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.equations.serving import little
+from simulator.results.serving import Answered, Latency
+from simulator.scenario.serving import Slo
+from simulator.serving.engine import Counts
+from simulator.serving.load import Requests
+from simulator.units import Seconds
+
+Times = npt.NDArray[np.float64]
+BATCHES: Final = 30
+"""Batches of equal numbers of requests whose means give the half-width."""
+QUANTILE: Final = 2.045
+"""Of Student's distribution with `BATCHES` - 1 degrees of freedom, for 95%."""
+ENDS: Final = 0.1
+"""Share of the requests of a steady run that are left out at its beginning and at its end."""
+
+
+def answered(
+    parts: Sequence[Requests], counts: Counts, slo: Slo, *, blocks: int, steady: bool
+) -> Answered:
+    """What the requests of all replicas saw.
+
+    Parameters
+    ----------
+    parts : sequence of Requests
+        Those of each replica, all answered.
+    counts : Counts
+        Of all replicas together.
+    slo : Slo
+        The limits.
+    blocks : int
+        Blocks of the cache of one replica.
+    steady : bool
+        Whether the beginning and the end are left out; a benchmark or a trace counts whole.
+    """
+    columns = _columns(parts)
+    arrived, ended = columns["arrivals"], columns["last"]
+    counted = _counted(arrived, steady=steady)
+    first = (columns["first"] - arrived)[counted]
+    whole = (ended - arrived)[counted]
+    later = columns["outputs"][counted] - 1.0
+    each = np.where(later > 0.0, (whole - first) / np.maximum(later, 1.0), 0.0)
+    waited = (columns["scheduled"] - arrived)[counted]
+    start = float(arrived[counted].min())
+    stop = float(arrived[counted].max()) if steady else float(ended.max())
+    duration = max(stop - start, 1e-12)
+    rate = len(first) / duration
+    share = _keeping(first, each, whole, slo)
+    elapsed = max(counts.end, 1e-12)
+    return Answered(
+        requests=len(first),
+        duration=duration,
+        first_token=_latency(first),
+        per_token=_latency(each[later > 0.0]),
+        end_to_end=_latency(whole),
+        wait=_latency(waited),
+        request_rate=rate,
+        prompt_rate=float(columns["prompts"][counted].sum()) / duration,
+        output_rate=float(columns["outputs"][counted].sum()) / duration,
+        attainment=share,
+        goodput=share * rate,
+        running=little(rate, float((whole - waited).mean())),
+        waiting=little(rate, float(waited.mean())),
+        busy=counts.busy / (elapsed * len(parts)),
+        cache_mean=counts.held / (elapsed * len(parts) * blocks),
+        cache_peak=counts.peak / blocks,
+        batch=counts.decoded / max(1, counts.iterations),
+        iterations=counts.iterations,
+        preemptions=counts.preemptions,
+        half_width=half_width(whole),
+    )
+
+
+def half_width(values: Times) -> float:
+    """95% half-width of the mean of values in the order of their requests, by batch means."""
+    if len(values) < 2 * BATCHES:
+        return float(QUANTILE * values.std() / max(1, len(values)) ** 0.5)
+    size = len(values) // BATCHES
+    means = values[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
+    return float(QUANTILE * means.std(ddof=1) / BATCHES**0.5)
+
+
+def _columns(parts: Sequence[Requests]) -> dict[str, Times]:
+    """All requests in the order of their arrivals, column by column."""
+    names = ("arrivals", "prompts", "outputs", "scheduled", "first", "last")
+    joined = {
+        name: np.concatenate([np.asarray(getattr(part, name), dtype=float) for part in parts])
+        for name in names
+    }
+    order = np.argsort(joined["arrivals"], kind="stable")
+    return {name: column[order] for name, column in joined.items()}
+
+
+def _counted(arrived: Times, *, steady: bool) -> slice:
+    left_out = int(ENDS * len(arrived)) if steady else 0
+    return slice(left_out, len(arrived) - left_out)
+
+
+def _latency(times: Times) -> Latency:
+    if not len(times):
+        return Latency(mean=0.0, p50=0.0, p90=0.0, p99=0.0)
+    half, most, nearly_all = np.quantile(times, (0.5, 0.9, 0.99)).tolist()
+    return Latency(mean=float(times.mean()), p50=half, p90=most, p99=nearly_all)
+
+
+def _keeping(first: Times, each: Times, whole: Times, slo: Slo) -> float:
+    """Share of requests that keep all limits."""
+    kept = np.ones(len(first), dtype=bool)
+    for times, limit in _limited(first, each, whole, slo):
+        kept &= times <= limit
+    return float(kept.mean())
+
+
+def _limited(first: Times, each: Times, whole: Times, slo: Slo) -> Sequence[tuple[Times, Seconds]]:
+    by_name = {"first_token": first, "per_token": each, "end_to_end": whole}
+    return [(by_name[name], limit) for name, limit in slo.limits.items()]

@@ -1,0 +1,124 @@
+"""The requests of a load: when they arrive, how long their prompts and answers are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Spread, Trace
+from simulator.units import Seconds
+
+PER_CLIENT: Final = 10
+"""Requests for each client of a closed loop: what InferenceX runs (843c6254, benchmarks/)."""
+
+
+@dataclass(slots=True, eq=False)
+class Requests:
+    """Requests in the order in which they are sent, and what became of them [s, tokens].
+
+    `clients` send them in turn where it is given, each `think` after its last answer; arrivals are
+    then known once that has come. `scheduled`, `first` and `last` are when a request first ran and
+    when its first and last token came.
+    """
+
+    prompts: list[int]
+    outputs: list[int]
+    arrivals: list[Seconds]
+    clients: int | None = None
+    think: Seconds = 0.0
+    scheduled: list[Seconds] = field(default_factory=list)
+    first: list[Seconds] = field(default_factory=list)
+    last: list[Seconds] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name in ("scheduled", "first", "last"):
+            setattr(self, name, [math.nan] * len(self.prompts))
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    def part(self, index: int, parts: int) -> Requests:
+        """Those that a router which deals them in turn sends to one of several replicas."""
+        clients = None if self.clients is None else len(range(index, self.clients, parts))
+        return Requests(
+            prompts=list(islice(self.prompts, index, None, parts)),
+            outputs=list(islice(self.outputs, index, None, parts)),
+            arrivals=list(islice(self.arrivals, index, None, parts)),
+            clients=clients,
+            think=self.think,
+        )
+
+
+def requests_of(load: Load, count: int, seed: int) -> Requests:
+    """`count` requests of a load.
+
+    Lengths come from numpy's old generator, all prompts before all answers, as the benchmark
+    clients draw them: with their seed (0) the sequence is theirs.
+
+    Parameters
+    ----------
+    load : Load
+        Says how they arrive and how long they are.
+    count : int
+        How many; at most those of a trace.
+    seed : int
+        Of lengths and arrivals.
+    """
+    ways = load.arrivals
+    if isinstance(ways, Trace):
+        return Requests(
+            prompts=list(ways.prompts[:count]),
+            outputs=list(ways.outputs[:count]),
+            arrivals=list(ways.arrivals[:count]),
+        )
+    draw = np.random.RandomState(seed)
+    prompts, outputs = _lengths(load.prompt, count, draw), _lengths(load.output, count, draw)
+    if isinstance(ways, ClosedLoop):
+        now = [0.0] * min(ways.concurrency, count)
+        return Requests(prompts, outputs, now, clients=ways.concurrency, think=ways.think)
+    return Requests(prompts, outputs, _arrivals(ways, count, draw))
+
+
+def usual_count(load: Load) -> int | None:
+    """Requests of a finite run; None where a load goes on for ever."""
+    ways = load.arrivals
+    if isinstance(ways, Trace):
+        return min(load.requests or len(ways.arrivals), len(ways.arrivals))
+    if isinstance(ways, ClosedLoop):
+        return load.requests or PER_CLIENT * ways.concurrency
+    return load.requests
+
+
+def _lengths(lengths: Lengths, count: int, draw: np.random.RandomState) -> list[int]:
+    mean = lengths.tokens
+    if lengths.spread is Spread.UNIFORM:
+        found: npt.NDArray[np.float64] = draw.randint(
+            int(lengths.ratio * mean), int(mean) + 1, size=count
+        ).astype(float)
+    elif lengths.spread is Spread.LOGNORMAL:
+        variance = math.log1p(lengths.deviation**2)
+        found = draw.lognormal(math.log(mean) - 0.5 * variance, math.sqrt(variance), count)
+    elif lengths.spread is Spread.EXPONENTIAL:
+        # A geometric distribution: whole tokens, with that mean.
+        found = draw.geometric(min(1.0, 1.0 / mean), count).astype(float)
+    else:
+        found = np.full(count, mean)
+    whole: list[int] = np.maximum(1, np.rint(found)).astype(int).tolist()
+    return whole
+
+
+def _arrivals(ways: OpenLoop, count: int, draw: np.random.RandomState) -> list[Seconds]:
+    if math.isinf(ways.rate):
+        return [0.0] * count
+    gap = 1.0 / ways.rate
+    if math.isinf(ways.burstiness):
+        gaps = np.full(count, gap)
+    else:
+        gaps = draw.gamma(ways.burstiness, gap / ways.burstiness, count)
+    times: list[Seconds] = np.cumsum(gaps).tolist()
+    return times

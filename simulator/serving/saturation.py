@@ -1,0 +1,66 @@
+"""The most that one replica completes for ever, from a run in which requests always wait."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.serving import blocks_of
+from simulator.scenario.serving import Service, Trace
+from simulator.serving.engine import Replica
+from simulator.serving.iteration import Pass
+from simulator.serving.load import Requests, requests_of
+from simulator.units import PerSecond
+
+LEAST: Final = 3000
+WAVES: Final = 3
+"""Requests of such a run, at least; and times as many as run at once."""
+
+
+def saturation_rates(
+    service: Service, work: Pass, blocks: int, seed: int
+) -> tuple[PerSecond, PerSecond]:
+    """Requests and output tokens a second that one replica completes while others always wait.
+
+    All requests are there from the start. Those that start at once begin somewhere within their
+    answers, as in a run that has gone on for long; without, equal answers would end in waves. The
+    rate is that at which the others start.
+    """
+    every = _at_once(service, LEAST, seed)
+    together = _at_most(service, every, blocks)
+    if WAVES * together > LEAST:
+        every = _at_once(service, WAVES * together, seed)
+    _spread_out(every, together, seed)
+    Replica(service.serving, blocks, work, every, service.load.shared_prefix).run()
+    starts = sorted(every.scheduled[together:])
+    rate = (len(starts) - 1) / max(1e-12, starts[-1] - starts[0])
+    return rate, rate * float(np.mean(every.outputs[together:]))
+
+
+def _at_once(service: Service, count: int, seed: int) -> Requests:
+    load = service.load
+    if isinstance(load.arrivals, Trace):
+        there = len(load.arrivals.prompts)
+        order = [index % there for index in range(count)]
+        prompts = [load.arrivals.prompts[index] for index in order]
+        outputs = [load.arrivals.outputs[index] for index in order]
+        return Requests(prompts, outputs, [0.0] * count)
+    drawn = requests_of(load, count, seed)
+    return Requests(drawn.prompts, drawn.outputs, [0.0] * count)
+
+
+def _at_most(service: Service, every: Requests, blocks: int) -> int:
+    """About how many requests run at once where many wait."""
+    size = np.mean(every.prompts) + np.mean(every.outputs)
+    within = blocks // max(1, blocks_of(round(float(size)), service.serving.block_tokens))
+    return max(1, min(service.serving.max_sequences, within))
+
+
+def _spread_out(every: Requests, together: int, seed: int) -> None:
+    """Let the first requests be somewhere within their answers, each place as likely."""
+    shares = np.random.RandomState(seed).random_sample(together)
+    for request, share in enumerate(shares.tolist()):
+        done = int(share * (every.outputs[request] - 1))
+        every.outputs[request] -= done
+        every.prompts[request] += done

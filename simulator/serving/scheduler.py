@@ -1,0 +1,220 @@
+"""What the next iteration computes, by the rules of the engine.
+
+Sources of the rules: vllm/v1/core/sched/scheduler.py at 00024d31, SGLang's schedule_policy.py at
+00550cd1, TensorRT-LLM's pages on its scheduler and runtime flags; each engine's data file says
+which of them it follows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from simulator.equations.serving import blocks_of, causal_pairs
+from simulator.scenario.serving import Admission, Batching, Serving
+from simulator.serving.iteration import Iteration
+from simulator.serving.kv_pool import Decoding
+from simulator.serving.load import Requests
+
+RECHECK = 16
+"""Iterations after which an engine that keeps room for answers looks again whether one fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The next iteration, the requests that start with it and those whose prompts end in it."""
+
+    work: Iteration
+    started: tuple[int, ...]
+    ended: tuple[int, ...]
+
+
+class Scheduler:
+    """Requests that wait and run on one replica.
+
+    A request that starts is given blocks for all tokens it has so far. One that must give way
+    loses its blocks and goes to the head of those that wait; what it has written is then a part
+    of its prompt.
+
+    Parameters
+    ----------
+    serving : Serving
+        The engine and its settings.
+    blocks : int
+        Blocks of the cache.
+    requests : Requests
+        Their lengths.
+    shared_prefix : int
+        Tokens at the beginning of all prompts that lie in the cache.
+    """
+
+    def __init__(
+        self, serving: Serving, blocks: int, requests: Requests, shared_prefix: int = 0
+    ) -> None:
+        self.serving, self.requests = serving, requests
+        self.shared = shared_prefix // serving.block_tokens
+        self.blocks = blocks - self.shared
+        self.waiting: deque[int] = deque()
+        self.running: dict[int, int] = {}
+        self.decoding = Decoding(serving.block_tokens)
+        self.lacks = list(requests.outputs)
+        self.preemptions = 0
+        self.reused = 0
+        self._started: list[int] = []
+        self._partial: tuple[int, int] | None = None
+        self._held = 0
+        self._promised = 0
+        self._writing = 0
+        self._since = 0
+
+    @property
+    def used(self) -> int:
+        """Blocks that the next iteration needs for what runs now."""
+        return self.decoding.blocks() - len(self.decoding) * self.shared + self._held
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a request that arrives might start at once."""
+        return not self.waiting and len(self.running) < self.serving.max_sequences
+
+    def length(self, request: int) -> int:
+        """Tokens a request has so far: its prompt and what it has written."""
+        requests = self.requests
+        return requests.prompts[request] + requests.outputs[request] - self.lacks[request]
+
+    def compose(self) -> Batch:
+        """What the next iteration computes, with requests admitted and preempted as it must."""
+        decoding = self.decoding
+        gave_way = self._make_room()
+        mixed = self.serving.engine.batching is Batching.MIXED
+        budget = self.serving.max_batched_tokens - (len(decoding) if mixed else 0)
+        tokens, pairs, ended = self._prompts(budget, admit=not gave_way)
+        takes_part = len(decoding) if mixed or not tokens else 0
+        work = Iteration(
+            prefill_tokens=tokens,
+            prefill_pairs=pairs,
+            first_tokens=len(ended),
+            decoding=takes_part,
+            context_tokens=float(decoding.context) if takes_part else 0.0,
+        )
+        started, self._started = self._started, []
+        return Batch(work, tuple(started), tuple(ended))
+
+    def undisturbed(self) -> int:
+        """Iterations of decoding alone until one ends, must give way, or might be joined."""
+        decoding = self.decoding
+        most = decoding.left
+        if self.waiting and self.serving.engine.admission is Admission.ESTIMATE:
+            most = min(most, RECHECK)
+        room = self.blocks - self._held + len(decoding) * self.shared
+        return max(1, decoding.iterations_within(room, most))
+
+    def complete(self, batch: Batch, iterations: int) -> list[int]:
+        """What an iteration (or so many of decoding alone) leaves: the requests that ended."""
+        done = self.decoding.advance(iterations) if batch.work.decoding else []
+        for request in done:
+            self._finish(request)
+        for request in batch.ended:
+            self._held -= self.running[request]
+            self._writing -= self.lacks[request]
+            self.running[request] = 0
+            context = self.length(request) + 1
+            self.lacks[request] -= 1
+            if self.lacks[request]:
+                self.decoding.join(request, context, self.lacks[request])
+            else:
+                done.append(request)
+                self._finish(request)
+        return done
+
+    def _finish(self, request: int) -> None:
+        del self.running[request]
+        self._promised -= self._whole(request)
+        if not self.running:
+            self._since = self.decoding.steps
+
+    def _whole(self, request: int) -> int:
+        """Blocks of a request with all of its answer."""
+        requests = self.requests
+        tokens = requests.prompts[request] + requests.outputs[request]
+        return blocks_of(tokens, self.serving.block_tokens) - self.shared
+
+    def _own(self, request: int) -> int:
+        """Blocks of what a request has so far."""
+        return blocks_of(self.length(request), self.serving.block_tokens) - self.shared
+
+    def _make_room(self) -> bool:
+        """Preempt the requests that started last until the others fit; whether any had to."""
+        before = self.preemptions
+        while self.used > self.blocks:
+            self._preempt(next(reversed(self.running)))
+        return self.preemptions > before
+
+    def _preempt(self, request: int) -> None:
+        held = self.running.pop(request)
+        if self._partial is not None and self._partial[0] == request:
+            self._held -= held
+            self._writing -= self.lacks[request]
+            self._partial = None
+        else:
+            self.lacks[request] = self.decoding.leave(request)
+        self._promised -= self._whole(request)
+        self._since = self.decoding.steps
+        self.preemptions += 1
+        self.waiting.appendleft(request)
+
+    def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, list[int]]:
+        """Tokens of prompts for the next iteration, the pairs they attend to, and what ends."""
+        left, pairs, ended = budget, 0.0, list[int]()
+        while left > 0:
+            if self._partial is not None:
+                request, before = self._partial
+            elif admit and self._may_start(left):
+                request = self.waiting.popleft()
+                before = self._start(request)
+            else:
+                break
+            todo = self.length(request) - before
+            now = min(todo, left)
+            pairs += causal_pairs(now, before)
+            left -= now
+            self._partial = None if now == todo else (request, before + now)
+            if now == todo:
+                ended.append(request)
+        return max(0, budget) - max(0, left), pairs, ended
+
+    def _cached(self) -> int:
+        return self.shared * self.serving.block_tokens
+
+    def _may_start(self, left: int) -> bool:
+        """Whether the request at the head may start with so many tokens left in the iteration."""
+        if not self.waiting or len(self.running) >= self.serving.max_sequences:
+            return False
+        request = self.waiting[0]
+        whole = self.running and not self.serving.chunked_prefill
+        if whole and self.length(request) - self._cached() > left:
+            return False
+        return self._fits(request)
+
+    def _fits(self, request: int) -> bool:
+        admission = self.serving.engine.admission
+        if admission is Admission.WHOLE:
+            return self._promised + self._whole(request) <= self.blocks
+        if admission is Admission.PROMPT:
+            return self.used + self._own(request) <= self.blocks
+        reserve, block = self.serving.engine.reserve, self.serving.block_tokens
+        share = reserve.share(self.decoding.steps - self._since)
+        later = share * self.decoding.tokens_left + self._writing
+        own = self._own(request) * block + min(self.lacks[request], reserve.longest)
+        return self.used * block + own + later <= self.blocks * block
+
+    def _start(self, request: int) -> int:
+        """Take a request in; returns the tokens of it that are in the cache already."""
+        own = self._own(request)
+        self._started.append(request)
+        self.running[request] = own
+        self._held += own
+        self._promised += self._whole(request)
+        self._writing += self.lacks[request]
+        self.reused += self._cached()
+        return self._cached()
