@@ -9,7 +9,9 @@ from simulator.confidence.provenance import Assumption, Source
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan
-from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.units import Bytes, PerSecond, Seconds
 
 
@@ -63,8 +65,8 @@ class Reserve:
 class Engine:
     """The rules of a serving engine, as its version has them.
 
-    `static` says whether the memory fraction holds weights and cache alone (activations and graphs
-    lie outside of it) or everything.
+    `activations_inside` and `graphs_inside` say whether these lie within the memory that the
+    fraction grants, beside weights and cache, or outside of it.
     """
 
     name: str
@@ -72,7 +74,8 @@ class Engine:
     batching: Batching
     admission: Admission
     fraction_of: MemoryBase
-    static: bool
+    activations_inside: bool
+    graphs_inside: bool
     source: Source
     reserve: Reserve = field(default_factory=Reserve)
 
@@ -83,11 +86,10 @@ class Serving:
 
     `max_batched_tokens` bounds the tokens of an iteration, `max_sequences` the requests that run
     at once. The cache is dealt in blocks of `block_tokens`. `memory_fraction` is the share of an
-    accelerator's memory that the engine takes (see `Engine`), of which `graph_memory` goes to
-    recorded graphs. Batches of up to the largest of `graph_batches` are launched as graphs and
-    padded to the next size there. `weights` is the number format of the weights and of products,
-    `cache` that of keys and values, `activations` of everything else. `request_overhead` passes
-    before a request reaches the scheduler: network, tokenising.
+    accelerator's memory that the engine takes (see `Engine`), and `graph_memory` what recorded
+    graphs take of it. `weights` is the number format of the weights and of products, `cache` that
+    of keys and values. With `expert_parallel` each accelerator holds whole experts, else a part of
+    each. `request_overhead` passes before a request reaches the scheduler: network, tokenising.
     """
 
     engine: Engine
@@ -98,12 +100,10 @@ class Serving:
     block_tokens: int = 16
     memory_fraction: float = 0.9
     graph_memory: Bytes = 0.0
-    graph_batches: tuple[int, ...] = ()
     chunked_prefill: bool = True
+    expert_parallel: bool = False
     weights: Precision = Precision.BF16
     cache: Precision = Precision.BF16
-    activations: Precision = Precision.BF16
-    max_context: int | None = None
     request_overhead: Seconds = 0.0
 
 
@@ -212,14 +212,22 @@ class Slo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Everything a prediction of serving needs; `group` are the machines, `notes` assumptions."""
+    """Everything a prediction of serving needs.
+
+    `group` are the machines. `kernels` and `figures` say what products and the engine reach on
+    their accelerators, `log_sd` how far the forward pass may be off: the standard deviation of its
+    logarithm. `notes` are assumptions.
+    """
 
     name: str
     group: Group
-    model: Model
+    model: Transformer
+    kernels: Kernels
+    figures: ServingFigures
     serving: Serving
     load: Load
     slo: Slo = Slo()
     title: str = ""
     cost: CostPlan = field(default_factory=CostPlan)
+    log_sd: float = 0.0
     notes: tuple[Assumption, ...] = ()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
+from simulator.compute.forward_pass import Iteration
 from simulator.equations import serving as equations
 from simulator.results.serving import (
     Answered,
@@ -20,7 +21,7 @@ from simulator.results.serving import (
 from simulator.scenario.scenario import Purchase
 from simulator.scenario.serving import OpenLoop, Service, Trace
 from simulator.serving.engine import Counts, Replica
-from simulator.serving.iteration import Iteration, Pass, ScaledPass
+from simulator.serving.forward import Pass, ScaledPass
 from simulator.serving.kv_pool import Pool, pool_of
 from simulator.serving.latencies import answered
 from simulator.serving.load import Requests, requests_of, usual_count
@@ -38,19 +39,17 @@ NEAR: Final = 0.95
 
 
 def answer(
-    service: Service, work: Pass, *, log_sd: float = 0.0, seed: int = 0, doubts: bool = True
+    service: Service, work: Pass, *, seed: int = 0, doubts: bool = True
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
     Parameters
     ----------
     service : Service
-        Engine, load and limits.
+        Engine, load and limits, and how far the forward pass may be off: the interval repeats the
+        run with all iterations at their P10 and at their P90.
     work : Pass
         What iterations take.
-    log_sd : float
-        Standard deviation of the logarithm of the forward pass: how far it may be off. The
-        interval repeats the run with all iterations at their P10 and at their P90.
     seed : int
         Of lengths and arrivals.
     doubts : bool
@@ -79,7 +78,7 @@ def answer(
         meets=meets(service, told),
         warnings=tuple(_warnings(told, saturation)),
     )
-    return replace(found, interval=_intervals(found, work, pool, log_sd)) if doubts else found
+    return replace(found, interval=_intervals(found, work, pool)) if doubts else found
 
 
 def saturation_of(service: Service, work: Pass, pool: Pool, seed: int) -> Saturation:
@@ -259,9 +258,10 @@ def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:
 
 
 def _intervals(
-    found: ServicePrediction, work: Pass, pool: Pool, log_sd: float
+    found: ServicePrediction, work: Pass, pool: Pool
 ) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
+    log_sd = found.service.log_sd
     if log_sd <= 0.0 or found.saturation is None:
         return {}
     fast, slow = math.exp(-P90 * log_sd), math.exp(P90 * log_sd)

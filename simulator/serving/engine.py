@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Serving
-from simulator.serving.iteration import Iteration, Pass
+from simulator.serving.forward import Pass
 from simulator.serving.load import Requests
 from simulator.serving.scheduler import Batch, Scheduler
 from simulator.units import Seconds

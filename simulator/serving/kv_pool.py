@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from simulator.equations.serving import pool_blocks, room_in_free, room_in_total
 from simulator.scenario.serving import MemoryBase, Serving
-from simulator.serving.iteration import Pass
+from simulator.serving.forward import Pass
 from simulator.units import Bytes
 
 
@@ -45,15 +45,15 @@ def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
         What weights, activations and tokens take.
     """
     engine = serving.engine
-    within = 0.0 if engine.static else 1.0
-    activations, graphs = work.activation_peak_bytes, serving.graph_memory
+    activations = work.activation_bytes_per_token * serving.max_batched_tokens
+    graphs = serving.graph_memory
     room = room_in_free if engine.fraction_of is MemoryBase.FREE else room_in_total
     left = room(
         memory,
         serving.memory_fraction,
         work.weights_bytes,
-        within * activations,
-        within * graphs,
+        activations if engine.activations_inside else 0.0,
+        graphs if engine.graphs_inside else 0.0,
     )
     blocks = pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens)
     cache = blocks * serving.block_tokens * work.kv_bytes_per_token

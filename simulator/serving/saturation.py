@@ -9,7 +9,7 @@ import numpy as np
 from simulator.equations.serving import blocks_of
 from simulator.scenario.serving import Service, Trace
 from simulator.serving.engine import Replica
-from simulator.serving.iteration import Pass
+from simulator.serving.forward import Pass
 from simulator.serving.load import Requests, requests_of
 from simulator.units import PerSecond
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
 from simulator.scenario.serving import Admission, Batching, Serving
-from simulator.serving.iteration import Iteration
 from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
 

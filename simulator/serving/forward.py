@@ -1,27 +1,12 @@
-"""What one iteration of a serving engine computes, and who knows how long that takes."""
+"""Who knows how long an iteration takes: a forward pass, as it is or at another speed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
+from simulator.compute.forward_pass import Iteration
 from simulator.units import Bytes, Seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Iteration:
-    """What one iteration of a serving engine computes.
-
-    `prefill_tokens` of prompts attend to `prefill_pairs` tokens up to and with themselves, and
-    `first_tokens` prompts end in it. `decoding` sequences take one more token each; their contexts
-    with that token are `context_tokens` together.
-    """
-
-    prefill_tokens: int = 0
-    prefill_pairs: float = 0.0
-    first_tokens: int = 0
-    decoding: int = 0
-    context_tokens: float = 0.0
 
 
 class Pass(Protocol):
@@ -36,8 +21,8 @@ class Pass(Protocol):
         """Keys and values of one token on one device [B]."""
 
     @property
-    def activation_peak_bytes(self) -> Bytes:
-        """Activations of the largest iteration on one device [B]."""
+    def activation_bytes_per_token(self) -> Bytes:
+        """Activations of one token of an iteration on one device [B]."""
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of one iteration [s]."""
@@ -48,7 +33,7 @@ class Pass(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScaledPass:
-    """A forward pass that takes `factor` times as long."""
+    """A forward pass that takes `factor` times as long and keeps the same."""
 
     plain: Pass
     factor: float
@@ -64,9 +49,9 @@ class ScaledPass:
         return self.plain.kv_bytes_per_token
 
     @property
-    def activation_peak_bytes(self) -> Bytes:
-        """Activations of the largest iteration on one device [B]."""
-        return self.plain.activation_peak_bytes
+    def activation_bytes_per_token(self) -> Bytes:
+        """Activations of one token of an iteration on one device [B]."""
+        return self.plain.activation_bytes_per_token
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of one iteration [s]."""
