@@ -153,7 +153,7 @@ def _invoke(arguments: list[str]) -> int:
     if VARIABLE in os.environ:
         plan.main(arguments, prog_name="plan")
     try:
-        with plan.make_context("plan", arguments) as context:
+        with plan.make_context("plan", arguments, obj=tuple(arguments)) as context:
             code = plan.invoke(context)
     except click.exceptions.Exit as ended:
         code = ended.exit_code

@@ -8,12 +8,17 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import click
 
 from simulator.cli.colour import coloured, wants_colour
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
 from simulator.report.layout import WIDTH, printable
+
+if TYPE_CHECKING:
+    from simulator.report.page.made import Made
 
 NARROWEST: Final = 60
 """Columns below which no report is squeezed."""
@@ -76,6 +81,18 @@ def check_writable(path: Path, option: str) -> None:
     target = path if path.exists() else folder
     if not os.access(target, os.W_OK):
         raise _unwritable(path, option, "cannot be written: permission denied")
+
+
+def made(seed: int | None) -> Made:
+    """What a page says of how it came to be: today, the command as it was typed, the seed."""
+    import shlex
+    from datetime import UTC, datetime
+
+    from simulator.report.page.made import Made
+
+    today = datetime.now(tz=UTC).date().isoformat()
+    arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
+    return Made(date=today, command=shlex.join(("plan", *arguments)), seed=seed)
 
 
 def write_file(path: Path, content: str | bytes, option: str) -> None:

@@ -12,7 +12,7 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option, profiles_option
-from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
@@ -117,7 +117,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
             whole.of(reader, answer.winner.settings) if answer.winner else None
             for reader, answer in zip(readers, answers, strict=True)
         ]
-        write_file(html, as_page(answers, launches, best), "--html")
+        write_file(html, as_page(answers, launches, best, made(seed)), "--html")
     emit(_rendered(answers, launches, form))
     if form in {"csv", "markdown"}:
         _say_what_is_missing(answers)

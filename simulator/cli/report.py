@@ -11,7 +11,7 @@ from simulator.cli.idle import with_idle_keys
 from simulator.cli.in_full import evidence_option, near
 from simulator.cli.next_actions import next_actions
 from simulator.cli.options import examples, jobs_option
-from simulator.cli.output import check_writable, complain, write_file
+from simulator.cli.output import check_writable, complain, made, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
@@ -71,7 +71,7 @@ def report(  # noqa: PLR0913 - one parameter an option
     prediction = with_idle_keys(prediction, reader)
     found = near(job, jobs, profiles) if evidence else None
     helpful, bugs = next_actions(reader, prediction, profiles)
-    page = as_page(prediction, found, action_texts(helpful, prediction))
+    page = as_page(prediction, found, action_texts(helpful, prediction), made(seed))
     write_file(output, page, "--output")
     complain(f"wrote {output}")
     return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)

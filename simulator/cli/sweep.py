@@ -13,7 +13,7 @@ import click
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option
-from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
@@ -173,7 +173,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
-    _write(found, name, files, partial(whole.of, reader))
+    _write(found, name, files, partial(whole.of, reader), seed)
     emit(_rendered(found, name, form))
     return _code(found)
 
@@ -262,6 +262,7 @@ def _write(
     name: str,
     files: dict[str, Path | None],
     whole: Callable[[Mapping[str, Plain]], tuple[Prediction, Neighbourhood | None]],
+    seed: int,
 ) -> None:
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
@@ -281,8 +282,10 @@ def _write(
     if html is not None:
         from simulator.report.page.sweep import as_page
 
-        best = whole(found.front[0].outcome.candidate.settings) if found.front else ()
-        write_file(html, as_page(found, name, *best), "--html")
+        best, close = None, None
+        if found.front:
+            best, close = whole(found.front[0].outcome.candidate.settings)
+        write_file(html, as_page(found, name, best, close, made(seed)), "--html")
 
 
 def _rendered(found: Findings, name: str, form: str) -> str:

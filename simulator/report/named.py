@@ -55,6 +55,26 @@ _GRADES: Final = {
 }
 
 
+METRICS_CALLED: Final = {
+    "total_time_s": "time of the run",
+    "epoch_time_s": "time of an epoch",
+    "step_time_s.mean": "step",
+    "cost.usd_to_train": "cost of the run",
+    "cost.usd_per_h": "rent",
+    "cost.samples_per_usd": "samples per $",
+    "throughput_samples_per_s": "speed",
+    "tokens_per_s": "tokens",
+    "tokens_per_s_per_gpu": "tokens a GPU",
+    "accelerator_utilization": "accelerators compute",
+    "mfu": "MFU",
+    "hfu": "HFU",
+    "bottleneck": "limited by",
+}
+"""What people call a metric; others go by their own name."""
+SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu"})
+"""Metrics that are shares of a whole, shown in per cent."""
+
+
 _RATHER: Final = {
     (Rate.WORKERS, Grade.COMPUTED): "measured on another machine",
     (Rate.START, Grade.COMPUTED): "known roughly at best",
@@ -88,10 +108,42 @@ def resource_called(name: str, scenario: Scenario) -> str:
     return f"{links.get(kind) or _RESOURCES[kind]}{owner}"
 
 
+def limit_called(name: str, scenario: Scenario) -> str:
+    """What limits a job as people name it: a resource, or a part of its step."""
+    if name.rpartition(".")[2] in set(Resource):
+        return resource_called(name, scenario)
+    return name
+
+
+def bottleneck_called(name: str) -> str:
+    """What limits a job in words, where only its name is known and not the job.
+
+    Examples
+    --------
+    >>> bottleneck_called("host_memory"), bottleneck_called("communication")
+    ('RAM bandwidth', 'communication')
+    """
+    owner, _, kind = name.rpartition(".")
+    said = {**_RESOURCES, Resource.GPU: "GPU", Resource.NVLINK: "links between GPUs"}
+    text = said.get(Resource(kind), kind) if kind in set(Resource) else kind
+    return f"{text} of '{owner}'" if owner else text
+
+
 def _links(scenario: Scenario, device: str) -> str:
     link = scenario.cluster.trainers.host.peer_link
     named = "" if link is None else short(link.name)
     return "NVLink" if named.startswith("nvlink") else f"links between {device}s"
+
+
+def metric_called(name: str) -> str:
+    """A metric in words.
+
+    Examples
+    --------
+    >>> metric_called("cost.usd_to_train"), metric_called("gpu_memory_bytes.total")
+    ('cost of the run', 'gpu_memory_bytes.total')
+    """
+    return METRICS_CALLED.get(name, name)
 
 
 def doubted(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:

@@ -27,6 +27,7 @@ from simulator.units import SECOND, USD, show
 
 FRONT: Final = 8
 """Points of the front that are shown; ends are always among them."""
+LOST: Final = "Why the others lost (the best of each accelerator)"
 SHOWN: Final = 12
 """Alternatives that are shown."""
 
@@ -52,7 +53,7 @@ def as_text(answer: Recommendation, launch: Launch | None) -> str:
 def why_parts(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
     """What is said beside the best and the front: titles, each with its sentences."""
     return (
-        ("Why the others lost (the best of each accelerator)", loser_lines(answer.losers)),
+        (LOST, loser_lines(answer.losers)),
         ("What helps the scenario, which its CPUs hold up (best first)", idea_lines(answer)),
         ("What keeping it so costs", pin_lines(answer)),
         ("Left out", left_out_lines(answer)),
@@ -134,13 +135,22 @@ def _nothing(answer: Recommendation) -> list[str]:
 
 
 def _front(answer: Recommendation) -> list[str]:
+    rows, hidden = front_rows(answer)
+    lines = columns(rows, ">>><<")
+    if any(BEYOND in row[-1] for row in rows):
+        lines.append(f"{BEYOND} outside of what was measured")
+    return [*lines, f"and {hidden} between them"] if hidden > 0 else lines
+
+
+def front_rows(answer: Recommendation) -> tuple[list[tuple[str, ...]], int]:
+    """Points of the front as time, cost, value by the goal, machines and notes; those left out."""
     objective = answer.goal.objective
     points = distinct(answer.front, answer.winner)
     hidden = len(points) - FRONT
     if hidden > 0:
         step = (len(points) - 1) / (FRONT - 1)
         points = [points[round(i * step)] for i in range(FRONT)]
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             figure(number(choice.figures, TIME), SECOND),
             figure(number(choice.figures, MONEY), USD),
@@ -150,20 +160,25 @@ def _front(answer: Recommendation) -> list[str]:
         )
         for choice in points
     ]
-    lines = columns(rows, ">>><<")
-    if any(BEYOND in row[-1] for row in rows):
-        lines.append(f"{BEYOND} outside of what was measured")
-    return [*lines, f"and {hidden} between them"] if hidden > 0 else lines
+    return rows, max(0, hidden)
 
 
 def loser_lines(losers: Sequence[Loser]) -> list[str]:
     """Why each obvious alternative lost."""
-    lines: list[str] = []
-    for loser in losers[:SHOWN]:
-        where = "" if loser.choice is None else f" ({_short(loser.choice)})"
-        lines.append(f"{loser.what}{where}: {loser.reason}")
+    lines = [
+        f"{what}{f' ({where})' if where else ''}: {reason}"
+        for what, where, reason in loser_rows(losers)
+    ]
     more = len(losers) - SHOWN
     return [*lines, f"and {more} more"] if more > 0 else lines
+
+
+def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
+    """Each obvious alternative, its machines, and why it lost."""
+    return [
+        (loser.what, "" if loser.choice is None else _short(loser.choice), loser.reason)
+        for loser in losers[:SHOWN]
+    ]
 
 
 def _short(choice: Choice) -> str:

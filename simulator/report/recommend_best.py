@@ -7,6 +7,7 @@ from typing import Final
 
 from simulator.report.figures import figure
 from simulator.report.layout import columns, percent, printable
+from simulator.report.named import bottleneck_called, metric_called
 from simulator.report.recommend_words import (
     DIGITS,
     dollars,
@@ -17,6 +18,7 @@ from simulator.report.recommend_words import (
     unit_of,
     worth,
 )
+from simulator.report.rounded import digits_between, quantity
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective
 from simulator.studies.recommend.answer import Recommendation
@@ -56,21 +58,48 @@ def best_title(answer: Recommendation) -> str:
 def winner_lines(answer: Recommendation) -> list[str]:
     """The best choice with its figures, what is as good, the runner-up, and how sure it is."""
     winner = answer.ranked[0]
-    objective = answer.goal.objective
     lines = [hardware(winner)]
     lines += [f"with {settings(winner)}"] if settings(winner) else []
+    rows = [
+        (name, f"{value}, {note}" if note else value)
+        for name, value, note in winner_figures(answer)
+    ]
+    return [*lines, *columns(rows, "<<"), *about_lines(answer)]
+
+
+def winner_figures(answer: Recommendation) -> list[tuple[str, str, str]]:
+    """The figures of the best choice: a name, the value, and its interval or what else is known."""
+    winner, objective = answer.ranked[0], answer.goal.objective
     unit = unit_of(objective)
-    value = f"{worth(winner.value, objective)}{_band(winner, objective.metric, unit)}"
-    rows = [(objective.metric, value)]
+    rows = [
+        (
+            metric_called(objective.metric),
+            _rounded(winner, objective.metric, unit, winner.value),
+            _band(winner, objective.metric, unit),
+        )
+    ]
     rows += [
-        (name, f"{figure(number(winner.figures, metric), unit)}{_band(winner, metric, unit)}")
+        (
+            name,
+            _rounded(winner, metric, unit, number(winner.figures, metric)),
+            _band(winner, metric, unit),
+        )
         for name, metric, unit in _MEASURES
         if metric != objective.metric and winner.figures.get(metric) is not None
     ]
-    rows += [("limited by", _limit(winner)), *_memory(winner)]
-    lines += columns(rows, "<<")
-    lines += [*_beside_now(answer, winner), *_spot(answer)]
-    return [*lines, *_equals(answer), *_trades(answer), *_second(answer), *_sure(answer)]
+    return [*rows, ("limited by", *_limit(winner)), *_memory(winner)]
+
+
+def about_lines(answer: Recommendation) -> list[str]:
+    """The best beside the scenario, what is as good, what others trade, and how sure it is."""
+    return [
+        *_beside_now(answer, answer.ranked[0]),
+        *_spot(answer),
+        *_equals(answer),
+        *trade_lines(answer),
+        *_second(answer),
+        *_sure(answer),
+    ]
 
 
 _MEASURES: Final = (
@@ -105,30 +134,45 @@ def _moved(move: Move) -> str:
     return printable(f"{text}{least}; that copy is neither in the time nor in the cost")
 
 
-def _limit(choice: Choice) -> str:
+def _limit(choice: Choice) -> tuple[str, str]:
     busy = number(choice.figures, "accelerator_utilization")
-    told = printable(str(choice.figures.get("bottleneck")))
-    return told if busy is None else f"{told}; accelerators busy {percent(busy)}"
+    told = bottleneck_called(str(choice.figures.get("bottleneck")))
+    return printable(told), "" if busy is None else f"accelerators busy {percent(busy)}"
 
 
-def _memory(choice: Choice) -> list[tuple[str, str]]:
+def _memory(choice: Choice) -> list[tuple[str, str, str]]:
     shares = []
     for name, what in (("RAM", "host_ram_bytes"), ("GPU memory", "gpu_memory_bytes")):
         needed = number(choice.figures, f"{what}.total")
         room = number(choice.figures, f"{what}.capacity")
         if needed is not None and room:
             shares.append(f"{name} {needed / room:.0%} full")
-    return [("memory", ", ".join(shares))] if shares else []
+    return [("memory", shares[-1], ", ".join(shares[:-1]))] if shares else []
 
 
-def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
+def _ends(choice: Choice, metric: str) -> tuple[float, float] | None:
+    """The 80% interval of a figure, as far off as the choice's own figure is."""
     band, told = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
     own = number(choice.figures, metric)
     if band is None or not told or own is None:
+        return None
+    return own / told * band["p10"], own / told * band["p90"]
+
+
+def _rounded(choice: Choice, metric: str, unit: Unit | None, value: float | None) -> str:
+    """A figure with the digits that its interval leaves."""
+    ends = _ends(choice, metric)
+    if value is None or ends is None:
+        return figure(value, unit)
+    return quantity(value, unit, digits_between(*ends))
+
+
+def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
+    ends = _ends(choice, metric)
+    if ends is None:
         return ""
-    low, high = (own / told * band[key] for key in ("p10", "p90"))
-    ends = [figure(end, unit) if unit is None else show(end, unit, DIGITS) for end in (low, high)]
-    return f", 80%: {ends[0]} to {ends[1]}"
+    low, high = (quantity(end, unit, digits_between(*ends)) for end in ends)
+    return f"80%: {low} to {high}"
 
 
 def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
@@ -190,7 +234,8 @@ def _else(objective: Objective, choice: Choice) -> str:
     return ", ".join(dict.fromkeys(measures(objective, choice)[1:]))
 
 
-def _trades(answer: Recommendation) -> list[str]:
+def trade_lines(answer: Recommendation) -> list[str]:
+    """What more money would buy in time, and what waiting would save, a sentence each."""
     return [_traded(trade, answer.ranked[0]) for trade in answer.trades]
 
 

@@ -59,9 +59,12 @@ def quantity(value: float, unit: Unit | None, digits: int) -> str:
 def digits_of(prediction: Prediction, name: str) -> int:
     """Significant digits that a metric deserves: two where its interval is wide, else three."""
     ends = prediction.interval.get(name)
-    if ends is None or ends["p10"] <= 0.0:
-        return 3
-    return 2 if ends["p90"] > WIDE * ends["p10"] else 3
+    return 3 if ends is None else digits_between(ends["p10"], ends["p90"])
+
+
+def digits_between(low: float, high: float) -> int:
+    """Significant digits that a value deserves of which these are the ends of the 80% interval."""
+    return 2 if 0.0 < WIDE * low < high else 3
 
 
 def known(prediction: Prediction, name: str) -> str:

@@ -7,10 +7,11 @@ from dataclasses import fields
 from functools import partial
 from typing import Final
 
-from simulator.report.called import batch_called, bill_called
+from simulator.report import rounded
+from simulator.report.called import batch_called, bill_called, device_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
-from simulator.results.metrics import JOULE, select
+from simulator.results.metrics import JOULE, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
@@ -98,6 +99,35 @@ def run_rows(prediction: Prediction) -> list[Row]:
         answered = percent(prediction.cache_hit_ratio)
         rows.append(("page cache", f"answers {answered} of the reads, with room for {room}"))
     return rows
+
+
+def token_rows(prediction: Prediction) -> list[Row]:
+    """Figures in the words of language models; none for other jobs."""
+    each = device_called(prediction.scenario)
+    named = (
+        ("tokens/s", "tokens_per_s"),
+        (f"tokens/s a {each}", "tokens_per_s_per_gpu"),
+        (f"FLOP/s a {each}", "flops_per_s_per_gpu"),
+        ("MFU", "mfu"),
+        ("HFU", "hfu"),
+        ("1T tokens take", "time_per_trillion_tokens_s"),
+    )
+    if number_at(prediction, "tokens_per_s") is None:
+        return []
+    batch = count(number_at(prediction, "tokens_per_step") or 0.0)
+    found = [("tokens a step", batch), *((n, _told(prediction, metric)) for n, metric in named)]
+    return [(name, text) for name, text in found if text]
+
+
+def _told(prediction: Prediction, metric: str) -> str:
+    """A metric to the precision of its interval; shares in per cent; empty without a value."""
+    value, unit = number_at(prediction, metric), select(metric)[0].unit
+    if value is None:
+        return ""
+    digits = rounded.digits_of(prediction, metric)
+    if unit is None:
+        return f"{100.0 * value:.{digits}g}%"
+    return rounded.known(prediction, metric)
 
 
 def _break_even(epochs: float) -> str:

@@ -127,10 +127,10 @@ def _against(objectives: Sequence[Objective]) -> str:
     return " against ".join(told(objective) for objective in objectives)
 
 
-def told(objective: Objective) -> str:
-    """An objective in words."""
+def told(objective: Objective, called: str = "") -> str:
+    """An objective in words; the metric by its name, or as it is `called`."""
     way = "most" if objective.sense is Sense.MAXIMIZE else "least"
-    return f"{way} {printable(objective.metric)}"
+    return f"{way} {called or printable(objective.metric)}"
 
 
 def _front(found: Findings) -> list[str]:

@@ -50,7 +50,7 @@ def test_the_scale_is_read_without_colours(show: Show, found: Findings) -> None:
     """Each colour of the map has its range of values beside it, the best and the worst named."""
     browser = show(as_page(found, "mine"), width=390)
     keys = [key.text for key in browser.find_elements("css selector", ".scale li")]
-    assert keys[0] == "total_time_s:"
+    assert keys[0] == "time of the run:"
     assert keys[1].endswith(" min, the best")
     assert keys[-1].endswith(", the worst")
 

@@ -9,6 +9,8 @@ from simulator.confidence.measurement import Row, Split
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.report.evidence_near import as_json, as_text, headline
+from simulator.report.page.prediction import as_page
+from simulator.results.prediction import Prediction
 from simulator.studies.nearest import Near, Neighbourhood
 from simulator.studies.scores import Point, Score, score
 from simulator.studies.validate import Judged
@@ -87,3 +89,16 @@ def test_what_was_measured_here_leads() -> None:
         "what is predicted (mlperf_storage: the very same); the intervals are widened to hold it."
     )
     assert headline(prediction, found(2.5, within=1)) == ""
+
+
+def test_a_page_shows_only_the_rows_that_are_near(prediction: Prediction) -> None:
+    """A row beyond reach is not listed; where none is near, the page says so and claims nothing."""
+    far = replace(ROWS[0], distance=9.0, row=replace(ROWS[0].row, id="a-far-row"))
+    close = replace(ROWS[0], row=replace(ROWS[0].row, id="a-close-row"))
+    near_one = replace(found(2.0, within=1), rows=(close, far))
+    page = as_page(prediction, near_one)
+    assert "a-close-row" in page
+    assert "a-far-row" not in page
+    alone = as_page(prediction, replace(near_one, rows=(far,)))
+    assert "a-far-row" not in alone
+    assert "Its error is not known." in " ".join(alone.split())

@@ -11,7 +11,8 @@ import pytest
 
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.report.page.bars import stack, waterfall
+from simulator.report.page.bars import COLOURS, busy, idle, stack, waterfall
+from simulator.report.page.made import Made
 from simulator.report.page.prediction import as_page
 from simulator.report.page.timeline import timeline
 from simulator.report.verdict import verdict
@@ -136,3 +137,69 @@ def test_the_timeline_shows_the_step_whose_stages_are_known() -> None:
     assert drawn.title.startswith("Step 8 of the simulated ones, 1 s")
     lanes = ["rank 0 compute", "pipeline stage 1 of 2", "helpers1: worker 3"]
     assert [lane.name for lane in drawn.lanes] == lanes
+
+
+def test_every_lane_of_the_timeline_is_complete() -> None:
+    """A lane with more pieces than can be drawn is drawn coarser, not cut off."""
+    many = tuple(
+        Slice(track="pipeline stage 1 of 2", name="forward", start=i / 1e4, length=1e-4, step=0)
+        for i in range(10_000)
+    )
+    long = Slice(track="rank 0 compute", name="backward", start=0.0, length=1.0, step=0)
+    drawn = timeline(Trace(slices=(*many, long), end=1.0, ends=(1.0,)), mean=1.0)
+    assert drawn is not None
+    lane = next(lane for lane in drawn.lanes if lane.name.startswith("pipeline"))
+    assert len(lane.pieces) < 10_000
+    assert sum(piece.length for piece in lane.pieces) == pytest.approx(1.0, abs=0.01)
+    assert lane.pieces[-1].start + lane.pieces[-1].length == pytest.approx(1.0)
+
+
+def test_a_lane_with_nothing_to_see_is_counted_not_drawn() -> None:
+    """A copy of a microsecond in a step of a second would be an empty lane."""
+    slices = (
+        Slice(track="rank 0 compute", name="forward", start=0.0, length=1.0, step=0),
+        Slice(track="rank 0 copy", name="h2d", start=0.0, length=1e-6, step=0),
+    )
+    drawn = timeline(Trace(slices=slices, end=1.0, ends=(1.0,)), mean=1.0)
+    assert drawn is not None
+    assert [lane.name for lane in drawn.lanes] == ["rank 0 compute"]
+    assert drawn.left_out == 1
+    assert [key.name for key in drawn.keys] == ["forward"]
+
+
+def test_forward_and_backward_are_apart(prediction: Prediction) -> None:
+    """They have bars of their own in the step, in colours of their own."""
+    bars = {bar.label: bar.tone for bar in waterfall(prediction)}
+    assert {"GPU forward", "GPU backward"} <= set(bars)
+    assert bars["GPU forward"] != bars["GPU backward"]
+
+
+def test_what_hardly_works_is_named_in_a_line(prediction: Prediction) -> None:
+    """Resources are drawn or named, none of them both, none by its key."""
+    drawn = [bar.label for bar in busy(prediction)]
+    named = idle(prediction)
+    assert len(drawn) + named.count(",") + (1 if named else 0) == len(prediction.timing.usage)
+    assert not any(label in named for label in drawn)
+    assert "host_memory" not in (*drawn, named)
+
+
+def test_the_smallest_items_of_a_memory_are_one(prediction: Prediction) -> None:
+    """There are no more bars than colours, the largest first, and none of the memory is lost."""
+    items = {f"item {i}": float(i) for i in range(1, 15)}
+    drawn = stack("RAM", replace(prediction.host_ram, items=items, capacity=105.0))
+    assert len(drawn.bars) == COLOURS
+    assert drawn.bars[0].label == "item 14"
+    assert drawn.bars[-1].label == "7 smaller items"
+    assert sum(bar.length for bar in drawn.bars) == pytest.approx(1.0)
+
+
+def test_the_page_says_how_it_came_to_be(prediction: Prediction) -> None:
+    """Day, version, seed and command stand before the verdict, inputs in a table."""
+    made = Made(date="2026-11-23", command="plan report 'a b.toml'", seed=7)
+    page = unescape(as_page(prediction, made=made))
+    top = page.partition('id="verdict"')[0]
+    assert "2026-11-23, plan " in top
+    assert "seed 7: <code>plan report 'a b.toml'</code>" in top
+    asked = page.partition('id="asked"')[2].partition("<h2")[0]
+    for name in ("Machine", "Data", "Input", "Model", "Rent"):
+        assert f'<th scope="row">{name}</th>' in asked

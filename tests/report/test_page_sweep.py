@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 import pytest
 
 from simulator.report.page.axes import axis
+from simulator.report.page.scaling import scaling
+from simulator.report.page.scatter import Point, scatter
 from simulator.report.page.sweep import as_page
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Objective, Plain, Sense
 from simulator.studies.explore import TIME_AND_COST
 from simulator.studies.findings import Findings, findings
 from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.units import SECOND
+from simulator.units import SECOND, USD
 
 
 def outcome(index: int, settings: dict[str, Plain], time: float, cost: float) -> Outcome:
@@ -41,7 +44,7 @@ def found() -> Findings:
 def test_the_front_is_marked(found: Findings) -> None:
     """Two candidates on the front, one beaten; the fastest is named first."""
     page = as_page(found, "mine")
-    assert len(re.findall(r'<circle class="t1"', page)) == 2
+    assert len(re.findall(r'<circle class="t1( best)?"', page)) == 2
     assert len(re.findall(r'<circle class="t7"', page)) == 1
     verdict = re.search(r'id="verdict">(.*?)</p>', page)
     assert verdict is not None
@@ -65,7 +68,7 @@ def test_the_colours_have_a_scale_in_words(found: Findings) -> None:
     scale = page.partition('class="keys scale"')[2].partition("</ul>")[0]
     told = re.findall(r"--s(\d)\)\"></i>(.*?)</li>", scale)
     assert told == [("8", "20 s to 21.6 s, the best"), ("0", "37 s to 40 s, the worst")]
-    assert "<li>total_time_s:</li>" in scale
+    assert "<li>time of the run:</li>" in scale
     assert "not predicted" in scale
 
 
@@ -118,3 +121,45 @@ def test_one_value_has_an_axis() -> None:
     """A single point lies in the middle."""
     assert axis([5.0], "x", None).at(5.0) == pytest.approx(0.5)
     assert axis([0.0], "x", None).at(0.0) == pytest.approx(0.5)
+
+
+def test_growth_with_machines_is_drawn_beside_the_ideal() -> None:
+    """All else as in the best: eight machines that do six times what one does have 75%."""
+
+    def candidate(index: int, machines: int, workers: int, rate: float) -> Outcome:
+        settings: dict[str, Plain] = {"hardware.count": machines, "input.workers": workers}
+        one = outcome(index, settings, 1000.0 / rate, rate)
+        return replace(one, figures={**one.figures, "throughput_samples_per_s": rate})
+
+    outcomes = (
+        candidate(0, 1, 4, 10.0),
+        candidate(1, 8, 4, 60.0),
+        candidate(2, 1, 2, 1.0),
+    )
+    found = findings(outcomes, TIME_AND_COST)
+    drawn = scaling(found)
+    assert drawn is not None
+    assert [row[::2] for row in drawn.rows] == [("1", "100%"), ("8", "75%")]
+    assert drawn.marks[0].y == pytest.approx(drawn.ideal[0])
+    assert drawn.marks[-1].y < drawn.ideal[1]
+    assert 'class="ideal"' in as_page(found, "mine")
+    assert scaling(findings(outcomes[:1], TIME_AND_COST)) is None
+
+
+def test_values_of_an_axis_have_thousands_and_dollars() -> None:
+    """Money has its sign, large numbers commas."""
+    texts = [tick.text for tick in axis([1000.0, 30000.0], "cost of the run", USD).ticks]
+    assert "$10,000" in texts
+    assert all(text.startswith("$") for text in texts)
+
+
+def test_labels_that_would_lie_over_each_other_are_left_out() -> None:
+    """The best keeps its own; a neighbour at the same place loses its."""
+    points = [
+        Point(x=1.0, y=1.0, front=True, hint="", label="here", best=True),
+        Point(x=1.01, y=1.0, front=True, hint="", label="there"),
+        Point(x=9.0, y=9.0, front=True, hint="", label="far"),
+    ]
+    drawn = scatter(points, "total_time_s", "cost.usd_to_train")
+    assert drawn is not None
+    assert [dot.label for dot in drawn.dots] == ["here", "", "far"]

@@ -14,6 +14,8 @@ ROOM: Final = 0.04
 """Part of the axis that is left free at both ends."""
 STEPS: Final = (1.0, 2.0, 5.0, 10.0)
 MOST_TICKS: Final = 7
+_LARGE: Final = 1e9
+"""From here on a value is written with a power of ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +65,18 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
         room = ROOM * (high - low) or 0.5 * abs(high) or 1.0
         low, high = low - room, high + room
     ticks = tuple(
-        Tick(at=_share(value, low, high, logarithmic=logarithmic), text=f"{value:g}")
+        Tick(at=_share(value, low, high, logarithmic=logarithmic), text=_text(value, label))
         for value in _named(low, high, logarithmic=logarithmic)
     )
     return Axis(
         label=label, low=low, high=high, factor=factor, logarithmic=logarithmic, ticks=ticks
     )
+
+
+def _text(value: float, label: str) -> str:
+    """A value of an axis: thousands are set apart, money has its sign."""
+    plain = f"{value:,.10g}" if abs(value) < _LARGE else f"{value:.3g}"
+    return f"${plain}" if label.endswith("[$]") else plain
 
 
 def _share(value: float, low: float, high: float, *, logarithmic: bool) -> float:

@@ -12,16 +12,21 @@ from simulator.confidence.provenance import Assumption
 from simulator.report.called import batch_called
 from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import percent, printable
-from simulator.report.page.bars import Bar, Stack, busy, stack, waterfall
+from simulator.report.named import limit_called
+from simulator.report.page.bars import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.page.environment import rendered
+from simulator.report.page.made import Made
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rows import Row, band, cost_rows, head, hidden_exchange, run_rows
+from simulator.report.rounded import digits_of, known, quantity
+from simulator.report.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
+from simulator.report.setting import setting_rows
 from simulator.report.verdict import device_word, marks, verdict
+from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
-from simulator.units import SECOND, USD, show
+from simulator.units import USD_PER_SECOND, show
 
 PLOT: Final = (4.4, 4.0)
 """Width and height of the plot of evidence [inch]: its text can be read on a phone."""
@@ -49,7 +54,7 @@ class EvidenceRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The measured rows nearest the scenario, and how wrong the model is there."""
+    """The measured rows near the scenario, and how wrong the model is there."""
 
     about: str
     rows: tuple[EvidenceRow, ...]
@@ -61,16 +66,18 @@ class Evidence:
 class Shown:
     """All that a page says of one prediction, ready to be written."""
 
-    setting: str
     verdict: str
     fits: bool
     tiles: tuple[Tile, ...]
+    inputs: tuple[Row, ...]
     waterfall: tuple[Bar, ...]
     hidden: str
     busy: tuple[Bar, ...]
+    idle: str
     timeline: Timeline | None
     stacks: tuple[Stack, ...]
     run: tuple[Row, ...]
+    tokens: tuple[Row, ...]
     cost: tuple[Row, ...]
     evidence: Evidence | None
     warnings: tuple[str, ...]
@@ -82,6 +89,7 @@ def as_page(
     prediction: Prediction,
     near: Neighbourhood | None = None,
     next_steps: Sequence[str] = (),
+    made: Made | None = None,
 ) -> str:
     """The prediction as one HTML document that loads nothing from elsewhere.
 
@@ -93,12 +101,15 @@ def as_page(
         Measured rows like the scenario; without them the page says nothing about errors.
     next_steps : sequence of str
         What to do next, one text each.
+    made : Made, optional
+        How the page came to be; without it the page says which seed and version it is of.
     """
     scenario = prediction.scenario
     return rendered(
         "prediction.html.j2",
         name=printable(scenario.name),
         title=printable(scenario.title),
+        made=made or Made(seed=prediction.seed),
         shown=replace(shown(prediction, near), next_steps=tuple(map(printable, next_steps))),
     )
 
@@ -111,16 +122,18 @@ def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
         said = f"{said} {headline(prediction, near)}".rstrip()
         prediction = widened(prediction, near)
     return Shown(
-        setting=printable("; ".join(head(prediction)[1:])),
         verdict=printable(said),
         fits=prediction.fits,
         tiles=tuple(tiles(prediction)),
+        inputs=_inputs(prediction),
         waterfall=waterfall(prediction),
         hidden=f"{hidden}." if hidden else "",
         busy=busy(prediction),
+        idle=idle(prediction),
         timeline=_timeline(prediction),
         stacks=_stacks(prediction),
         run=tuple(run_rows(prediction)),
+        tokens=tuple(token_rows(prediction)),
         cost=tuple(cost_rows(prediction)),
         evidence=None if near is None else _evidence(near),
         warnings=tuple(printable(line) for line in prediction.warnings),
@@ -142,40 +155,57 @@ def _timeline(prediction: Prediction) -> Timeline | None:
     return timeline(timing.trace, timing.step_time.mean)
 
 
+def _inputs(prediction: Prediction) -> tuple[Row, ...]:
+    """What was asked: machine, data, loader, model, and what the machines cost."""
+    rent = prediction.cost.per_second
+    price = "none is known" if rent is None else show(rent, USD_PER_SECOND)
+    rows = (*setting_rows(prediction.scenario), ("Rent", price))
+    return tuple((name, printable(text)) for name, text in rows)
+
+
 def tiles(prediction: Prediction) -> list[Tile]:
     """The few figures that say most."""
-    timing, cost = prediction.timing, prediction.cost
-    found = [
-        Tile(
-            name=batch_called(prediction.scenario),
-            value=show(timing.step_time.mean, SECOND),
-            note=band(prediction, "step_time_s.mean").removeprefix(", "),
-        ),
-        Tile(
-            name="whole run",
-            value=show(timing.total_time, SECOND),
-            note=band(prediction, "total_time_s").removeprefix(", "),
-        ),
+    timing, device = prediction.timing, device_word(prediction)
+    metrics = [
+        (batch_called(prediction.scenario), "step_time_s.mean"),
+        ("whole run", "total_time_s"),
+        ("bill", "cost.usd_to_train"),
+        ("tokens/s", "tokens_per_s"),
     ]
-    if cost.to_train is not None:
-        note = band(prediction, "cost.usd_to_train").removeprefix(", ")
-        found.append(Tile(name="bill", value=show(cost.to_train, USD), note=note))
+    found = [
+        Tile(name=name, value=value, note=note)
+        for name, metric in metrics
+        for value, note in [_figure(prediction, metric)]
+        if value
+    ]
+    mfu = number_at(prediction, "mfu")
     if timing.accelerator_utilization is not None:
-        found.append(
-            Tile(
-                name=f"{device_word(prediction)}s compute",
-                value=percent(timing.accelerator_utilization),
-                note="of the time",
-            )
-        )
+        digits = digits_of(prediction, "step_time_s.mean")
+        note = "of the time" if mfu is None else f"of the time; MFU {100.0 * mfu:.{digits}g}%"
+        computing = percent(timing.accelerator_utilization)
+        found.append(Tile(name=f"{device}s compute", value=computing, note=note))
     said = marks(prediction)[timing.bottleneck]
     notes = [] if said == "bottleneck" else [said]
-    notes += [] if timing.next_bottleneck is None else [f"next: {timing.next_bottleneck}"]
-    found.append(Tile(name="bottleneck", value=timing.bottleneck, note="; ".join(notes)))
-    return found
+    if timing.next_bottleneck is not None:
+        notes.append(f"next: {limit_called(timing.next_bottleneck, prediction.scenario)}")
+    limit = limit_called(timing.bottleneck, prediction.scenario)
+    return [*found, Tile(name="bottleneck", value=limit, note="; ".join(notes))]
+
+
+def _figure(prediction: Prediction, metric: str) -> tuple[str, str]:
+    """A metric to the precision of its interval, and the interval; empty where it has no value."""
+    value = number_at(prediction, metric)
+    if value is None:
+        return "", ""
+    said = quantity(value, select(metric)[0].unit, digits_of(prediction, metric))
+    whole = known(prediction, metric).removeprefix(said)
+    said = said.removesuffix(" tokens/s")
+    return said, f"80%: {whole.strip(' ()')}" if whole else ""
 
 
 def _evidence(near: Neighbourhood) -> Evidence:
+    """Rows within reach only: what is further off says nothing about this job."""
+    close = replace(near, rows=tuple(r for r in near.rows if r.distance <= near.reach))
     rows = tuple(
         EvidenceRow(
             name=printable(f"{one.set}: {one.row.id}"),
@@ -184,9 +214,23 @@ def _evidence(near: Neighbourhood) -> Evidence:
             error=f"{one.judged[0].error:+.1%}" if one.judged else "",
             apart=printable(apart(one)),
         )
-        for one in near.rows
+        for one in close.rows
     )
-    return Evidence(about=about(near), rows=rows, scores=tuple(score_lines(near)), plot=_plot(near))
+    said = about(close) if rows else _far(near)
+    scores = tuple(score_lines(close)) if rows else ()
+    return Evidence(about=said, rows=rows, scores=scores, plot=_plot(close))
+
+
+def _far(near: Neighbourhood) -> str:
+    """That nothing near was measured, and how far the nearest is."""
+    nearest = min((one.distance for one in near.rows), default=None)
+    if nearest is None:
+        return "No measured run could be compared with this job: its error is not known."
+    return (
+        f"Nobody measured anything near this job: of {near.compared:,} measured runs the nearest "
+        f"lies {nearest:.1f} away, where 1 is a factor of two in one feature. Its error is not "
+        "known."
+    )
 
 
 def _plot(near: Neighbourhood) -> Markup | None:

@@ -5,19 +5,30 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.report import recommend as text
 from simulator.report import recommend_words as words
+from simulator.report.figures import figure
 from simulator.report.launch import Launch
 from simulator.report.layout import printable
 from simulator.report.page.environment import rendered
-from simulator.report.page.prediction import shown
+from simulator.report.page.made import Made
+from simulator.report.page.prediction import Tile, shown
 from simulator.report.page.scatter import Point, Scatter, scatter
-from simulator.report.recommend_best import before_lines, best_title, winner_lines
+from simulator.report.recommend_best import (
+    about_lines,
+    before_lines,
+    best_title,
+    trade_lines,
+    winner_figures,
+)
 from simulator.results.prediction import Prediction
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.weighing import is_beyond
+from simulator.units import SECOND, USD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,16 @@ class Part:
 
     title: str
     lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A titled table; `numbers` are the columns of figures."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +59,12 @@ class Answer:
     looked: str
     verdict: str
     found: bool
+    heading: str
+    tiles: tuple[Tile, ...]
+    settings: tuple[tuple[str, str], ...]
     parts: tuple[Part, ...]
+    front: Grid | None
+    losers: Grid | None
     scatter: Scatter | None
     launch: str
     command: str
@@ -48,6 +74,7 @@ def as_page(
     answers: Sequence[Recommendation],
     launches: Sequence[Launch | None],
     best: Sequence[tuple[Prediction, Neighbourhood | None] | None] = (),
+    made: Made | None = None,
 ) -> str:
     """Recommendations as one HTML document that loads nothing from elsewhere.
 
@@ -60,17 +87,25 @@ def as_page(
     best : sequence of pairs, optional
         The prediction of each winner, to be shown in full, and measured runs like it; None where
         there is no winner.
+    made : Made, optional
+        How the page came to be.
     """
     shown_answers = [_answer(*pair) for pair in zip(answers, launches, strict=True)]
     whole = [None if one is None else shown(*one) for one in best or [None] * len(answers)]
-    return rendered("recommend.html.j2", answers=list(zip(shown_answers, whole, strict=True)))
+    return rendered(
+        "recommend.html.j2",
+        answers=list(zip(shown_answers, whole, strict=True)),
+        made=made or Made(),
+    )
 
 
 def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
+    won = answer.winner is not None
+    about = about_lines(answer) if won else []
     parts = [
-        (best_title(answer), winner_lines(answer) if answer.winner else []),
+        ("How it compares", about),
         ("Before you take it", before_lines(answer)),
-        *text.why_parts(answer),
+        *(part for part in text.why_parts(answer) if part[1] and part[0] != text.LOST),
     ]
     return Answer(
         name=printable(answer.scenario.name),
@@ -78,14 +113,62 @@ def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
         goal=printable(text.goal_text(answer.goal)),
         looked=text.looked_text(answer),
         verdict=_verdict(answer),
-        found=answer.winner is not None,
+        found=won,
+        heading=best_title(answer),
+        tiles=_tiles(answer) if won else (),
+        settings=_settings(answer),
         parts=tuple(
             Part(title=title, lines=tuple(map(printable, lines))) for title, lines in parts if lines
         ),
+        front=_front(answer),
+        losers=_losers(answer),
         scatter=_scatter(answer),
-        launch="\n".join(text.launch_lines(launch)) if answer.winner else "",
+        launch="\n".join(text.launch_lines(launch)) if won else "",
         command=_command(answer),
     )
+
+
+def _tiles(answer: Recommendation) -> tuple[Tile, ...]:
+    """The figures of the best choice, each with its interval."""
+    return tuple(
+        Tile(name=name, value=printable(value), note=printable(note))
+        for name, value, note in winner_figures(answer)
+    )
+
+
+def _settings(answer: Recommendation) -> tuple[tuple[str, str], ...]:
+    """What to set for the best choice, key by key."""
+    if answer.winner is None:
+        return ()
+    return tuple(
+        (printable(key), printable(str(value))) for key, value in answer.winner.settings.items()
+    )
+
+
+def _front(answer: Recommendation) -> Grid | None:
+    """Choices that nothing looked at beats in both time and cost."""
+    rows = tuple(tuple(map(printable, row)) for row in text.front_rows(answer)[0])
+    if not rows:
+        return None
+    head = ("time", "cost", "by the goal", "machines", "")
+    kept = [i for i in range(len(head)) if i != _GOAL or any(row[i] for row in rows)]
+    return Grid(
+        title="Time against cost",
+        head=tuple(head[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in rows),
+        numbers=(0, 1),
+    )
+
+
+_GOAL: Final = 2
+
+
+def _losers(answer: Recommendation) -> Grid | None:
+    """Why each obvious alternative lost."""
+    rows = tuple(tuple(map(printable, row)) for row in text.loser_rows(answer.losers))
+    if not rows or answer.winner is None:
+        return None
+    return Grid(title=text.LOST, head=("instead of it", "machines", "why not"), rows=rows)
 
 
 def _command(answer: Recommendation) -> str:
@@ -99,23 +182,32 @@ def _command(answer: Recommendation) -> str:
 
 
 def _verdict(answer: Recommendation) -> str:
-    """What to take, and what that gives."""
+    """What to take, what that gives, and what other money or time would buy."""
     winner = answer.winner
     if winner is None:
         return printable(" ".join(text.nothing_lines(answer)))
-    settings = words.settings(winner)
-    with_ = f" with {settings}" if settings else ""
     objective = answer.goal.objective
     value, time, cost = words.measures(objective, winner)
     goal = "" if objective.metric in (TIME, MONEY) else f", {objective.metric} {value}"
-    return printable(f"Take {words.hardware(winner)}{with_}: {time} for {cost}{goal}.")
+    sentences = [f"Take {words.hardware(winner)}: {time} for {cost}{goal}."]
+    sentences += ["Nobody measured anything like it."] * is_beyond(winner)
+    sentences += [f"{line}." for line in trade_lines(answer)[:1]]
+    return printable(" ".join(sentences))
 
 
 def _scatter(answer: Recommendation) -> Scatter | None:
     """Sound choices by time and cost; none where nothing has a price."""
     front = {choice.index for choice in answer.front}
+    best = None if answer.winner is None else answer.winner.index
     points = [
-        Point(x=time, y=money, front=choice.index in front, hint=_hint(choice))
+        Point(
+            x=time,
+            y=money,
+            front=choice.index in front,
+            hint=_hint(choice),
+            label=printable(f"{choice.count} x {choice.machine.name.rpartition('/')[2]}"),
+            best=choice.index == best,
+        )
         for choice in answer.ranked
         if (time := number(choice.figures, TIME)) is not None
         and (money := number(choice.figures, MONEY)) is not None
@@ -124,4 +216,5 @@ def _scatter(answer: Recommendation) -> Scatter | None:
 
 
 def _hint(choice: Choice) -> str:
-    return printable(f"{words.hardware(choice)}; {words.settings(choice)}")
+    time, money = (figure(number(choice.figures, m), u) for m, u in ((TIME, SECOND), (MONEY, USD)))
+    return printable(f"{words.hardware(choice)}: {time}, {money}; {words.settings(choice)}")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from simulator.files.settings import unit_of
 from simulator.report.figures import figure
-from simulator.report.layout import printable
+from simulator.report.layout import percent, printable
+from simulator.report.named import SHARES, bottleneck_called, metric_called
 from simulator.report.page.environment import rendered
-from simulator.report.page.prediction import shown
+from simulator.report.page.made import Made
+from simulator.report.page.prediction import Tile, shown
+from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.rows import DIGITS
-from simulator.report.sweep import best_candidates, counts_text, reason_lines, told
+from simulator.report.sweep import BESIDE, best_candidates, counts_text, reason_lines, told
 from simulator.results.metrics import METRICS
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Objective, Sense
@@ -27,6 +30,8 @@ from simulator.units import PER_SECOND, parse, show
 
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""
+LONGEST_LABEL: Final = 28
+"""Letters of what stands beside a candidate in the drawing."""
 SHADES: Final = 9
 """Colours of a heat map, from the worst to the best."""
 MOST_NAMES, MOST_NAMES_NARROW = 20, 8
@@ -78,6 +83,7 @@ def as_page(
     name: str,
     best: Prediction | None = None,
     near: Neighbourhood | None = None,
+    made: Made | None = None,
 ) -> str:
     """A sweep as one HTML document that loads nothing from elsewhere.
 
@@ -91,28 +97,56 @@ def as_page(
         Of the best candidate, to be shown in full with what it rests on.
     near : Neighbourhood, optional
         Measured rows like that candidate, with the errors there.
+    made : Made, optional
+        How the page came to be.
     """
-    table = best_candidates(found)
+    head, rows = _table(found)
     return rendered(
         "sweep.html.j2",
         name=printable(name),
+        made=made or Made(),
         verdict=_verdict(found),
+        tiles=_tiles(found),
+        scaling=scaling(found),
         counts=counts_text(found),
         command=_command(found, name),
         best=None if best is None else shown(best, near),
         scatter=_scatter(found),
         heat=_heat_map(found),
-        head=[printable(str(cell)) for cell in table.head],
-        rows=[
-            [_cell(cell, name) for cell, name in zip(row, table.head, strict=True)]
-            for row in table.rows
-        ],
+        head=[metric_called(printable(name)) for name in head],
+        rows=rows,
+        numbers=[i for i in range(len(head)) if all(_is_number(row[i]) for row in rows)],
         reasons=[
             (str(status), list(reason_lines(found.reasons(status))))
             for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
             if found.reasons(status)
         ],
     )
+
+
+def _table(found: Findings) -> tuple[list[str], list[list[str]]]:
+    """The best candidates as texts, without the columns in which nothing is known."""
+    table = best_candidates(found)
+    kept = [i for i in range(len(table.head)) if any(row[i] is not None for row in table.rows)]
+    head = [str(table.head[i]) for i in kept]
+    return head, [[_cell(row[i], str(table.head[i])) for i in kept] for row in table.rows]
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in "0123456789$-" if text else True
+
+
+def _tiles(found: Findings) -> list[Tile]:
+    """The figures of the best candidate by the first objective."""
+    if not found.front:
+        return []
+    best = found.front[0].outcome
+    names = dict.fromkeys((*(o.metric for o in found.objectives), *BESIDE))
+    return [
+        Tile(name=metric_called(name), value=_cell(value, name))
+        for name in names
+        if (value := best.figures.get(name)) is not None and not isinstance(value, Mapping)
+    ]
 
 
 def _verdict(found: Findings) -> str:
@@ -124,7 +158,8 @@ def _verdict(found: Findings) -> str:
     shown = "" if value is None else f" ({figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
     rest = f" {others:,} others are better in something else." if others else ""
-    return f"{told(objective).capitalize()}{shown}: {_settings(best)}.{rest}"
+    first = told(objective, metric_called(objective.metric)).capitalize()
+    return f"{first}{shown}: {_settings(best)}.{rest}"
 
 
 def _command(found: Findings, name: str) -> str:
@@ -141,6 +176,10 @@ def _settings(outcome: Outcome) -> str:
 
 
 def _cell(value: object, name: str) -> str:
+    if name in SHARES and isinstance(value, float):
+        return percent(value)
+    if name == "bottleneck":
+        return bottleneck_called(str(value))
     if isinstance(value, float) or (isinstance(value, int) and name in _UNITS):
         return figure(value, _UNITS.get(name))
     return "" if value is None else printable(str(value))
@@ -160,11 +199,31 @@ def _scatter(found: Findings) -> Scatter | None:
     ]
     every = 1 + len(known) // MOST_DOTS
     points = [
-        Point(x=x, y=y, front=o.candidate.index in front, hint=_hint(o, pair))
+        Point(
+            x=x,
+            y=y,
+            front=o.candidate.index in front,
+            hint=_hint(o, pair),
+            label=_label(o, found),
+            best=bool(found.front) and o is found.front[0].outcome,
+        )
         for i, (o, x, y) in enumerate(known)
         if i % every == 0 or o.candidate.index in front
     ]
     return scatter(points, pair[0].metric, pair[1].metric)
+
+
+def _label(outcome: Outcome, found: Findings) -> str:
+    """The values that set a candidate apart, in a few words."""
+    said = ""
+    for key, number in found.values.items():
+        value = outcome.candidate.settings.get(key)
+        name = key.rpartition(".")[2].replace("_", " ")
+        text = str(value).rpartition("/")[2] if isinstance(value, str) else f"{name} {value}"
+        longer = f"{said}, {text}" if said else text
+        if number > 1 and len(longer) <= LONGEST_LABEL:
+            said = longer
+    return printable(said)
 
 
 def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
@@ -196,7 +255,7 @@ def _heat_map(found: Findings) -> HeatMap | None:
     )
     names = tuple(printable(str(value)) for value in columns)
     return HeatMap(
-        title=printable(objective.metric),
+        title=metric_called(printable(objective.metric)),
         across=printable(keys[0]),
         up=printable(keys[1]),
         columns=names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.report.page.bars import TONES
@@ -19,6 +19,9 @@ ALIKE: Final = 0.02
 MOST_LANES: Final = 48
 MOST_SLICES: Final = 4000
 TICKS: Final = 8
+VISIBLE: Final = 0.001
+"""Share of the drawing's width that is about a pixel."""
+AND_MORE: Final = ", and what follows at once"
 DIGITS: Final = 3
 UNASKED: Final = "waits to be asked"
 """What is left out: a gap in a worker's lane says it too."""
@@ -35,8 +38,8 @@ _TONE: Final = {
     "decode on device": 1,
     "fit": 0,
     "forward": 0,
-    "backward": 0,
-    "gradients of weights": 0,
+    "backward": 8,
+    "gradients of weights": 8,
     "shared device": 6,
     "optimizer": 6,
     "all-reduce": TONES["communication"],
@@ -121,16 +124,18 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
     length = end - start
     within = [s for s in trace.slices if s.start < end and s.start + s.length > start]
     tracks = _chosen(within)
-    chosen = [s for s in within if s.track in tracks and s.name != UNASKED][:MOST_SLICES]
-    drawn: dict[str, list[Piece]] = {track: [] for track in tracks}
-    for part in chosen:
-        drawn[part.track].append(_piece(part, start, length))
+    found: dict[str, list[Slice]] = {track: [] for track in tracks}
+    for part in within:
+        if part.track in found and part.name != UNASKED:
+            found[part.track].append(part)
+    seen = {track: own for track, own in found.items() if _is_seen(own, start, end)}
+    each = MOST_SLICES // max(1, len(seen))
+    drawn = {track: _drawn(own, start, length, each) for track, own in seen.items()}
+    chosen = [part for own in seen.values() for part in own]
     names = {s.track: _lane_name(s) for s in within}
     return Timeline(
         length=length,
-        lanes=tuple(
-            Lane(name=names[track], pieces=tuple(pieces)) for track, pieces in drawn.items()
-        ),
+        lanes=tuple(Lane(name=names[track], pieces=pieces) for track, pieces in drawn.items()),
         ticks=tuple(
             Tick(at=i / TICKS, text=show(i / TICKS * length, SECOND, DIGITS))
             for i in range(TICKS + 1)
@@ -138,11 +143,44 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
         keys=tuple(
             Key(name=name, tone=_TONE.get(name, _OTHER), waits=name.startswith(WAITS))
             for name in dict.fromkeys(part.name for part in chosen)
+            if _is_seen([part for part in chosen if part.name == name], start, end)
         ),
         title=f"{_steps(first, shown)} of the simulated ones, "
         f"{show(length, SECOND, DIGITS)} in all",
-        left_out=len(names) - len(tracks),
+        left_out=len(names) - len(seen),
     )
+
+
+def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
+    """Whether a pixel or more of a lane, or of a colour, would be drawn."""
+    time = sum(min(end, s.start + s.length) - max(start, s.start) for s in slices)
+    return time > VISIBLE * (end - start)
+
+
+def _drawn(
+    slices: Sequence[Slice], start: Seconds, length: Seconds, most: int
+) -> tuple[Piece, ...]:
+    """All of a lane; where it has more pieces than can be told apart, neighbours become one."""
+    pieces = [_piece(part, start, length) for part in sorted(slices, key=lambda s: s.start)]
+    apart = VISIBLE
+    while len(pieces) > most:
+        pieces, apart = _joined(pieces, apart), 2.0 * apart
+    return tuple(pieces)
+
+
+def _joined(pieces: Sequence[Piece], apart: float) -> list[Piece]:
+    """Pieces with those too short to be told apart joined to the one before them."""
+    found: list[Piece] = []
+    for piece in pieces:
+        before = found[-1] if found else None
+        end = piece.start + piece.length
+        if before is None or end - before.start > apart:
+            found.append(piece)
+            continue
+        longer = piece if piece.length > before.length else before
+        hint = before.hint if before.hint.endswith(AND_MORE) else f"{before.hint}{AND_MORE}"
+        found[-1] = replace(longer, start=before.start, length=end - before.start, hint=hint)
+    return found
 
 
 def _steps(first: int, shown: int) -> str:
