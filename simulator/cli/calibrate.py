@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,6 +17,7 @@ from simulator.errors import InputError, Problem
 if TYPE_CHECKING:
     from simulator.confidence.measurement import MeasurementSet
     from simulator.studies.calibrate import Calibrated
+    from simulator.studies.likeliest import Tried
 
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -34,6 +35,7 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
 
 @click.command(
     epilog=examples(
+        "plan calibrate my-runs.csv --scenario my-job.toml -o fitted.toml",
         "plan calibrate measured.toml --fit input.decode -o fitted.toml",
     )
 )
@@ -45,11 +47,21 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     shell_complete=completion.measurement_sets,
 )
 @click.option(
+    "--scenario",
+    "scenario",
+    metavar="SCENARIO",
+    shell_complete=completion.scenarios,
+    help="What the rows of a plain table are runs of: a file or a shipped scenario.",
+)
+@click.option(
     "--fit",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Key to fit, such as input.decode, or a factor of [calibration]; may be given again.",
+    help=(
+        "Key to fit, such as input.decode, or a factor of [calibration]; may be given again. "
+        "Without it the factor that explains the rows best is fitted."
+    ),
 )
 @_pairs("start", "Where a parameter starts; else where the set, the factor or the scenario says.")
 @_pairs("low", "Its lower bound; else that of the set or the factor, or a tenth of the start.")
@@ -86,6 +98,7 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
 def calibrate(  # noqa: PLR0913 - one parameter an option
     *,
     sets: tuple[str, ...],
+    scenario: str | None,
     names: tuple[str, ...],
     start: tuple[str, ...],
     low: tuple[str, ...],
@@ -99,7 +112,11 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     profiles: tuple[Path, ...],
     form: str,
 ) -> None:
-    """Fit parameters to the rows of measurement SETs: TOML files or names of shipped ones.
+    """Fit parameters to measured runs: tables of your own, or measurement SETs.
+
+    A table is a CSV file with a line for each run of --scenario: columns are keys (workers,
+    batch_size) and what was seen (samples/s, step, utilization). A set is a TOML file that
+    describes a table, or the name of a shipped one.
 
     Prints values with 80% intervals, what stands at a bound, what the rows cannot tell apart,
     and the error as fitted and on configurations held out. Rows held out for testing are not
@@ -109,9 +126,13 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
 
     if output is not None:
         _check_new(output, force=force)
-    loaded = _sets(sets)
+    loaded = _sets(sets, scenario)
+    tried: Sequence[Tried] = ()
     if not names:
-        raise click.UsageError(_advice())
+        if start or low or high:
+            raise click.UsageError(_advice())
+        tried = _tried(loaded, use_all=use_all, jobs=jobs, profiles=profiles)
+        names = (tried[0].kind.name,)
     fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
     from simulator.studies.calibrate import calibrate as fitted
     from simulator.studies.workers import cores
@@ -128,10 +149,27 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         )
     if output is not None:
         _write(found, output)
-    emit(_rendered(found, output, worst, form))
+    emit(_rendered(found, tried, output, worst, form))
 
 
-def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
+def _tried(
+    sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
+) -> tuple[Tried, ...]:
+    """Every factor fitted alone, the likeliest first."""
+    from simulator.studies.likeliest import likeliest
+    from simulator.studies.workers import cores
+
+    with progress_line("looking for what explains the runs") as progress:
+        return likeliest(
+            sets,
+            use_all=use_all,
+            profiles=profiles,
+            processes=jobs or cores(),
+            progress=progress,
+        )
+
+
+def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
     from simulator.files.measured import load_set
 
@@ -139,7 +177,7 @@ def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
     problems: list[Problem] = []
     for name in dict.fromkeys(names):
         try:
-            found.append(load_set(name))
+            found.append(load_set(name, scenario))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -175,7 +213,9 @@ def _write(found: Calibrated, output: Path) -> None:
     write_file(output, overlay_text(overlay, __version__), "--output")
 
 
-def _rendered(found: Calibrated, output: Path | None, worst: int, form: str) -> str:
+def _rendered(
+    found: Calibrated, tried: Sequence[Tried], output: Path | None, worst: int, form: str
+) -> str:
     from simulator.report import calibration as report
     from simulator.report.table import Format, rendered
 
@@ -183,8 +223,8 @@ def _rendered(found: Calibrated, output: Path | None, worst: int, form: str) -> 
     use = f"\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
     return rendered(
         Format(form),
-        text=lambda: report.as_text(found, worst) + (use if written else ""),
-        tree=lambda: report.as_json(found, written=written),
+        text=lambda: report.as_text(found, worst, tried) + (use if written else ""),
+        tree=lambda: report.as_json(found, written=written, tried=report.tried_object(tried)),
         table=lambda: report.as_table(found),
         page=lambda: report.as_page(found),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,16 +13,6 @@ from simulator.errors import InputError, Problem
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
     from simulator.studies.observed import Explained, Observation
-
-NAMES: Final = {
-    "utilization": "accelerator_utilization",
-    "samples/s": "throughput_samples_per_s",
-    "step": "step_time_s.mean",
-    "step_time": "step_time_s.mean",
-    "epoch": "epoch_time_s",
-    "tokens/s": "tokens_per_s",
-}
-"""What people call the figures that they see of a running job."""
 
 observed_option = click.option(
     "--observed",
@@ -63,6 +53,7 @@ def observation_of(text: str) -> Observation:
     InputError
         If it names no figure that is a number above zero, or its value is none.
     """
+    from simulator.files.figures import NAMES, figure_value
     from simulator.files.quantity import nearest_hint
     from simulator.results.metrics import measurable
     from simulator.studies.observed import Observation
@@ -74,27 +65,10 @@ def observation_of(text: str) -> Observation:
     metric = measurable(name)
     if metric is None:
         raise _refused(text, f"'{said}' is no figure", nearest_hint(said, tuple(NAMES)))
-    number = _number(value, metric.unit)
+    number = figure_value(value, metric.unit)
     if number is None or not 0.0 < number < math.inf:
         raise _refused(text, f"'{value}' is no value of {said}", "write it like step='120 ms'")
     return Observation(metric=name, value=number)
-
-
-def _number(text: str, unit: object) -> float | None:
-    """A share in per cent, a quantity with its unit, or a plain number."""
-    from simulator.errors import UnitError
-    from simulator.units import PERCENT, Unit, parse, parse_count
-
-    if text.endswith("%"):
-        share = parse_count(text.removesuffix("%"))
-        return None if share is None else share / PERCENT
-    plain = parse_count(text)
-    if plain is not None or not isinstance(unit, Unit):
-        return plain
-    try:
-        return parse(text, unit)
-    except UnitError:
-        return None
 
 
 def _refused(text: str, message: str, hint: str) -> InputError:

@@ -22,13 +22,14 @@ WIDTH: Final = 40
 
 
 @contextmanager
-def progress_line(label: str) -> Iterator[Callable[[float], None] | None]:
-    """Yield a function that takes the finished fraction (0..1), or None off a terminal.
+def progress_line(label: str) -> Iterator[Callable[[float], None]]:
+    """Yield a function that takes the finished fraction (0..1).
 
-    The line shows on standard error once the run has lasted `QUIET_FOR` and is wiped at the end.
+    The line shows on standard error once the run has lasted `QUIET_FOR` and is wiped at the end;
+    off a terminal a line is written every `WITHOUT_TERMINAL` seconds.
     """
     if not sys.stderr.isatty():
-        yield None
+        yield _Lines(label).show
         return
     line = _Line(label)
     try:
@@ -104,15 +105,19 @@ class _Lines:
         self.started = time.monotonic()
         self.due = self.started + WITHOUT_TERMINAL
 
-    def show_counts(self, fraction: float, counts: str) -> None:
+    def show(self, fraction: float) -> None:
         """Write a line if one is due."""
+        self.show_counts(fraction, "")
+
+    def show_counts(self, fraction: float, counts: str) -> None:
+        """Write a line if one is due; it holds what is counted."""
         now = time.monotonic()
         if now < self.due:
             return
         self.due = now + WITHOUT_TERMINAL
         left = remaining(now - self.started, fraction)
-        text = f"{self.label}: {fraction:.0%}, {counts}{f', {left} left' if left else ''}"
-        sys.stderr.write(f"{text}\n")
+        parts = [f"{fraction:.0%}", counts, f"{left} left" if left else ""]
+        sys.stderr.write(f"{self.label}: {', '.join(filter(None, parts))}\n")
         sys.stderr.flush()
 
 

@@ -18,20 +18,23 @@ from simulator.files.measured_rows import Context, Heading, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
-from simulator.files.shipped import find_set, nearest_sets
+from simulator.files.runs_table import read_runs
+from simulator.files.shipped import find_scenario, find_set, nearest_scenarios, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 
 _COLUMN_LISTS = ("configuration", "group_by", "baseline_by", "maker")
 _LEVELS = ("median", "mean", "p90", "largest")
 
 
-def load_set(name_or_path: str) -> MeasurementSet:
+def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
     """Read a measurement set.
 
     Parameters
     ----------
     name_or_path : str
-        The set's TOML file, or the name of a shipped set.
+        The set's TOML file, the name of a shipped set, or a table of runs of the `scenario`.
+    scenario : str, optional
+        What the rows of a table without a TOML file are runs of: a file or a shipped name.
 
     Raises
     ------
@@ -47,9 +50,30 @@ def load_set(name_or_path: str) -> MeasurementSet:
         raise UnknownName(msg)
     refuse_irregular(path)
     if path.suffix.lower() == ".csv":
-        message, hint = "is the data of a set", "name the TOML file that describes it"
-        raise InputError((Problem(origin=str(path), message=message, hint=hint),))
+        return _runs(path, scenario)
     return to_set(read_document(path), path.parent, lambda name: read_table(path.parent / name))
+
+
+def _runs(path: Path, scenario: str | None) -> MeasurementSet:
+    """A table of runs without a file that describes it."""
+    if scenario is None:
+        message = "is a table without a file that describes it"
+        hint = (
+            "name the TOML file that describes it; or plan calibrate with the job that its rows "
+            "are runs of, --scenario my-job.toml"
+        )
+        raise InputError((Problem(origin=str(path), message=message, hint=hint),))
+    base = find_scenario(scenario)
+    if base is None:
+        msg = f"there is no scenario '{scenario}', neither a file nor shipped; "
+        raise UnknownName(msg + nearest_scenarios(scenario))
+    file, table = read_runs(path, str(base.resolve()))
+    heading = Heading(table)
+    rows, wrong = rows_of(Context(file=file, table=table, folder=path.parent), heading)
+    problems = [*heading.problems(), *wrong]
+    if problems:
+        raise InputError(capped(problems))
+    return _converted(file, rows)
 
 
 def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet:

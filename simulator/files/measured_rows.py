@@ -26,8 +26,8 @@ from simulator.units import Unit
 
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
 """Columns without a dot that mean something; the others are labels."""
-_MEASURED: Final = "measured."
-_SPREAD: Final = "spread."
+MEASURED: Final = "measured."
+SPREAD: Final = "spread."
 _YES: Final = "yes"
 _WHOLE: Final = re.compile(r"(?:0|[1-9][0-9]*)\.0+")
 """A whole number as programs write it that know only fractions."""
@@ -60,17 +60,17 @@ class Heading:
     @cached_property
     def measured(self) -> tuple[str, ...]:
         """Metrics with a measured column."""
-        return self._after(_MEASURED)
+        return self._after(MEASURED)
 
     @cached_property
     def spread(self) -> tuple[str, ...]:
         """Metrics with a column for the spread of repeats."""
-        return self._after(_SPREAD)
+        return self._after(SPREAD)
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """Keys of the scenario."""
-        others = (_MEASURED, _SPREAD)
+        others = (MEASURED, SPREAD)
         return tuple(c for c in self.table.columns if "." in c and not c.startswith(others))
 
     @cached_property
@@ -89,7 +89,7 @@ class Heading:
         if "id" not in table.columns:
             yield Problem(origin=table.origin, line=1, key="id", message="is missing")
         if not self.measured:
-            hint = f"name one like {_MEASURED}step_time_s.mean"
+            hint = f"name one like {MEASURED}step_time_s.mean"
             message = "has no measured column"
             yield Problem(origin=table.origin, line=1, message=message, hint=hint)
         yield from self._metric_problems()
@@ -102,7 +102,7 @@ class Heading:
                 yield table.about(label, "is nearly a column with a meaning", f"'{plain}'?")
 
     def _metric_problems(self) -> Iterator[Problem]:
-        for prefix, names in ((_MEASURED, self.measured), (_SPREAD, self.spread)):
+        for prefix, names in ((MEASURED, self.measured), (SPREAD, self.spread)):
             for name in names:
                 if measurable(name) is None:
                     hint = nearest_hint(name, measurable_names())
@@ -111,7 +111,7 @@ class Heading:
         for name in self.spread:
             if name not in self.measured and not self.misspelt(name):
                 message = "is the spread of a metric without a measured column"
-                yield self.table.about(_SPREAD + name, message)
+                yield self.table.about(SPREAD + name, message)
 
     def _after(self, prefix: str) -> tuple[str, ...]:
         named = [c for c in self.table.columns if c.startswith(prefix)]
@@ -266,14 +266,14 @@ def _numbers(
     """The measured and spread figures of a row by column, and those that are none."""
     numbers: dict[str, float] = {}
     problems = []
-    for prefix, names in ((_MEASURED, heading.measured), (_SPREAD, heading.spread)):
+    for prefix, names in ((MEASURED, heading.measured), (SPREAD, heading.spread)):
         for name in names:
             column, metric = prefix + name, measurable(name)
             cell = line.cells[column]
             if not cell or metric is None:
                 continue
             value, message, hint = _number(cell, metric.unit)
-            if not message and prefix == _SPREAD:
+            if not message and prefix == SPREAD:
                 message, hint = _implausible_spread(value)
             elif not message:
                 message, hint = _implausible(value, name, metric, zero=name in file.absolute)
@@ -355,8 +355,8 @@ def _row(
         id=cells["id"],
         base=base,
         overrides=tuple(f"{key}={cells[key]}" for key in heading.keys if cells[key]),
-        measured=_under(_MEASURED, numbers),
-        spread=_under(_SPREAD, numbers),
+        measured=_under(MEASURED, numbers),
+        spread=_under(SPREAD, numbers),
         family=cells.get("family") or file.family or file.name,
         source=cells.get("source") or file.source,
         labels={label: cells[label] for label in heading.labels if cells[label]},

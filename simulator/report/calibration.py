@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 from simulator.files.keys import numeric_key
@@ -13,9 +14,14 @@ from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.metrics import measurable
 from simulator.studies.calibrate import Calibrated, Estimate, Residual
 from simulator.studies.fitted_overlay import errors_of
+from simulator.studies.likeliest import Tried
 from simulator.version import __version__
 
 SCHEMA: Final = 1
+SHOWN: Final = 4
+"""Factors that were tried and are listed."""
+ALIKE: Final = 2.0
+"""Difference of two costs below which neither is much likelier."""
 WORST: Final = 5
 """Rows listed as farthest off."""
 _STAGES: Final = (
@@ -25,8 +31,11 @@ _STAGES: Final = (
 )
 
 
-def as_text(calibrated: Calibrated, worst: int = WORST) -> str:
-    """The report as plain text; `worst` rows farthest off are listed."""
+def as_text(calibrated: Calibrated, worst: int = WORST, tried: Sequence[Tried] = ()) -> str:
+    """The report as plain text; `worst` rows farthest off are listed.
+
+    `tried` are factors that were fitted alone to find the one that is fitted here.
+    """
     samples = calibrated.samples
     title = (
         f"Calibration on {_count(samples.envelope.rows, 'row')} of "
@@ -34,6 +43,7 @@ def as_text(calibrated: Calibrated, worst: int = WORST) -> str:
     )
     lines = [
         *wrapped(title, hang="", width=WIDTH),
+        *section("What explains these runs, each factor alone", tried_lines(tried)),
         *section("Parameters", columns([_HEAD, *map(_row, calibrated.estimates)], "<<<<<")),
         *section("Notes", _notes(calibrated)),
         *section("Errors, |predicted / measured - 1|", _errors(calibrated)),
@@ -42,6 +52,37 @@ def as_text(calibrated: Calibrated, worst: int = WORST) -> str:
         *section("Fitted on", _range(calibrated)),
     ]
     return "\n".join(lines)
+
+
+def tried_lines(tried: Sequence[Tried]) -> list[str]:
+    """The factors that were tried, the likeliest first: how much faster, and what that leaves."""
+    if not tried:
+        return []
+    rows = [
+        (
+            one.kind.name,
+            f"x{one.factor:.3g}",
+            f"{percent(one.error)} off on average",
+            "taken" if one is tried[0] else "",
+        )
+        for one in tried[:SHOWN]
+    ]
+    lines = columns([("factor", "rates", "", ""), *rows], "<><<")
+    if len(tried) > 1 and tried[1].cost - tried[0].cost < ALIKE:
+        first, second = (one.kind.name for one in tried[:2])
+        lines += wrapped(
+            f"{second} explains them nearly as well as {first}: a run in which they would differ "
+            f"tells them apart; --fit {second} takes it instead"
+        )
+    return lines
+
+
+def tried_object(tried: Sequence[Tried]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {"factor": one.kind.name, "value": one.factor, "mean_error": one.error, "cost": one.cost}
+        for one in tried
+    ]
 
 
 def _count(number: int, noun: str) -> str:

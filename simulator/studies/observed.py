@@ -137,14 +137,17 @@ def explain_observation(
     return Explained(observation=observation, predicted=predicted, explanations=tuple(explanations))
 
 
-def _explanation(job: _Job, kind: FactorKind, factor: float) -> Explanation:
-    scenario = job.read({})
+def known_within(kind: FactorKind, scenario: Scenario) -> float:
+    """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
     variances = [d.log_sd**2 for d in scenario.doubts if d.rate in _RATES[kind.name]]
-    known = math.sqrt(sum(variances)) if variances else UNKNOWN
+    return max(math.sqrt(sum(variances)) if variances else UNKNOWN, TOLERANCE)
+
+
+def _explanation(job: _Job, kind: FactorKind, factor: float) -> Explanation:
     return Explanation(
         kind=kind,
         factor=factor,
-        surprise=abs(math.log(factor)) / max(known, TOLERANCE),
+        surprise=abs(math.log(factor)) / known_within(kind, job.read({})),
         prediction=predict(job.read({f"calibration.{kind.name}": factor}), seed=job.seed),
     )
 

@@ -134,7 +134,7 @@ def test_ctrl_c_leaves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say what to fit"),
+        (("--start", "cpu=1"), "say what to fit"),
         (("--fit", "cpus"), "is no key of a scenario"),
         (("--fit", "input.workers"), "is set by|counts, names and switches"),
         (("--fit", "train.epochs"), "is set by 3 of 3 rows"),
@@ -190,3 +190,17 @@ def test_an_overlay_that_is_none_is_refused(plan: Run, own: Path, verb: str) -> 
     other = plan(verb, BASE, "--calibration", str(own))
     assert (other.code, other.out) == (Exit.BAD_INPUT, "")
     assert "own.toml" in other.err
+
+
+@pytest.mark.untraced
+def test_a_few_runs_need_no_second_file(plan: Run, rows: list[str], tmp_path: Path) -> None:
+    """A table of runs and the job: what explains them is found, fitted and written."""
+    table = tmp_path / "mine.csv"
+    plain = [",".join(line.split(",")[1:4]) for line in rows[:-1]]
+    plain[0] = "workers,train.epochs,step"
+    table.write_text("\n".join(plain) + "\n", encoding="utf-8")
+    over = tmp_path / "over.toml"
+    outcome = plan("calibrate", str(table), "--scenario", BASE, "--jobs", "1", "-o", str(over))
+    assert (outcome.code, outcome.err) == (Exit.FINE, "")
+    assert "What explains these runs" in outcome.out
+    assert "calibration.cpu" in over.read_text(encoding="utf-8")

@@ -86,11 +86,17 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_no_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log file gets no progress line."""
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
+def test_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log file gets no line of a short run, and whole lines of a long one."""
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
     with progress_line("working") as show:
-        assert show is None
+        show(0.5)
+    assert log.getvalue() == ""
+    monkeypatch.setattr(progress, "WITHOUT_TERMINAL", -1.0)
+    with progress_line("working") as show:
+        show(0.01)
+    assert log.getvalue() == "working: 1%\n"
 
 
 def test_short_runs_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +104,6 @@ def test_short_runs_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with progress_line("working") as show:
-        assert show is not None
         show(0.5)
     assert terminal.getvalue() == ""
 
@@ -109,7 +114,6 @@ def test_long_runs_show_a_line_and_wipe_it(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "QUIET_FOR", -1.0)
     with progress_line("working") as show:
-        assert show is not None
         show(0.5)
         show(0.6)
     assert terminal.getvalue() == f"\rworking [{'#' * 20}{'.' * 20}]  50%\r\x1b[2K"

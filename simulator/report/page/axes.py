@@ -14,8 +14,6 @@ ROOM: Final = 0.04
 """Part of the axis that is left free at both ends."""
 STEPS: Final = (1.0, 2.0, 5.0, 10.0)
 MOST_TICKS: Final = 7
-_LARGE: Final = 1e9
-"""From here on a value is written with a power of ten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
 
 def _text(value: float, label: str) -> str:
     """A value of an axis: thousands are set apart, money has its sign."""
-    plain = f"{value:,.10g}" if abs(value) < _LARGE else f"{value:.3g}"
+    plain = f"{value:,.10g}"
     return f"${plain}" if label.endswith("[$]") else plain
 
 
