@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from simulator.errors import InputError, Problem
+from simulator.files.field_docs import meaning
 from simulator.files.lines import KeyPath, LazyLines
 from simulator.files.quantity import MISTAKE, nearest_hint, slip_of
 from simulator.files.reading import decode, dotted, parse_toml, read_bytes
@@ -37,7 +38,6 @@ class FileModel(BaseModel):
         frozen=True,
         extra="forbid",
         strict=True,
-        use_attribute_docstrings=True,
         defer_build=True,
         validate_default=False,
         populate_by_name=True,
@@ -318,7 +318,11 @@ def _paths(model: type[BaseModel], before: KeyPath) -> Iterator[KeyPath]:
 
 def _example(model: type[BaseModel], path: KeyPath) -> str:
     info = field_at(model, path)
-    return "" if info is None or info.description is None else _first_sentence(info.description)
+    owner = model_at(model, path[:-1])
+    if info is None or owner is None:
+        return ""
+    name = next(name for name, one in owner.model_fields.items() if one is info)
+    return _first_sentence(meaning(owner, name))
 
 
 def _first_sentence(text: str) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import Field, GetJsonSchemaHandler, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -59,8 +59,6 @@ class Figure(FileModel):
     """Where one number (or name) came from; each subclass adds the `value`."""
 
     # Reading descriptions off the source text takes milliseconds for each of these classes.
-    model_config = ConfigDict(use_attribute_docstrings=False)
-
     source: TextField = Field(description="Key of a sources.toml, or the reference itself.")
     date: DateField = Field(description="When the source said so.")
     verified: bool = Field(

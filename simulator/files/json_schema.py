@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from simulator.files.document import SCHEMA
+from simulator.files.field_docs import with_meanings
 from simulator.files.sections import ScenarioFile
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -19,7 +20,7 @@ def scenario_schema() -> dict[str, Any]:
         Draft 2020-12. Titles, descriptions and examples come from the file models; a file that
         extends another may leave out required sections.
     """
-    raw = ScenarioFile.model_json_schema(by_alias=True)
+    raw = with_meanings(ScenarioFile.model_json_schema(by_alias=True), ScenarioFile)
     definitions = {name: _tidy(part) for name, part in raw.pop("$defs").items()}
     body = _tidy(raw)
     number = {

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from simulator.files.field_docs import meaning
 from simulator.files.merge_documents import parse_override
 from simulator.files.models import load_model, model_names
 from simulator.files.profile_text import quote
@@ -159,7 +160,7 @@ def _given(section: str, answers: Mapping[str, str]) -> dict[str, Plain]:
 
 
 def _comment(model: type[BaseModel], key: str) -> list[str]:
-    text = model.model_fields[key].description or key
+    text = meaning(model, key) or key
     return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="# ", subsequent_indent="# ")
 
 
