@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
 
+from simulator.compute.describe import shape_of
 from simulator.compute.footprint import (
     HostRam,
     MemoryFit,
@@ -19,10 +20,12 @@ from simulator.compute.footprint import (
     memory_fit,
     page_cache_bytes,
 )
+from simulator.compute.forward_pass import ForwardPass, Spread, forward_pass, serving_device
 from simulator.engine.bounds import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
+from simulator.errors import NotModelled
 from simulator.laws import INTERVAL_LAWS, LAWS, obey
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
@@ -34,8 +37,11 @@ from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.cost import bill, cpu_need
 from simulator.results.prediction import Bounds, Prediction, Timing
+from simulator.results.serving import ServicePrediction
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.serving import Service
 from simulator.scenario.workload.dataset import Placement
+from simulator.serving.answers import answer
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -205,3 +211,40 @@ def streaming(scenario: Scenario) -> Scenario:
     )
     cluster = replace(scenario.cluster, groups=groups)
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
+
+
+def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> ServicePrediction:
+    """Predict what a service does under its load.
+
+    Parameters
+    ----------
+    service : Service
+        Machines, model, engine and load.
+    seed : int
+        Of lengths and arrivals; the same seed gives the same prediction.
+    doubts : bool
+        Work out intervals; searches that only want the figures leave them out.
+    """
+    return answer(service, pass_of(service), seed=seed, doubts=doubts)
+
+
+def pass_of(service: Service) -> ForwardPass:
+    """The forward pass of a service on the accelerators of one of its replicas."""
+    host, serving = service.group.host, service.serving
+    if host.gpu is None:
+        msg = f"{service.name}: serving on processors is not modelled"
+        raise NotModelled(msg)
+    peer = None if host.peer_link is None else host.peer_link.peak
+    slot = None if host.host_link is None else host.host_link.peak
+    return forward_pass(
+        shape_of(service.model),
+        serving_device(host.gpu, serving.weights, peer, slot),
+        service.kernels,
+        service.figures,
+        Spread(
+            tensor=serving.tensor,
+            split_experts=serving.expert_parallel,
+            weights=serving.weights,
+            cache=serving.cache,
+        ),
+    )

@@ -40,9 +40,10 @@ def completion(context: click.Context, *, shell: str) -> None:
 
 def scenarios(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of shipped scenarios that begin so, and files."""
-    from simulator.files.shipped import scenario_names
+    from simulator.files.shipped import scenario_names, service_names
 
-    return [CompletionItem(begun, type="file"), *_beginning(scenario_names(), begun)]
+    names = (*scenario_names(), *service_names())
+    return [CompletionItem(begun, type="file"), *_beginning(names, begun)]
 
 
 def measurement_sets(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:

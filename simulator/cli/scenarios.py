@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -12,12 +13,15 @@ import click
 from simulator.cli.completion import scenarios
 from simulator.cli.options import profiles_option
 from simulator.errors import InputError, Problem
+from simulator.files.reading import LARGEST
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
+    from simulator.files.service import ServiceReader
     from simulator.scenario.scenario import Scenario
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
+_KEPT = "simulator.cli.scenarios.standard_input"
 
 
 def set_option(help_: str) -> Callable[[Verb], Verb]:
@@ -79,13 +83,40 @@ def read_scenario(
     )
 
 
+def service_reader(
+    name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]
+) -> ServiceReader | None:
+    """What reads the service that the arguments name; None where they name a job.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    from simulator.files.merge_documents import chain_of
+    from simulator.files.scenario import default_name_of
+    from simulator.files.service import ServiceReader
+    from simulator.files.service_mode import describes_service
+
+    chain = chain_of(name, _standard_input(name))
+    if not describes_service(chain):
+        return None
+    return ServiceReader(chain, default_name_of(name), overrides=overrides, profiles=profiles)
+
+
 def _standard_input(name: str) -> BinaryIO | None:
+    """Standard input where it is meant; it can be read once, and is kept for the verb."""
     if name != "-":
         return None
     if sys.stdin is None:
         problem = Problem(origin="-", message="cannot be read: standard input is closed")
         raise InputError((problem,))
-    return sys.stdin.buffer
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return sys.stdin.buffer
+    if _KEPT not in context.meta:
+        context.meta[_KEPT] = sys.stdin.buffer.read(LARGEST + 1)
+    return BytesIO(context.meta[_KEPT])
 
 
 def candidate_reader(

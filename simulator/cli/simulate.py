@@ -20,7 +20,9 @@ from simulator.cli.scenarios import (
     candidate_reader,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
+from simulator.cli.serving import refuse, simulated
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
@@ -94,6 +96,11 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        given = {"trace": trace, "log": every, "steps": steps, "observed": observed}
+        refuse(**given, calibration=calibration, actions=wanted)
+        return simulated(service, form, seed, full=full)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     seen = None if observed is None else explained(reader, observed, seed)
     job = reader.read(seen.settings if seen else {}).scenario

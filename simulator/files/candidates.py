@@ -30,6 +30,7 @@ from simulator.files.scenario import (
     to_scenario,
 )
 from simulator.files.sections import ScenarioFile
+from simulator.files.service_mode import refuse_service
 from simulator.files.settings import as_option, possible_names
 from simulator.files.sweep_section import axes_of
 from simulator.files.variations import Bare, Variations, base_of
@@ -100,6 +101,7 @@ class CandidateReader:
     def _prepare(self) -> None:
         self._catalogue = Catalogue.default(self.profiles)
         self._document, self._problems = self._joined(())
+        refuse_service(self._document)
         self._base = None if self._problems else base_of(self._document)
         self._variations: dict[tuple[str, ...], Variations] = {}
 

@@ -45,6 +45,7 @@ from simulator.files.resolved import (
     read_sections,
 )
 from simulator.files.sections import CostSection, MemorySection, ScenarioFile
+from simulator.files.service_mode import refuse_service
 from simulator.files.sisters import sister_of
 from simulator.files.uncertainty import with_doubts
 from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
@@ -137,6 +138,7 @@ def from_document(document: Document, catalogue: Catalogue, found: Sequence[Prob
     InputError
         With all mistakes at once.
     """
+    refuse_service(document)
     draft, within = read_sections(document)
     return checked(draft, catalogue, (*found, *within))
 

@@ -16,6 +16,17 @@ def scenario_folder() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parent / "scenarios"
 
 
+def service_folder() -> Path:
+    """The folder of shipped services: inside an installed package, else of the checkout."""
+    packaged = _PACKAGE / "data" / "services"
+    return packaged if packaged.is_dir() else _PACKAGE.parent / "services"
+
+
+def service_names() -> tuple[str, ...]:
+    """Names of the shipped services, sorted."""
+    return tuple(sorted(file.stem for file in service_folder().glob("*.toml")))
+
+
 def scenario_names() -> tuple[str, ...]:
     """Names of the shipped scenarios, sorted; a name in a subfolder holds a slash."""
     folder = scenario_folder()
@@ -29,9 +40,12 @@ def scenario_path(name: str) -> Path | None:
     # A name is a path below the folder as it is listed: no steps up, nothing that means nothing.
     if not plain or Path(plain).is_absolute() or ".." in Path(plain).parts:
         return None
-    path = scenario_folder() / f"{plain}.toml"
-    listed = path.relative_to(scenario_folder()).with_suffix("").as_posix() == plain
-    return path if listed and _tried(path.is_file) else None
+    for folder in (scenario_folder(), service_folder()):
+        path = folder / f"{plain}.toml"
+        listed = path.relative_to(folder).with_suffix("").as_posix() == plain
+        if listed and _tried(path.is_file):
+            return path
+    return None
 
 
 @lru_cache(maxsize=256)  # asked for each figure of each candidate of a sweep
@@ -45,9 +59,10 @@ def without_folder(origin: str) -> str:
     >>> without_folder(str(scenario_folder() / "mine.toml")), without_folder("mine.toml")
     ('scenarios/mine.toml', 'mine.toml')
     """
-    folder = scenario_folder()
-    inside = Path(origin).is_relative_to(folder)
-    return f"scenarios/{Path(origin).relative_to(folder).as_posix()}" if inside else origin
+    for name, folder in (("scenarios", scenario_folder()), ("services", service_folder())):
+        if Path(origin).is_relative_to(folder):
+            return f"{name}/{Path(origin).relative_to(folder).as_posix()}"
+    return origin
 
 
 def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
@@ -83,7 +98,7 @@ def nearest_scenarios(name: str, folder: Path = Path()) -> str:
         beside = [file.name for file in folder.iterdir() if file.suffix == ".toml"]
     except OSError:
         beside = []
-    shipped = scenario_names()
+    shipped = (*scenario_names(), *service_names())
     close = [
         *difflib.get_close_matches(name, beside, n=2),
         *difflib.get_close_matches(name.removesuffix(".toml"), shipped, n=3),

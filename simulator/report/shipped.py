@@ -6,14 +6,14 @@ import json
 import tomllib
 from collections.abc import Iterator
 
-from simulator.files.shipped import scenario_names, scenario_path
+from simulator.files.shipped import scenario_names, scenario_path, service_names
 from simulator.report.layout import columns
 from simulator.report.table import Table
 
 
 def _asked() -> Iterator[tuple[str, str]]:
     """Each name with the scenario's title."""
-    for name in scenario_names():
+    for name in (*scenario_names(), *service_names()):
         path = scenario_path(name)
         if path is not None:
             text = path.read_text(encoding="utf-8")

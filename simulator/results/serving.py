@@ -139,7 +139,7 @@ def metrics(prediction: ServicePrediction) -> dict[str, float | None]:
 
 def answered_metrics(answered: Answered) -> dict[str, float]:
     """The figures of a run by their dotted path."""
-    found = {}
+    found: dict[str, float] = {}
     for name, value in asdict(answered).items():
         if isinstance(value, dict):
             found |= {f"{name}_s.{key}": each for key, each in value.items()}

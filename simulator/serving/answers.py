@@ -133,7 +133,8 @@ class _Run:
         counts = self._replica(requests)
         slo, blocks = self.service.slo, self.pool.blocks
         one = answered([requests], counts, slo, blocks=blocks, steady=True)
-        return _times(one, replicas)
+        offered = offered_rate(self.service) or 0.0
+        return _together(one, replicas, offered / (replicas * one.request_rate))
 
     def _finite(self, count: int) -> Answered:
         replicas = self.service.serving.replicas
@@ -194,18 +195,16 @@ def _too_small(service: Service, pool: Pool) -> str:
     )
 
 
-def _times(one: Answered, replicas: int) -> Answered:
-    """What equal replicas do together, each as this one."""
-    return replace(
-        one,
-        **{
-            name: replicas * getattr(one, name)
-            for name in (
-                *("request_rate", "prompt_rate", "output_rate", "goodput"),
-                *("running", "waiting", "iterations", "preemptions"),
-            )
-        },
-    )
+def _together(one: Answered, replicas: int, longer: float) -> Answered:
+    """What equal replicas do together, each as this one.
+
+    `longer` is the rate of arrivals over that of the requests drawn: in a run without end what
+    arrives is answered, however many came by chance in a shorter one.
+    """
+    flows = ("request_rate", "prompt_rate", "output_rate", "goodput", "running", "waiting")
+    counts = ("iterations", "preemptions")
+    found = {name: replicas * longer * getattr(one, name) for name in flows}
+    return replace(one, **found, **{name: replicas * getattr(one, name) for name in counts})
 
 
 def price_of(service: Service) -> UsdPerSecond | None:

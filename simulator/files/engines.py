@@ -1,0 +1,96 @@
+"""Serving engines: ``data/serving``, one file each with the defaults of its versions."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from simulator.confidence.provenance import Source
+from simulator.errors import PlanError, UnknownName
+from simulator.files.document import check, read_document
+from simulator.files.quantity import nearest_hint
+from simulator.files.serving_sections import EngineDeviceTable, EngineFile, EngineVersionTable
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.serving import Engine
+
+_FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "serving"
+_VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
+
+
+@cache
+def engine_names() -> tuple[str, ...]:
+    """Engines whose rules are known, sorted."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+@cache
+def engine_file(name: str) -> EngineFile:
+    """The file of an engine.
+
+    Raises
+    ------
+    UnknownName
+        If there is none; names the nearest one.
+    """
+    if name not in engine_names():
+        msg = f"is no engine whose rules are known; {nearest_hint(name, engine_names())}"
+        raise UnknownName(msg)
+    return check(EngineFile, read_document(_FOLDER / f"{name}.toml"))
+
+
+def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
+    """What holds for a version; for the newest one known where none is wanted.
+
+    Raises
+    ------
+    PlanError
+        If `wanted` is no version, or older than all whose rules are known.
+    """
+    if wanted is None:
+        return file.version[-1]
+    number = _number(wanted)
+    if number is None:
+        msg = "is no version of an engine; write it as numbers with points, such as 0.19"
+        raise PlanError(msg)
+    found = [one for one in file.version if (_number(one.since) or ()) <= number]
+    if not found:
+        msg = (
+            f"is older than the rules known of {file.name}, which begin at {file.version[0].since}"
+        )
+        raise PlanError(msg)
+    return found[-1]
+
+
+def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:
+    """The defaults on an accelerator: the last entry whose memory it has."""
+    fits = [
+        one
+        for one in version.device
+        if gpu.memory >= one.memory and not (one.excepted and one.excepted in gpu.name.lower())
+    ]
+    return fits[-1]
+
+
+def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) -> Engine:
+    """The rules of an engine at a version."""
+    source = Source(
+        reference=f"{file.source}; {version.note}", date=file.date, verified=file.verified
+    )
+    return Engine(
+        name=file.name,
+        version=named or f">= {version.since}",
+        batching=file.batching,
+        admission=file.admission,
+        fraction_of=file.fraction_of,
+        activations_inside=file.activations_inside,
+        graphs_inside=version.graphs_inside,
+        source=source,
+    )
+
+
+def _number(text: str) -> tuple[int, ...] | None:
+    """A version as numbers that compare; None if it is none."""
+    found = _VERSION.fullmatch(text.strip().lower())
+    return None if found is None else tuple(int(part) for part in found[1].split("."))

@@ -1,0 +1,241 @@
+"""The sections of a file that describes a service: ``mode = "serve"``.
+
+The text under a field is its documentation: in messages, in editors.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from simulator.files.document import FileModel
+from simulator.files.quantity import (
+    ByteOrZeroField,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    NumberField,
+    NumberOrZeroField,
+    PositiveShareField,
+    RateField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
+from simulator.files.search_sections import SweepSection
+from simulator.files.sections import CostSection, DegreeField
+from simulator.scenario.precision import Precision
+from simulator.scenario.serving import Admission, Batching, MemoryBase, Spread
+
+
+class ServiceMode(StrEnum):
+    """What a file that says ``mode`` describes."""
+
+    SERVE = "serve"
+
+
+class Arrivals(StrEnum):
+    """How requests reach a service."""
+
+    CLOSED = "closed"
+    POISSON = "poisson"
+    GAMMA = "gamma"
+    EVEN = "even"
+    AT_ONCE = "at-once"
+    TRACE = "trace"
+
+
+class ServiceHardware(FileModel):
+    """The machines of a service."""
+
+    machine: TextField
+    """Name of a machine's profile, such as node/hgx-h100-80gb or instance/aws/g6.xlarge."""
+    count: CountField = 1
+    """How many equal machines."""
+    gpu: TextField | None = None
+    """What if it had this accelerator in place of each of its own, such as gpu/l4."""
+    gpus: CountField | None = None
+    """Accelerators used on each machine; all of them by default."""
+
+
+class ServiceModel(FileModel):
+    """The language model that is served."""
+
+    name: TextField | None = None
+    """Name of a model in the library, such as llama-3.1-8b."""
+    family: TextField | None = None
+    """Family of a model that is not in the library: gpt, llama or moe; needs model.shape."""
+    shape: dict[str, object] | None = None
+    """Figures of the family's shape, such as layers and hidden; see plan models."""
+
+
+class ServingSection(FileModel):
+    """The serving engine and its settings; what is left out is the engine's own default."""
+
+    engine: TextField = "vllm"
+    """Whose rules hold: vllm, sglang or tensorrt-llm."""
+    version: TextField | None = None
+    """Its version, such as 0.19; the newest known by default."""
+    tensor: DegreeField = 1
+    """Accelerators of one machine that share each layer of a replica."""
+    replicas: CountField | None = None
+    """Equal engines behind a router that deals requests in turn; as many as there are accelerators
+    for by default."""
+    expert_parallel: bool = False
+    """Whether accelerators hold whole experts, in place of a part of each."""
+    weights: Annotated[Precision, Choice(Precision)] = Precision.BF16
+    """Number format of the weights and of the products with them."""
+    cache: Annotated[Precision, Choice(Precision)] = Precision.BF16
+    """Number format of keys and values."""
+    max_batched_tokens: CountField | None = None
+    """Most tokens of an iteration (SGLang's chunked_prefill_size)."""
+    max_sequences: CountField | None = None
+    """Most requests that run at once on a replica."""
+    block_tokens: CountField | None = None
+    """Tokens of a block of the cache."""
+    memory_fraction: PositiveShareField | None = None
+    """Share of an accelerator's memory that the engine takes, as its own option counts it."""
+    graph_memory: ByteOrZeroField | None = None
+    """Memory of recorded graphs on each accelerator."""
+    chunked_prefill: bool | None = None
+    """Whether prompts may be cut where an iteration is full."""
+    request_overhead: TimeOrZeroField | None = None
+    """Time of a request beside its iterations: network, tokenising."""
+
+
+class LengthTable(FileModel):
+    """Lengths of prompts or answers."""
+
+    tokens: NumberField
+    """Their mean; with uniform lengths, the largest."""
+    spread: Annotated[Spread, Choice(Spread)] = Spread.CONSTANT
+    """How they vary: constant, uniform, lognormal or exponential."""
+    ratio: PositiveShareField = 1.0
+    """Shortest over longest, of uniform lengths; InferenceX draws them with 0.8."""
+    deviation: NumberOrZeroField = 1.0
+    """Standard deviation over the mean, of lognormal lengths."""
+
+
+class LoadSection(FileModel):
+    """The requests that reach the service."""
+
+    arrivals: Annotated[Arrivals, Choice(Arrivals)]
+    """How they come: closed, poisson, gamma, even, at-once or trace."""
+    rate: RateField | None = None
+    """Requests a second, such as 5 /s, of poisson, gamma and even arrivals."""
+    burstiness: NumberField | None = None
+    """Shape of gamma arrivals: 1 is poisson, less is burstier."""
+    concurrency: CountField | None = None
+    """Clients of a closed loop, each with one request under way."""
+    think: TimeOrZeroField = 0.0
+    """Time between an answer and the client's next request."""
+    trace: TextField | None = None
+    """A CSV file with columns arrival_s, prompt_tokens and output_tokens, relative to this one."""
+    prompt: LengthTable | None = None
+    """Lengths of prompts."""
+    output: LengthTable | None = None
+    """Lengths of answers."""
+    requests: CountField | None = None
+    """How many are simulated, first and last counted; by default as many as a steady state needs,
+    ten for each client of a closed loop, and all of a trace."""
+    shared_prefix: CountOrZeroField = 0
+    """Tokens that all prompts begin with, kept in the engine's cache."""
+
+
+class SloSection(FileModel):
+    """What requests must keep."""
+
+    first_token: TimeField | None = None
+    """Time to the first token, at most."""
+    per_token: TimeField | None = None
+    """Time of each further token on average over an answer, at most."""
+    end_to_end: TimeField | None = None
+    """Time to the last token, at most."""
+    share: PositiveShareField = 0.99
+    """Share of the requests that must keep all limits."""
+
+
+class ServiceFile(FileModel):
+    """One service: machines, a language model, an engine, the requests, their limits."""
+
+    mode: Annotated[ServiceMode, Choice(ServiceMode)]
+    """What the file describes: serve."""
+    hardware: ServiceHardware
+    """The machines."""
+    model: ServiceModel
+    """The language model."""
+    load: LoadSection
+    """The requests."""
+    name: TextField | None = None
+    """Short name of the service; the file's name by default."""
+    title: TextField | None = None
+    """One line that says what it asks."""
+    extends: TextField | None = None
+    """Another service, by file (relative to this one) or shipped name, that this one changes."""
+    serving: ServingSection | None = None
+    """The engine and its settings."""
+    slo: SloSection | None = None
+    """What requests must keep; nothing by default."""
+    cost: CostSection | None = None
+    """How the bill is counted."""
+    sweep: SweepSection | None = None
+    """What plan sweep varies; a single prediction ignores it."""
+
+
+class EngineDeviceTable(FileModel):
+    """Defaults on accelerators of at least so much memory."""
+
+    memory: ByteOrZeroField
+    """From this memory on; the last entry that applies counts."""
+    max_batched_tokens: CountField
+    """Most tokens of an iteration."""
+    max_sequences: CountField
+    """Most requests at once."""
+    memory_fraction: PositiveShareField | None = None
+    """In place of the version's."""
+    excepted: TextField | None = None
+    """Part of an accelerator's name to which the entry doesn't apply."""
+
+
+class EngineVersionTable(FileModel):
+    """Defaults of a version and those after it."""
+
+    since: TextField
+    """The first version they hold for."""
+    memory_fraction: PositiveShareField
+    """Share of the memory that the engine takes."""
+    graphs_inside: bool
+    """Whether graphs lie within that share."""
+    graph_memory: ByteOrZeroField
+    """What graphs take."""
+    note: TextField
+    """Where this stands."""
+    device: list[EngineDeviceTable]
+    """By memory, least first."""
+
+
+class EngineFile(FileModel):
+    """A file of data/serving: the rules of an engine and the defaults of its versions."""
+
+    name: TextField
+    """Of the engine."""
+    batching: Annotated[Batching, Choice(Batching)]
+    """What an iteration holds."""
+    admission: Annotated[Admission, Choice(Admission)]
+    """What must fit before a request starts."""
+    chunked_prefill: bool
+    """Whether prompts may be cut."""
+    fraction_of: Annotated[MemoryBase, Choice(MemoryBase)]
+    """What the memory fraction is a fraction of."""
+    activations_inside: bool
+    """Whether activations lie within the fraction."""
+    block_tokens: CountField
+    """Tokens of a block."""
+    source: TextField
+    """Who says so."""
+    date: TextField
+    """When."""
+    verified: bool = True
+    """Whether all of it was read there."""
+    version: list[EngineVersionTable]
+    """Oldest first."""

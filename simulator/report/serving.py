@@ -1,0 +1,280 @@
+"""A service: what it is, whether it keeps its limits, its latencies, rates, memory and cost."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from simulator.report.json import SCHEMA, assumption_object
+from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.rounded import WIDE, quantity, significant
+from simulator.report.table import Cell, Table
+from simulator.results.serving import Latency, ServicePrediction, metrics
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Service, Spread, Trace
+from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, show
+from simulator.version import __version__
+
+LATENCIES: Final = {
+    "first_token": "first token (TTFT)",
+    "per_token": "per token (TPOT)",
+    "end_to_end": "end to end",
+    "wait": "of it waiting",
+}
+_QUANTILES: Final = ("mean", "p50", "p90", "p99")
+_LIMITS: Final = {
+    "first_token": "first token",
+    "per_token": "per token",
+    "end_to_end": "end to end",
+}
+
+
+def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = False) -> str:
+    """The report, at most `width` columns wide.
+
+    Parameters
+    ----------
+    prediction : ServicePrediction
+        With its intervals.
+    width : int
+        Columns.
+    full : bool
+        Also all assumptions with their sources.
+    """
+    service = prediction.service
+    title = f"{service.name}: {service.title}" if service.title else service.name
+    lines = [
+        *wrapped(title, width=width),
+        *columns([(name, printable(text)) for name, text in setting_rows(service)], "<<"),
+        "",
+        *wrapped(verdict(prediction), hang="", width=width),
+        *section("Latency", _latency_lines(prediction)),
+        *section("Rates", columns(list(_rate_rows(prediction)), "<<")),
+        *section("Memory of each device", columns(list(_memory_rows(prediction)), "<>")),
+        *section("Cost", columns(list(_cost_rows(prediction)), "<<")),
+        *section("The answer hangs on", list(_assumptions(prediction, full=full))),
+        *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
+    ]
+    return "\n".join(lines)
+
+
+def setting_rows(service: Service) -> list[tuple[str, str]]:
+    """What is served, on what, to whom."""
+    group, serving = service.group, service.serving
+    gpu = "" if group.host.gpu is None else group.host.gpu.name
+    replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
+    spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
+    engine = f"{serving.engine.name} {serving.engine.version}"
+    tokens, requests = f"{serving.max_batched_tokens:,}", f"{serving.max_sequences:,}"
+    rows = [
+        ("machines", f"{group.count} x {group.host.name} with {group.gpus_per_host} x {gpu}"),
+        ("model", f"{service.model.name}, weights {serving.weights}, cache {serving.cache}"),
+        ("engine", f"{engine}: {spread}; iterations of up to {tokens} tokens, {requests} requests"),
+        ("load", load_called(service.load)),
+    ]
+    return [*rows, ("limits", limits_called(service))] if service.slo.limits else rows
+
+
+def load_called(load: Load) -> str:
+    """A load in words."""
+    ways = load.arrivals
+    if isinstance(ways, Trace):
+        return f"a trace of {len(ways.arrivals):,} requests"
+    lengths = f"prompts of {_lengths(load.prompt)}, answers of {_lengths(load.output)} tokens"
+    if isinstance(ways, ClosedLoop):
+        think = f" that think {show(ways.think, SECOND)}" if ways.think else ""
+        return f"{ways.concurrency:,} clients{think}, a request each; {lengths}"
+    return f"{_arrivals(ways)}; {lengths}"
+
+
+def _arrivals(ways: OpenLoop) -> str:
+    if math.isinf(ways.rate):
+        return "all requests at once"
+    rate = f"{significant(ways.rate, 3)} requests/s"
+    if math.isinf(ways.burstiness):
+        return f"{rate}, evenly spaced"
+    return rate if ways.burstiness == 1.0 else f"{rate} in bursts (shape {ways.burstiness:g})"
+
+
+def _lengths(lengths: Lengths) -> str:
+    most = f"{lengths.tokens:,.0f}"
+    if lengths.spread is Spread.UNIFORM:
+        return f"{int(lengths.ratio * lengths.tokens):,} to {most}"
+    return most if lengths.spread is Spread.CONSTANT else f"about {most} ({lengths.spread})"
+
+
+def limits_called(service: Service) -> str:
+    """The limits in words."""
+    limits = [f"{_LIMITS[name]} {show(time, SECOND)}" for name, time in service.slo.limits.items()]
+    share = f"{significant(PERCENT * service.slo.share, 3)}%"
+    return f"{', '.join(limits)} at most for {share} of the requests"
+
+
+def verdict(prediction: ServicePrediction) -> str:
+    """Whether it fits, keeps up and keeps its limits; how much more it could take."""
+    saturation, service = prediction.saturation, prediction.service
+    if saturation is None:
+        return "It does not fit the memory of its devices."
+    most = f"{significant(saturation.request_rate, 3)} requests/s"
+    if prediction.answered is None:
+        drift = significant(saturation.drift or 0.0, 3)
+        return (
+            f"The load is beyond saturation: the replicas complete {most}, and the queue grows by "
+            f"{drift} requests/s. No latency holds."
+        )
+    room = ""
+    if saturation.headroom is not None:
+        more = significant(saturation.headroom, 3)
+        room = f" It saturates at {most}{_band(prediction, 'saturation.requests_per_s')}, {more} "
+        room += "times the load."
+    if not service.slo.limits:
+        return f"It keeps up with its load.{room}"
+    share = percent(prediction.answered.attainment)
+    kept = "keeps" if prediction.keeps_limits else "does not keep"
+    return f"It {kept} its limits: {share} of the requests are within all of them.{room}"
+
+
+def _band(prediction: ServicePrediction, name: str) -> str:
+    """The 80% interval of a plain number in brackets."""
+    ends = prediction.interval.get(name)
+    if ends is None or ends["p10"] == ends["p90"]:
+        return ""
+    low, high = ends["p10"], ends["p90"]
+    upper = "no end" if high is None else significant(high, 2)
+    return f" ({significant(low or 0.0, 2)} to {upper})"
+
+
+def _latency_lines(prediction: ServicePrediction) -> list[str]:
+    if prediction.answered is None:
+        return []
+    rows = [("", *_QUANTILES, "80% of the mean")]
+    for name, called in LATENCIES.items():
+        latency: Latency = getattr(prediction.answered, name)
+        path = f"{name}_s.mean"
+        digits = _digits(prediction, path)
+        cells = (quantity(getattr(latency, each), SECOND, digits) for each in _QUANTILES)
+        rows.append((called, *cells, _time_band(prediction, path)))
+    return columns(rows, "<>>>><")
+
+
+def _digits(prediction: ServicePrediction, name: str) -> int:
+    ends = prediction.interval.get(name)
+    low, high = (None, None) if ends is None else (ends["p10"], ends["p90"])
+    return 3 if low is not None and high is not None and high <= WIDE * low else 2
+
+
+def _time_band(prediction: ServicePrediction, name: str) -> str:
+    ends = prediction.interval.get(name)
+    if ends is None:
+        return ""
+    low, high = ends["p10"], ends["p90"]
+    upper = "no end" if high is None else quantity(high, SECOND, 2)
+    return f"{quantity(low or 0.0, SECOND, 2)} to {upper}"
+
+
+def _rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    told = prediction.answered
+    if told is not None:
+        requests = _band(prediction, "requests_per_s")
+        yield "requests", f"{significant(told.request_rate, 3)}/s{requests}"
+        tokens = _band(prediction, "output_tokens_per_s")
+        yield "output tokens", f"{significant(told.output_rate, 3)}/s{tokens}"
+        yield "within the limits", f"{significant(told.goodput, 3)}/s"
+        yield (
+            "in the system",
+            f"{significant(told.running, 3)} running, {significant(told.waiting, 2)} waiting",
+        )
+        decoding, busy = significant(told.batch, 3), percent(told.busy)
+        yield (
+            "an iteration",
+            f"{decoding} requests decode in it; devices compute {busy} of the time",
+        )
+        yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"
+    found = prediction.saturation
+    if found is not None:
+        most = _band(prediction, "saturation.output_tokens_per_s")
+        yield "at saturation", f"{significant(found.output_rate, 3)} output tokens/s{most}"
+
+
+def _memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    memory = prediction.memory
+    for name, size in memory.items.items():
+        yield name, show(size, BYTE)
+    yield "of", show(memory.capacity, BYTE)
+    yield "cache of a replica", f"{memory.cache_tokens:,} tokens"
+
+
+def _cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    cost = prediction.cost
+    if cost.per_second is None:
+        yield "machines", "no price known"
+        return
+    yield "machines", show(cost.per_second, USD_PER_SECOND)
+    paths = {
+        "a million output tokens": "cost.usd_per_million_output_tokens",
+        "a million tokens": "cost.usd_per_million_tokens",
+        "a thousand requests": "cost.usd_per_thousand_requests",
+    }
+    values = metrics(prediction)
+    for called, path in paths.items():
+        value = values[path]
+        if value is not None:
+            yield called, f"{quantity(value, USD, 3)}{_band(prediction, path)}"
+
+
+def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:
+    for one in prediction.assumptions:
+        source = f" [{one.source.reference}, {one.source.date}]" if full else ""
+        yield from wrapped(f"{one.what}: {one.value}{source}")
+
+
+def as_object(prediction: ServicePrediction) -> dict[str, Any]:
+    """The prediction as plain dictionaries, lists, strings and numbers; SI units."""
+    service = prediction.service
+    tree: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "scenario": service.name,
+        "mode": "serve",
+        "seed": prediction.seed,
+        "fits": prediction.fits,
+        "keeps_limits": prediction.keeps_limits if service.slo.limits else None,
+        "beyond_saturation": prediction.saturation is not None and prediction.saturation.is_passed,
+        "engine": {
+            "name": service.serving.engine.name,
+            "version": service.serving.engine.version,
+            "tensor": service.serving.tensor,
+            "replicas": service.serving.replicas,
+        },
+    }
+    for name, value in metrics(prediction).items():
+        _place(tree, name.split("."), value)
+    tree["interval"] = {name: dict(band) for name, band in prediction.interval.items()}
+    tree["assumptions"] = [assumption_object(one) for one in prediction.assumptions]
+    tree["warnings"] = list(prediction.warnings)
+    return tree
+
+
+def _place(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
+
+
+def as_json(prediction: ServicePrediction) -> str:
+    """The prediction as JSON text, without NaN or Infinity."""
+    return json.dumps(as_object(prediction), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def as_table(prediction: ServicePrediction) -> Table:
+    """Every figure in SI units, a row each, with its interval."""
+    rows = tuple(
+        (name, value, *_ends(prediction.interval.get(name)))
+        for name, value in metrics(prediction).items()
+    )
+    return Table(head=("metric", "value", "p10", "p90"), rows=rows)
+
+
+def _ends(band: Mapping[str, float | None] | None) -> tuple[Cell, Cell]:
+    return (None, None) if band is None else (band["p10"], band["p90"])

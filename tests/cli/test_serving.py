@@ -1,0 +1,79 @@
+"""Verbs on a service: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from simulator.cli.exits import Exit
+from simulator.cli.main import main
+
+CHAT = "llama3-8b-chat-h100"
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, output and messages of a verb."""
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_simulate_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """All figures with their intervals, which hold them."""
+    code, out, err = run(capsys, "simulate", CHAT, "--json")
+    found = json.loads(out)
+    assert (code, err) == (Exit.FINE, "")
+    assert found["mode"] == "serve"
+    assert found["keeps_limits"] is True
+    for name, band in found["interval"].items():
+        value = found
+        for part in name.split("."):
+            value = value[part]
+        assert band["p10"] <= value, name
+        assert band["p90"] is None or value <= band["p90"], name
+    first, last = found["first_token_s"], found["end_to_end_s"]
+    assert first["p50"] <= first["p90"] <= first["p99"]
+    assert first["mean"] < last["mean"]
+
+
+def test_simulate_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """The report, CSV and Markdown hold the same figures."""
+    _, text, _ = run(capsys, "simulate", CHAT, "--full")
+    _, csv, _ = run(capsys, "simulate", CHAT, "--format", "csv")
+    _, page, _ = run(capsys, "simulate", CHAT, "--format", "markdown")
+    assert "first token (TTFT)" in text
+    assert csv.startswith("metric,value,p10,p90\n")
+    assert "| first_token_s.p99 |" in page
+
+
+def test_beyond_saturation(capsys: pytest.CaptureFixture[str]) -> None:
+    """A load that no queue survives has a drift in place of latencies."""
+    code, out, _ = run(capsys, "simulate", CHAT, "--set", "load.rate=500 /s", "--json")
+    found = json.loads(out)
+    assert code == Exit.DOES_NOT_FIT
+    assert found["beyond_saturation"] is True
+    assert "first_token_s" not in found
+    assert found["saturation"]["drift_per_s"] > 400.0
+
+
+def test_a_model_that_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    """The weights alone are larger than the device, and the report says so."""
+    code, out, _ = run(capsys, "simulate", CHAT, "--set", "model.name=llama-3.1-70b")
+    assert code == Exit.DOES_NOT_FIT
+    assert "does not fit" in out
+
+
+def test_options_of_jobs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """What means nothing for a service is said to."""
+    code, _, err = run(capsys, "simulate", CHAT, "--steps", "3")
+    assert code == Exit.BAD_INPUT
+    assert "--steps means nothing for a service" in err
+
+
+def test_verbs_of_jobs_refuse_a_service(capsys: pytest.CaptureFixture[str]) -> None:
+    """A verb that needs a training job says in one line which verbs take services."""
+    code, _, err = run(capsys, "goodput", CHAT)
+    assert code == Exit.BAD_INPUT
+    assert err.count("\n") == 1
+    assert "makes this file a service" in err

@@ -1,0 +1,194 @@
+"""A file with mode = "serve" becomes a service, or says what is wrong with it."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from simulator.errors import InputError
+from simulator.files.engines import engine_file, engine_names, version_of
+from simulator.files.merge_documents import chain_of
+from simulator.files.request_trace import read_requests
+from simulator.files.scenario import load_scenario
+from simulator.files.service import ServiceReader
+from simulator.files.service_mode import describes_service
+from simulator.files.shipped import service_names
+from simulator.scenario.serving import Admission, Batching, ClosedLoop, Service, Trace
+
+CHAT = "llama3-8b-chat-h100"
+
+
+def service(*overrides: str, name: str = CHAT) -> Service:
+    """A shipped service with some settings changed."""
+    return ServiceReader(chain_of(name), name, overrides=overrides).read({})
+
+
+def mistakes(*overrides: str) -> str:
+    """What is said against these settings."""
+    with pytest.raises(InputError) as caught:
+        service(*overrides)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", service_names())
+def test_every_shipped_service_is_read(name: str) -> None:
+    """A shipped service has a title, limits and room for its replicas."""
+    found = service(name=name)
+    assert found.title
+    assert found.slo.limits
+    assert found.serving.tensor * found.serving.replicas <= (
+        found.group.count * found.group.gpus_per_host
+    )
+
+
+def test_defaults_are_those_of_the_engine_on_that_accelerator() -> None:
+    """VLLM batches more on an accelerator of 80 GB than on one of 24."""
+    large, small = service().serving, service(name="llama3-8b-chat-l4").serving
+    assert (large.max_batched_tokens, large.max_sequences) == (8192, 1024)
+    assert (small.max_batched_tokens, small.max_sequences) == (2048, 256)
+
+
+def test_engines_follow_their_own_rules() -> None:
+    """SGLang computes prompts alone; TensorRT-LLM keeps room for whole answers."""
+    sglang = service("serving.engine=sglang", "serving.version=0.5.6").serving.engine
+    tensorrt = service("serving.engine=tensorrt-llm", "serving.version=1.0").serving.engine
+    assert sglang.batching is Batching.PREFILL_FIRST
+    assert tensorrt.admission is Admission.WHOLE
+
+
+@pytest.mark.parametrize("name", engine_names())
+def test_every_engine_file_is_sound(name: str) -> None:
+    """Versions stand oldest first, and every accelerator finds its defaults."""
+    file = engine_file(name)
+    assert file.name == name
+    assert [version_of(file, one.since) for one in file.version] == file.version
+    assert all(one.device[0].memory == 0.0 for one in file.version)
+
+
+def test_the_version_decides() -> None:
+    """From 0.22 on vLLM takes 92% of the memory."""
+    assert service("serving.version=0.21.1").serving.memory_fraction == 0.9
+    assert service("serving.version=0.22.0rc1").serving.memory_fraction == 0.92
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("mode=serv", "is not a valid choice"),
+        ("serving.engine=vlm", "did you mean 'vllm'?"),
+        ("serving.version=0.1", "is older than the rules known of vllm"),
+        ("serving.version=new", "is no version of an engine"),
+        ("serving.tensor=4", "is more than the accelerators of a machine"),
+        ("serving.replicas=3", "is more than the accelerators have room for"),
+        ("model.name=resnet50", "writes no tokens"),
+        ("hardware.machine=instance/aws/c5.24xlarge", "has no accelerators"),
+        ("hardware.gpus=2", "is more than the machine has"),
+        ("load.concurrency=4", "means nothing with poisson arrivals"),
+        ("load.arrivals=closed", "is missing: closed arrivals need it"),
+        ("load.think=1 s", "means nothing with poisson arrivals"),
+        ("load.prompt.tokens=-1", "is out of range"),
+        ("load.shared_prefix=2000", "is as long as a prompt"),
+        ("slo.first_token=3", "is a bare number"),
+        ("load.size=4", "is not a known key"),
+    ],
+)
+def test_mistakes_are_named(setting: str, said: str) -> None:
+    """Each mistake is told with its key and what is allowed."""
+    text = mistakes(setting)
+    assert said in text
+    assert setting.partition("=")[0].rpartition(".")[2] in text
+
+
+def test_a_job_is_no_service() -> None:
+    """Where a training job is asked for, a service is refused in one line."""
+    with pytest.raises(InputError, match="makes this file a service") as caught:
+        load_scenario(CHAT)
+    assert len(caught.value.problems) == 1
+
+
+def test_which_files_are_services() -> None:
+    """The key may stand in what a file extends."""
+    assert describes_service(chain_of(CHAT))
+    assert not describes_service(chain_of("llama3-8b-fsdp"))
+
+
+def test_a_closed_loop() -> None:
+    """Clients with uniform lengths, as benchmarks run them."""
+    text = """
+schema = 1
+mode = "serve"
+[hardware]
+machine = "node/dgx-h100"
+[model]
+name = "llama-3.1-8b"
+[load]
+arrivals = "closed"
+concurrency = 16
+prompt = { tokens = 1024, spread = "uniform", ratio = 0.8 }
+output = { tokens = 1024, spread = "uniform", ratio = 0.8 }
+"""
+    reader = ServiceReader(chain_of("-", BytesIO(text.encode())), "x")
+    found = reader.read({})
+    assert found.load.arrivals == ClosedLoop(concurrency=16)
+    assert found.load.prompt.mean == pytest.approx(921.5)
+    assert found.serving.replicas == 8
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    """A trace with these lines."""
+    path = tmp_path / "trace.csv"
+    path.write_text(text)
+    return path
+
+
+def test_a_trace_begins_at_zero(tmp_path: Path) -> None:
+    """Arrivals count from the first one; a clock's times are read too."""
+    own = read_requests(
+        written(tmp_path, "arrival_s,prompt_tokens,output_tokens\n5,10,2\n6.5,20,3\n")
+    )
+    assert (own.arrivals, own.prompts, own.outputs) == ((0.0, 1.5), (10, 20), (2, 3))
+    clock = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+    clock += "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
+    found = read_requests(written(tmp_path, clock))
+    assert found.arrivals[1] == pytest.approx(4.314579, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("1,10,2\n0.5,10,2", "is earlier than the arrival before it"),
+        ("-1,10,2", "is no time of an arrival"),
+        ("noon,10,2", "is no time of an arrival"),
+        ("0,-10,2", "is no number of tokens"),
+        ("0,10,0", "is no number of tokens"),
+        ("0,1.5,2", "is no number of tokens"),
+    ],
+)
+def test_wrong_traces(tmp_path: Path, rows: str, said: str) -> None:
+    """Times that go back and lengths that cannot be are told with their line."""
+    head = "arrival_s,prompt_tokens,output_tokens\n"
+    with pytest.raises(InputError, match=said):
+        read_requests(written(tmp_path, head + rows + "\n"))
+
+
+def test_a_trace_as_load(tmp_path: Path) -> None:
+    """A service takes its requests from the trace beside it."""
+    rows = "\n".join(f"{index},{100 + index},5" for index in range(20))
+    path = written(tmp_path, f"arrival_s,prompt_tokens,output_tokens\n{rows}\n")
+    text = f"""
+schema = 1
+mode = "serve"
+[hardware]
+machine = "instance/lambda/gpu_1x_h100_sxm5"
+[model]
+name = "llama-3.1-8b"
+[load]
+arrivals = "trace"
+trace = "{path.name}"
+"""
+    (tmp_path / "mine.toml").write_text(text)
+    found = service(name=str(tmp_path / "mine.toml"))
+    assert isinstance(found.load.arrivals, Trace)
+    assert found.load.prompt.tokens == pytest.approx(109.5)
