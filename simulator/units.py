@@ -126,6 +126,7 @@ YEAR: Final = 365.0 * DAY
 BITS_PER_BYTE: Final = 8.0
 PERCENT: Final = 100.0
 THOUSAND: Final = 1e3
+MILLION: Final = THOUSAND**2
 """Inference is priced by the thousand samples."""
 TRILLION: Final = 1e12
 """Large language models are trained on trillions of tokens."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.units import Bytes, PerSecond, Usd, UsdPerSecond
-
-MILLION = 1e6
+from simulator.units import MILLION, Bytes, PerSecond, Usd, UsdPerSecond
 
 
 def blocks_of(tokens: int, block: int) -> int:

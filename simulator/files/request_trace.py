@@ -13,7 +13,7 @@ from simulator.files.table import Line, Table, capped, read_table
 from simulator.scenario.serving import Trace
 
 OWN: Final = ("arrival_s", "prompt_tokens", "output_tokens")
-AZURE: Final = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+CLOCKED: Final = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 """Columns of the traces of Azure/AzurePublicDataset, AzureLLMInferenceTrace, 2023."""
 
 
@@ -23,7 +23,7 @@ def read_requests(path: Path) -> Trace:
     Parameters
     ----------
     path : pathlib.Path
-        A CSV file with the columns `OWN`, or `AZURE`, whose times are of a clock.
+        A CSV file with the columns `OWN`, or `CLOCKED`, whose times are of a clock.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def read_requests(path: Path) -> Trace:
         lengths that are no whole numbers of at least one token.
     """
     table = read_table(path)
-    names = AZURE if set(AZURE) <= set(table.columns) else OWN
+    names = CLOCKED if set(CLOCKED) <= set(table.columns) else OWN
     missing = [name for name in names if name not in table.columns]
     if missing:
         hint = f"columns: {', '.join(OWN)}"

@@ -35,6 +35,7 @@ from simulator.scenario.scenario import CostPlan
 from simulator.scenario.serving import Service, Serving, Slo
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models.transformer import Transformer
+from simulator.units import SECOND, show
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
@@ -312,7 +313,7 @@ def _notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
         figures = serving_figures(given.engine)
         yield Assumption(
             what="time of a request beside its iterations (serving.request_overhead not given)",
-            value=f"{1e3 * figures.request:g} ms",
+            value=show(figures.request, SECOND),
             source=figures.sources["request"],
         )
     yield Assumption(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 from simulator.confidence.provenance import Assumption
 from simulator.scenario.serving import Service
-from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+from simulator.units import HOUR, Bytes, PerSecond, Seconds, Usd, UsdPerSecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]
     yield "gpu_memory_bytes.capacity", memory.capacity
     yield "cache_tokens", float(memory.cache_tokens)
     cost = prediction.cost
-    yield "cost.usd_per_hour", None if cost.per_second is None else 3600.0 * cost.per_second
+    yield "cost.usd_per_hour", None if cost.per_second is None else HOUR * cost.per_second
     yield "cost.usd_per_million_output_tokens", cost.per_million_output_tokens
     yield "cost.usd_per_million_tokens", cost.per_million_tokens
     yield "cost.usd_per_thousand_requests", cost.per_thousand_requests

@@ -26,7 +26,7 @@ from simulator.serving.kv_pool import Pool, pool_of
 from simulator.serving.latencies import answered
 from simulator.serving.load import Requests, requests_of, usual_count
 from simulator.serving.saturation import saturation_rates
-from simulator.units import BYTE, PerSecond, Seconds, Usd, UsdPerSecond, show
+from simulator.units import BYTE, MILLION, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
 FEWEST: Final = 2000
 MOST: Final = 8000
@@ -237,7 +237,7 @@ def _cost(service: Service, told: Answered | None, saturation: Saturation | None
         per_second=price,
         per_million_output_tokens=per(output),
         per_million_tokens=per(output + prompts),
-        per_thousand_requests=per(requests) / 1000.0,
+        per_thousand_requests=per(requests) * THOUSAND / MILLION,
     )
 
 
