@@ -14,6 +14,7 @@ Metrics have the names they have everywhere (``plan simulate --json``), figures 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,6 +31,7 @@ from simulator.report.page.fragment import as_fragment
 from simulator.report.page.prediction import as_page
 from simulator.report.text import as_text
 from simulator.results.metrics import METRICS, Value, number_at, select
+from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Axes, Axis, Plain, Sampling
 from simulator.scenario.scenario import Scenario
@@ -103,6 +105,11 @@ class Answer:
         from simulator.report.verdict import verdict  # noqa: PLC0415 - shadows its own name
 
         return verdict(self.prediction)
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """The long run with its failures; None where the scenario has no section on them."""
+        return self.prediction.outlook
 
     def plot(self, what: str = "step") -> Figure:
         """A figure of the prediction: ``step``, ``utilization`` or ``memory``.
@@ -214,6 +221,7 @@ class Configuration:
         seed: int | None = None,
         screen: bool = False,
         jobs: int | None = None,
+        executor: Executor | None = None,
     ) -> pd.DataFrame:
         """Predict many configurations: one row each, with the keys' values and all metrics.
 
@@ -232,6 +240,8 @@ class Configuration:
             Predict only what could be best in time or cost; others keep their bounds.
         jobs : int, optional
             Processes; all cores by default.
+        executor : concurrent.futures.Executor, optional
+            In place of processes of this machine: any executor, such as that of a cluster.
         """
         file = self._reader.axes if over is None else None
         given = file or Axes(axes=_axes(over or {}))
@@ -249,6 +259,8 @@ class Configuration:
             seed=wanted.seed,
             exhaustive=not screen,
         )
+        if executor is not None:
+            return frame(explore(request, executor=executor))
         with local_workers(jobs or cores()) as workers:
             return frame(explore(request, workers=workers))
 

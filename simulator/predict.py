@@ -38,6 +38,7 @@ from simulator.results.assumptions import assumptions, warnings
 from simulator.results.cost import bill, cpu_need
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.results.serving import ServicePrediction
+from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service
 from simulator.scenario.workload.dataset import Placement
@@ -117,7 +118,18 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
     obey(question, prediction, LAWS)
-    return _with_intervals(question, prediction) if doubts else prediction
+    return _with_outlook(question, prediction, doubts=doubts)
+
+
+def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -> Prediction:
+    """With intervals where wanted, and with the long run where the scenario tells of one."""
+    told = prediction.scenario.interruptions
+    if told is None:
+        return _with_intervals(question, prediction) if doubts else prediction
+    # The doubt of the step widens the quantiles of the run, whoever asks.
+    known = _with_intervals(question, prediction)
+    found = outlook(known, told, draws=told.terms.draws, seed=prediction.seed or 0)
+    return replace(known if doubts else prediction, outlook=found)
 
 
 def _with_intervals(question: Question, prediction: Prediction) -> Prediction:

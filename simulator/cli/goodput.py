@@ -55,6 +55,8 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     the rates of a published cluster. Lives of the run are drawn on top of the predicted step:
     attempts, lost work, restarts, waiting for machines.
     """
+    from dataclasses import replace
+
     from simulator.cli.import_output import quantity
     from simulator.files.long_run import interruptions_of
     from simulator.predict import predict
@@ -72,7 +74,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
         devices=max(1, asked.cluster.trainers.gpus_per_host),
         spot=asked.cost.purchase is Purchase.SPOT,
     )
-    prediction = predict(asked, seed=seed)
+    prediction = predict(replace(asked, interruptions=None), seed=seed)
     found = outlook(prediction, told, draws=draws, seed=seed, deadline=latest, budget=most)
     emit(reported(report, found, Format(form)))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from simulator.studies.explore import Request, Standing
     from simulator.studies.outcome import Outcome
     from simulator.studies.recommend.evaluator import Ask
+    from simulator.studies.shards import Shard
     from simulator.studies.store import Store
     from simulator.studies.workers import Workers
 
@@ -65,6 +66,7 @@ class Means:
     resume: bool = True
     jobs: int | None = None
     cluster: str | None = None
+    shard: Shard | None = None
 
 
 def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
@@ -131,6 +133,8 @@ def _opened(means: Means) -> Store:
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not
         check_writable(means.store, "--store")
+        if means.shard is not None:
+            return Store(means.shard.store(means.store), resume=means.resume, alone=True)
         return Store(means.store, resume=means.resume)
     try:
         return Store(default_path(), resume=means.resume)

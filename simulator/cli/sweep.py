@@ -21,6 +21,7 @@ from simulator.cli.scenarios import (
     seed_option,
 )
 from simulator.cli.searching import Means, run_search, search_options
+from simulator.cli.shards import merge_shards, shard_of, shard_options, told_shard
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
@@ -117,6 +118,7 @@ def _file_options(verb: Command) -> Command:
         "plan sweep mine.toml --over input.workers=1..16 --plot workers.png",
         "plan sweep mine.toml --over 'hardware.machine=node/*' --where \"total_time_s < '3 h'\"",
         "plan sweep mine.toml --over train.batch_size=64,128,256 --html sweep.html",
+        "plan sweep mine.toml --store s.sqlite --shard $SLURM_ARRAY_TASK_ID/8  # then --merge",
     )
 )
 @scenario_arguments
@@ -125,6 +127,7 @@ def _file_options(verb: Command) -> Command:
 @format_option
 @_file_options
 @evidence_option("the best, in --html")
+@shard_options
 @search_options
 @calibration_option
 @seed_option
@@ -152,6 +155,8 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     resume: bool,
     jobs: int | None,
     cluster: str | None,
+    shard: str | None,
+    merge: bool,
     seed: int,
 ) -> int:
     """Predict variants of SCENARIO and print the Pareto front of time and cost.
@@ -166,7 +171,12 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
     request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
-    means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
+    part = shard_of(shard, store, merge=merge)
+    means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster, shard=part)
+    if part is not None:
+        request = replace(request, candidates=told_shard(part, request.candidates, store))
+    if merge:
+        merge_shards(means)
     outcomes = run_search(request, means)
     from simulator.studies.findings import findings
 

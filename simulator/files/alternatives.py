@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from simulator.files.document import Document
+from simulator.files.keys import OF_THE_RUN
 from simulator.files.lines import KeyPath
 from simulator.files.quantity import Number, Quantity
 from simulator.files.settings import choices_of, is_switch, marker_of, mistake, setting_names
@@ -24,12 +25,15 @@ _AMOUNT: Final = re.compile(r"^(\s*\$?\s*)([0-9][0-9._]*(?:[eE][+-]?[0-9]+)?|\.[
 def given_keys(document: Document) -> tuple[str, ...]:
     """Keys with a single value that the document's own file gives, or an option over it.
 
-    What it extends is somebody else's: nothing is said about keys there.
+    What it extends is somebody else's: nothing is said about keys there. Keys of a
+    long run change no step and are left out.
     """
     return tuple(
         name
         for name in setting_names()
-        if name not in FOR_PEOPLE and _is_own(document, tuple(name.split(".")))
+        if name not in FOR_PEOPLE
+        and name.partition(".")[0] not in OF_THE_RUN
+        and _is_own(document, tuple(name.split(".")))
     )
 
 

@@ -16,6 +16,7 @@ from simulator.files.check_model import KERNEL_CHECKS, MODEL_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
 from simulator.files.lines import KeyPath
+from simulator.files.long_run import INTERRUPTION_CHECKS
 from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import SpreadTable
 from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
@@ -403,5 +404,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
     *KERNEL_CHECKS,
+    *INTERRUPTION_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

@@ -18,6 +18,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from simulator.files.convert_calibration import calibration_of
+from simulator.files.long_run import INTERRUPTIONS
 from simulator.files.resolved import LOOKED_UP, SECTIONS, Ask, Draft, Part, part
 from simulator.memo import Memo
 from simulator.version import __version__
@@ -53,6 +54,12 @@ def _of_calibration(draft: Draft) -> str:
     return _of_thing(calibration_of(draft))
 
 
+def _of_spells(draft: Draft) -> str:
+    """A trace of spot capacity: what the file holds counts, not where it lies."""
+    found = INTERRUPTIONS.make(draft)
+    return "" if found is None or found.spells is None else _digest(_written(found.spells))
+
+
 def _of_section(name: str, draft: Draft) -> str:
     """A section of the file: its values, and which keys are given."""
     section = getattr(draft, name)
@@ -83,6 +90,7 @@ _digests: Final[Memo[str]] = Memo(10_000)
 CONTENTS: Final[tuple[Part[str], ...]] = (
     part(_of_calibration, "calibration"),
     *(part(partial(_of_section, name), name) for name in SECTIONS),
+    part(_of_spells, " ".join(INTERRUPTIONS.reads)),
     *(part(partial(_of_profile, name), name) for name in LOOKED_UP),
 )
 """Digests of all that a prediction depends on."""

@@ -24,8 +24,10 @@ from simulator.units import Unit
 
 DIGITS: Final = 6
 """Significant digits of a written value: far below any error of the model, short enough to read."""
-OF_A_SEARCH: Final = frozenset({"sweep", "goal", "failures", "checkpoint", "spot"})
-"""Sections that say nothing about a step: `plan sweep`, `recommend` and `goodput` read them."""
+OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
+"""Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
+OF_THE_RUN: Final = frozenset({"run", "failures", "checkpoint", "spot"})
+"""Sections that say nothing about a step: no measured step can be fitted with their keys."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -95,7 +97,7 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
         If there is no such key, or its values are names, switches or counts.
     """
     path = tuple(name.split("."))
-    info = None if path[0] in OF_A_SEARCH else field_at(ScenarioFile, path)
+    info = None if path[0] in OF_A_SEARCH | OF_THE_RUN else field_at(ScenarioFile, path)
     if info is None:
         message, hint = "is no key of a scenario", _meant(name)
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
@@ -121,7 +123,8 @@ def _meant(name: str) -> str:
 
 def numeric_keys() -> Iterator[str]:
     """All keys of a scenario with continuous values."""
-    for section in (name for name in ScenarioFile.model_fields if name not in OF_A_SEARCH):
+    left_out = OF_A_SEARCH | OF_THE_RUN
+    for section in (name for name in ScenarioFile.model_fields if name not in left_out):
         model = model_at(ScenarioFile, (section,))
         for key, info in () if model is None else model.model_fields.items():
             kind = _kind((*info.metadata, *get_args(info.annotation)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -18,9 +19,11 @@ from simulator.files.long_run_sections import (
     FailuresSection,
     PublishedCluster,
     PublishedClusters,
+    RunSection,
     SpotSection,
 )
 from simulator.files.quantity import nearest_hint
+from simulator.files.resolved import Draft, check_of, part
 from simulator.files.table import Line, Table, read_table
 from simulator.scenario.long_run import (
     Checkpoints,
@@ -30,7 +33,9 @@ from simulator.scenario.long_run import (
     Restart,
     Spares,
     Spells,
+    Terms,
 )
+from simulator.scenario.scenario import Purchase
 from simulator.units import HOUR, Seconds
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "failures.toml"
@@ -77,15 +82,17 @@ def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interru
     Raises
     ------
     InputError
-        With all mistakes of the three sections.
+        With all mistakes of the sections.
     """
     failing, wrong = examine(FailuresSection, document, at=("failures",))
     saving, more = examine(CheckpointSection, document, at=("checkpoint",))
     taken, worse = examine(SpotSection, document, at=("spot",))
-    given = [name for name in ("failures", "checkpoint", "spot") if document.value((name,))]
+    asked, worst = examine(RunSection, document, at=("run",))
+    names, found = ("failures", "checkpoint", "spot", "run"), (wrong, more, worse, worst)
+    given = [name for name in names if document.value((name,))]
     problems: list[Problem] = []
-    for name, found in zip(("failures", "checkpoint", "spot"), (wrong, more, worse), strict=True):
-        problems += found if name in given else ()
+    for name, those in zip(names, found, strict=True):
+        problems += those if name in given else ()
     if problems:
         raise InputError(tuple(problems))
     failures, notes = None, tuple[str, ...]()
@@ -101,8 +108,37 @@ def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interru
         failures=failures,
         spells=_spells(document, taken) if spot and taken is not None else None,
         checkpoints=_checkpoints(saving) if saving and "checkpoint" in given else Checkpoints(),
+        terms=_terms(asked) if asked and "run" in given else Terms(),
         notes=notes,
     )
+
+
+def _stated(draft: Draft) -> Interruptions | None:
+    """What the sections on a long run say; None where there is none that counts."""
+    spot = draft.spot is not None and draft.cost.purchase is Purchase.SPOT
+    if not spot and draft.run is None and draft.failures is None and draft.checkpoint is None:
+        return None
+    return interruptions_of(draft.document, devices=max(1, draft.gpus), spot=spot)
+
+
+INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus")
+"""What may interrupt the run of a draft; None: the prediction is of the steady run alone."""
+
+
+def _mistakes(draft: Draft) -> Iterator[Problem]:
+    try:
+        _stated(draft)
+    except InputError as error:
+        yield from error.problems
+
+
+INTERRUPTION_CHECKS: Final = (
+    check_of(_mistakes, "hardware.machine cost.purchase", reads=" ".join(INTERRUPTIONS.reads)),
+)
+
+
+def _terms(section: RunSection) -> Terms:
+    return Terms(deadline=section.deadline, budget=section.budget, draws=section.draws)
 
 
 def _checkpoints(section: CheckpointSection) -> Checkpoints:

@@ -11,6 +11,7 @@ from simulator.files.quantity import (
     CountField,
     CountOrZeroField,
     FractionField,
+    MoneyField,
     Number,
     NumberOrZeroField,
     RateField,
@@ -21,6 +22,7 @@ from simulator.files.quantity import (
 )
 
 VariationField = Annotated[float, Number(low=1.0, high=20.0)]
+DrawsField = Annotated[int, Number(low=100, high=100_000, whole=True)]
 FactorField = Annotated[float, Number(low=1.0, high=1e4)]
 
 
@@ -86,6 +88,17 @@ class CheckpointSection(FileModel):
     """From its beginning until it could be loaded; from the model and its store by default."""
     load: TimeOrZeroField | None = None
     """Reading it at a restart; five times the time to write it by default, which is a guess."""
+
+
+class RunSection(FileModel):
+    """What is asked of a long run."""
+
+    deadline: TimeField | None = None
+    """When it is to have ended; its chance is run.deadline_chance."""
+    budget: MoneyField | None = None
+    """What it may cost; its chance is run.budget_chance."""
+    draws: DrawsField = 1000
+    """How many lives of the run are drawn."""
 
 
 class SpotSection(FileModel):

@@ -15,6 +15,12 @@ from pydantic import ValidationError
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.document import AnyModel, Document, examine
 from simulator.files.lines import KeyPath
+from simulator.files.long_run_sections import (
+    CheckpointSection,
+    FailuresSection,
+    RunSection,
+    SpotSection,
+)
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import (
     CalibrationSection,
@@ -101,6 +107,10 @@ class Draft:
     calibration: CalibrationSection = field(default_factory=CalibrationSection)
     remote: RemoteSection | None = None
     parallelism: ParallelismSection | None = None
+    run: RunSection | None = None
+    failures: FailuresSection | None = None
+    checkpoint: CheckpointSection | None = None
+    spot: SpotSection | None = None
     host: Host | None = None
     storage: Storage | None = None
     cache: Storage | None = None
@@ -223,6 +233,7 @@ SECTIONS: Final = (
     "remote",
     "parallelism",
     "calibration",
+    *("run", "failures", "checkpoint", "spot"),
 )
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""

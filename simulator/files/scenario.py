@@ -33,6 +33,7 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
+from simulator.files.long_run import INTERRUPTIONS
 from simulator.files.merge_documents import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
 from simulator.files.resolved import (
@@ -199,6 +200,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         jobs=(_job(ask),),
         cost=ask(_COST),
         calibration=calibration,
+        interruptions=ask(INTERRUPTIONS),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_factors(scenario)

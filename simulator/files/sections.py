@@ -11,7 +11,12 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.files.document import FileModel
-from simulator.files.long_run_sections import CheckpointSection, FailuresSection, SpotSection
+from simulator.files.long_run_sections import (
+    CheckpointSection,
+    FailuresSection,
+    RunSection,
+    SpotSection,
+)
 from simulator.files.quantity import (
     ByteField,
     ByteOrZeroField,
@@ -540,9 +545,11 @@ class ScenarioFile(FileModel):
     """What plan sweep varies; a single prediction ignores it."""
     goal: GoalSection | None = None
     """What plan recommend looks for; a single prediction ignores it."""
+    run: RunSection | None = None
+    """What is asked of a long run: deadline, budget."""
     failures: FailuresSection | None = None
-    """What interrupts a long run, for plan goodput; a single prediction ignores it."""
+    """What interrupts a long run; nothing does by default."""
     checkpoint: CheckpointSection | None = None
-    """How a long run writes checkpoints, for plan goodput; a single prediction ignores it."""
+    """How a long run writes and reads checkpoints."""
     spot: SpotSection | None = None
-    """When spot machines can be had, for plan goodput; a single prediction ignores it."""
+    """When spot machines can be had, where cost.purchase buys them."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from simulator.report.layout import columns, percent, section, wrapped
 from simulator.report.table import Cell, Table, as_markdown
-from simulator.runs.attempts import USEFUL
-from simulator.runs.forecast import NEVER, Outlook
+from simulator.results.outlook import QUANTILES, USEFUL, Outlook
 from simulator.units import SECOND, USD, Seconds, show
 
 SCHEMA: Final = 1
@@ -25,7 +24,7 @@ def as_text(found: Outlook) -> str:
         *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
         *section("Checkpoints", list(_checkpoint_lines(found))),
-        *section("This rests on", [line for note in _notes(found) for line in wrapped(note)]),
+        *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
     ]
     return "\n".join(lines)
 
@@ -63,7 +62,7 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
         money = None if found.bill is None else found.bill[quantile]
         text = "no price known" if money is None else show(_rounded(money), USD, DIGITS)
         within = f"with a chance of {quantile:.0%} within"
-        yield within, _time(time), "unknown" if money == NEVER else text
+        yield within, _time(time), "unknown" if money == math.inf else text
     if found.in_time is not None:
         yield "chance to keep the deadline", percent(found.in_time), ""
     if found.in_budget is not None:
@@ -91,7 +90,8 @@ def _checkpoint_lines(found: Outlook) -> Iterator[str]:
         )
 
 
-def _notes(found: Outlook) -> Iterator[str]:
+def notes(found: Outlook) -> Iterator[str]:
+    """What the draws rest on."""
     yield from found.notes
     failures = found.run.failures
     if failures is not None and failures.doubt:
@@ -99,6 +99,45 @@ def _notes(found: Outlook) -> Iterator[str]:
             f"Rates of failures may be off by a factor of {math.exp(failures.doubt):.2g} either "
             f"way (a standard deviation); quantiles hold that, and the doubt of the step's time."
         )
+
+
+def rows(found: Outlook) -> list[tuple[str, str]]:
+    """A name and what stands beside it: the outlook inside the report of a prediction."""
+    parts = [f"{name} {share}" for name, share in _parts(found) if name != USEFUL]
+    split = f"; the rest: {', '.join(parts)}" if parts else ""
+    told = [("Goodput", f"{percent(found.goodput)} of the time is work that counts{split}")]
+    if found.unending:
+        told.append(("Never ends", f"{percent(found.unending)} of the drawn runs"))
+    often = "none" if math.isinf(found.between) else f"every {_time(found.between)}"
+    told += [
+        ("Stops", often),
+        ("Ends", _chances([_time(time) for time in found.finish.values()])),
+    ]
+    if found.bill is not None:
+        money = [_money(money) for money in found.bill.values()]
+        told.append(("Bill", _chances(money)))
+    told += [("Chance", _kept(found))] if _kept(found) else []
+    saving = found.saving
+    if not math.isinf(saving.interval):
+        waits = f"waits {_time(saving.blocking)}, safe after {_time(saving.durable)}"
+        told.append(("Checkpoint", f"every {_time(saving.interval)} of work; {waits}"))
+    return told
+
+
+def _chances(texts: Sequence[str]) -> str:
+    """Quantiles in a line."""
+    said = [f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True)]
+    return f"within {', '.join(said)}"
+
+
+def _money(money: float) -> str:
+    return "unknown" if math.isinf(money) else show(_rounded(money), USD, DIGITS)
+
+
+def _kept(found: Outlook) -> str:
+    """Chances of what the run was asked for."""
+    asked = (("deadline", found.in_time), ("budget", found.in_budget))
+    return ", ".join(f"{percent(p)} to keep the {name}" for name, p in asked if p is not None)
 
 
 def as_object(found: Outlook) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.report import goodput
 from simulator.report.called import batch_called
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
 from simulator.report.named import doubted, parts_called, resource_called
@@ -70,6 +71,7 @@ def as_text(prediction: Prediction, next_steps: Sequence[str] = (), *, width: in
         "",
         *_step_lines(prediction, width),
         *_rows(_result_rows(prediction), width),
+        *_outlook_lines(prediction, width),
         *section("The answer hangs on", _assumption_lines(prediction, width)),
         *next_section(next_steps, width),
         *section("Warnings", _warning_lines(prediction, width)),
@@ -137,6 +139,12 @@ def _result_rows(prediction: Prediction) -> list[Row]:
         (f"{device_word(prediction)[:3]} memory", _fit(prediction.memory)),
         ("Cost", _cost(prediction)),
     ]
+
+
+def _outlook_lines(prediction: Prediction, width: int) -> list[str]:
+    """The long run with its interruptions; nothing where the scenario says nothing of them."""
+    found = prediction.outlook
+    return [] if found is None else ["", *_rows(goodput.rows(found), width)]
 
 
 def _speed(prediction: Prediction) -> str:

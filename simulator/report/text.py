@@ -6,6 +6,7 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.confidence.provenance import Assumption
+from simulator.report import goodput
 from simulator.report.layout import (
     WIDTH,
     bar,
@@ -52,10 +53,21 @@ def as_text(prediction: Prediction) -> str:
         *_host_ram(prediction.host_ram),
         *_device_memory(prediction),
         *section("Cost", columns(cost_rows(prediction), "<<")),
+        *_outlook_lines(prediction),
         *section("Rests on", assumption_lines(prediction.assumptions)),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
     ]
     return "\n".join(lines)
+
+
+def _outlook_lines(prediction: Prediction) -> list[str]:
+    """The run with its interruptions, as `plan goodput` has it."""
+    found = prediction.outlook
+    if found is None:
+        return []
+    notes = [line for note in goodput.notes(found) for line in wrapped(note)]
+    lines = [line for name, text in goodput.rows(found) for line in wrapped(f"{name}: {text}")]
+    return section("Long run, with interruptions", [*lines, *notes])
 
 
 def log_text(prediction: Prediction, every: int) -> str:

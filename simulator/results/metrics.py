@@ -23,6 +23,7 @@ from simulator.errors import UnknownName
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.read import read_bytes
 from simulator.results import storage_benchmark
+from simulator.results.outlook import QUANTILES, Outlook
 from simulator.results.prediction import Prediction, Usage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
@@ -387,6 +388,78 @@ _BENCHMARK: Final = (
     ),
 )
 
+
+def _of_run(get: Callable[[Outlook], Value]) -> Getter:
+    """What interruptions make of the run; None where the scenario says nothing of them."""
+    return lambda p: None if p.outlook is None else get(p.outlook)
+
+
+def _ends(quantile: float) -> tuple[Metric, ...]:
+    """When the run has ended, and what it has cost, with a chance."""
+    point, said = f"p{quantile * 100:.0f}", f"with a chance of {quantile:.0%}"
+    money = _of_run(lambda o: None if o.bill is None else o.bill[quantile])
+    return (
+        _time(
+            f"run.finish_s.{point}",
+            _of_run(lambda o: o.finish[quantile]),
+            f"When the run has ended {said}, failures and all.",
+        ),
+        Metric(
+            name=f"run.usd.{point}",
+            get=money,
+            doc=f"What the run has cost at most {said}, failures and all.",
+            unit=USD,
+            better="low",
+        ),
+    )
+
+
+_RUN: Final = (
+    _ratio(
+        "run.goodput",
+        _of_run(lambda o: o.goodput),
+        "Share of the run's time that is work which counts (ETTR).",
+        "high",
+    ),
+    *(metric for quantile in QUANTILES for metric in _ends(quantile)),
+    Metric(
+        name="run.between_interruptions_s",
+        get=_of_run(lambda o: o.between),
+        doc="Mean time between interruptions of the run.",
+        unit=SECOND,
+        better="high",
+    ),
+    _ratio("run.parts", _of_run(lambda o: dict(o.parts)), "What the run's time goes to, shares."),
+    Metric(
+        name="run.checkpoint_interval_s",
+        get=_of_run(lambda o: o.saving.interval),
+        doc="Work between two checkpoints: as given, else the best one by simulation.",
+        unit=SECOND,
+    ),
+    _time(
+        "run.checkpoint_blocking_s",
+        _of_run(lambda o: o.saving.blocking),
+        "What training waits for a checkpoint.",
+    ),
+    _time(
+        "run.checkpoint_durable_s",
+        _of_run(lambda o: o.saving.durable),
+        "From the beginning of a checkpoint until it could be loaded.",
+    ),
+    _ratio(
+        "run.deadline_chance",
+        _of_run(lambda o: o.in_time),
+        "How probable it is that the run ends by run.deadline.",
+        "high",
+    ),
+    _ratio(
+        "run.budget_chance",
+        _of_run(lambda o: o.in_budget),
+        "How probable it is that the bill stays below run.budget.",
+        "high",
+    ),
+)
+
 METRICS: Final[tuple[Metric, ...]] = (
     *_TIMES,
     *_MODEL,
@@ -395,6 +468,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *_MEMORY,
     *_COST,
     *_BOUND,
+    *_RUN,
     *_BENCHMARK,
 )
 """Every reported figure in the order of ``--json``."""
@@ -426,7 +500,7 @@ def select(path: str) -> tuple[Metric, ...]:
 
 _WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "solver", "fits.gpu", "fits.host"})
 _TABLES: Final = frozenset(
-    {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages"}
+    {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages", "run.parts"}
 )
 
 

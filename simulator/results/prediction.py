@@ -11,6 +11,7 @@ from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.confidence.provenance import Assumption
 from simulator.equations.step import step_time
 from simulator.pipeline.stages.base import StageDemands
+from simulator.results.outlook import Outlook
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term
 from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
@@ -224,7 +225,8 @@ class Prediction:
 
     `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
     time it takes; infinite if never, None where nothing is staged. `one_off` is what the run takes
-    beside its epochs, by name.
+    beside its epochs, by name. `outlook` is what interruptions make of the run, None where the
+    scenario says nothing of them; all other figures are those of the undisturbed run.
     """
 
     scenario: Scenario
@@ -245,6 +247,7 @@ class Prediction:
     interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
+    outlook: Outlook | None = None
 
     @property
     def fits(self) -> bool:

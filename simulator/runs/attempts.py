@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.reliability import interruption_rate
-from simulator.scenario.long_run import Failures, Saving, Spells
+from simulator.results.outlook import (
+    BLOCKED,
+    CAPACITY,
+    LOST,
+    PARTS,
+    REPAIR,
+    RESTARTING,
+    USEFUL,
+    Cause,
+)
+from simulator.scenario.long_run import LongRun, Saving, Spells
 from simulator.units import Seconds
 
 Array: TypeAlias = NDArray[np.float64]
@@ -25,42 +34,10 @@ Some: TypeAlias = NDArray[np.intp]
 PATIENCE: Final = 100.0
 """A run that takes so many times its undisturbed time is said never to end."""
 
-USEFUL: Final = "useful work"
-BLOCKED: Final = "checkpoints"
-LOST: Final = "lost work"
-REPAIR: Final = "waiting for repair"
-CAPACITY: Final = "waiting for capacity"
-RESTARTING: Final = ("detection", "replacement", "start", "load")
-PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY)
 
-
-class Cause(IntEnum):
-    """Why an attempt ends before the run does."""
-
-    MACHINE = 0
-    JOB = 1
-    PLANNED = 2
-    CAPACITY = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongRun:
-    """A run that takes `work` if nothing happens, on `machines` that all have to be there.
-
-    Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
-    Without `failures` and `spells` nothing happens.
-    """
-
-    work: Seconds
-    work_doubt: float = 0.0
-    machines: int
-    saving: Saving
-    failures: Failures | None = None
-    spells: Spells | None = None
-
-    def undisturbed(self, work: Array) -> Array:
-        """Time for so much work with its checkpoints and without an interruption [s]."""
-        return work + _marks(work, self.saving) * self.saving.blocking
+def undisturbed(run: LongRun, work: Array) -> Array:
+    """Time for so much work with its checkpoints and without an interruption [s]."""
+    return work + _marks(work, run.saving) * run.saving.blocking
 
 
 def _marks(work: Array, saving: Saving) -> Array:
@@ -110,9 +87,9 @@ def _plain(run: LongRun, work: Array) -> Lives:
     """Nothing happens: work and checkpoints."""
     parts = {name: np.zeros_like(work) for name in PARTS}
     parts[USEFUL] += work
-    parts[BLOCKED] += run.undisturbed(work) - work
+    parts[BLOCKED] += undisturbed(run, work) - work
     none = {cause: np.zeros_like(work) for cause in Cause}
-    return Lives(finish=run.undisturbed(work), parts=parts, interruptions=none)
+    return Lives(finish=undisturbed(run, work), parts=parts, interruptions=none)
 
 
 class _Drawing:
@@ -139,7 +116,7 @@ class _Drawing:
 
     def ended(self) -> Lives:
         """Take every draw to its end."""
-        longest = PATIENCE * (self.run.undisturbed(self._work) + self._pauses())
+        longest = PATIENCE * (undisturbed(self.run, self._work) + self._pauses())
         while self._live.any():
             chance = self._random.random((3, self._clock.size))
             # One event for each draw and turn: the same numbers must not serve twice.
@@ -182,7 +159,7 @@ class _Drawing:
         """Train until the run ends or something happens."""
         passed, cause = self._next_event(some, chance)
         left = self._work[some] - self._done[some]
-        takes = self.run.undisturbed(left)
+        takes = undisturbed(self.run, left)
         ends = takes <= passed
         progress, kept = self._kept(passed, cause)
         kept = np.where(ends, left, kept)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -17,22 +16,20 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoints
 from simulator.pipeline.stages.base import Path, Phase, ask
 from simulator.pipeline.topology import Location, build
+from simulator.results.outlook import CAPACITY, PARTS, QUANTILES, Intervals, Outlook
 from simulator.results.prediction import Prediction
-from simulator.runs.attempts import (
-    CAPACITY,
-    PARTS,
-    USEFUL,
-    Cause,
-    Lives,
+from simulator.runs.attempts import Lives, lives
+from simulator.scenario.long_run import (
+    Checkpoints,
+    Failures,
+    Interruptions,
     LongRun,
-    lives,
+    Saving,
 )
-from simulator.scenario.long_run import Checkpoints, Failures, Interruptions, Saving
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Checkpointing
 from simulator.units import Seconds, Usd
 
-QUANTILES: Final = (0.5, 0.9, 0.99)
 LOAD_FACTOR: Final = 5.0
 """Reading a checkpoint at a restart, as a multiple of writing it: a guess between 2.5 and 13, the
 two published pairs (ByteCheckpoint, arXiv 2407.20143 table 8: 51 and 129 s, 20 and 266 s)."""
@@ -42,49 +39,6 @@ TRIAL_DRAWS: Final = 200
 NEVER: Final = math.inf
 _Z90: Final = 1.2815515655446004
 """Quantile of the normal distribution at 90%."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intervals:
-    """Work between two checkpoints [s]: what is used, and what would be best by each account."""
-
-    used: Seconds
-    young: Seconds
-    daly: Seconds
-    simulated: Seconds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
-    """How a long run goes.
-
-    `name` is the scenario's and `seed` that of the draws. `plain` is its time without interruptions
-    and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
-    of each in the time of all draws together, which add up to 1, and `between` the mean time
-    between interruptions [s]. Shares, bills and `between` leave out draws that never end;
-    `unending` is their share.
-    """
-
-    name: str
-    seed: int
-    run: LongRun
-    plain: Seconds
-    saving: Saving
-    intervals: Intervals | None
-    finish: Mapping[float, Seconds]
-    bill: Mapping[float, Usd] | None
-    parts: Mapping[str, float]
-    between: Seconds
-    causes: Mapping[Cause, float]
-    unending: float
-    in_time: float | None = None
-    in_budget: float | None = None
-    notes: tuple[str, ...] = ()
-
-    @property
-    def goodput(self) -> float:
-        """Share of the time that is work which counts (ETTR)."""
-        return self.parts[USEFUL]
 
 
 def outlook(  # noqa: PLR0913 - what is asked
@@ -109,9 +63,11 @@ def outlook(  # noqa: PLR0913 - what is asked
     seed : int
         Of all random numbers.
     deadline, budget : float, optional
-        Time [s] and money [$] whose chances are wanted.
+        Time [s] and money [$] whose chances are wanted; those of `told.terms` by default.
     """
     scenario = prediction.scenario
+    latest = told.terms.deadline if deadline is None else deadline
+    most = told.terms.budget if budget is None else budget
     run, intervals = _long_run(prediction, told, seed)
     drawn = lives(run, draws=draws, seed=seed)
     price = prediction.cost.per_second
@@ -132,8 +88,8 @@ def outlook(  # noqa: PLR0913 - what is asked
         between=spent / sum(struck.values()) if sum(struck.values()) else NEVER,
         causes={cause: count / max(1, int(ended.sum())) for cause, count in struck.items()},
         unending=1.0 - float(ended.mean()),
-        in_time=None if deadline is None else float((drawn.finish <= deadline).mean()),
-        in_budget=None if budget is None or bills is None else float((bills <= budget).mean()),
+        in_time=None if latest is None else float((drawn.finish <= latest).mean()),
+        in_budget=None if most is None or bills is None else float((bills <= most).mean()),
         notes=told.notes,
     )
 

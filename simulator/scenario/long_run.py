@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.units import PerSecond, Seconds
+from simulator.units import PerSecond, Seconds, Usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +115,36 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is asked of a long run: `deadline` [s] and `budget` [$], and lives to be drawn."""
+
+    deadline: Seconds | None = None
+    budget: Usd | None = None
+    draws: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interruptions:
     """All that a scenario says about interruptions; `notes` says what was taken for granted."""
 
     failures: Failures | None = None
     spells: Spells | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    terms: Terms = field(default_factory=Terms)
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongRun:
+    """A run that takes `work` if nothing happens, on `machines` that all have to be there.
+
+    Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
+    Without `failures` and `spells` nothing happens.
+    """
+
+    work: Seconds
+    work_doubt: float = 0.0
+    machines: int
+    saving: Saving
+    failures: Failures | None = None
+    spells: Spells | None = None

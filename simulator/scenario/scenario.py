@@ -10,6 +10,7 @@ from simulator.confidence.doubts import Doubt
 from simulator.confidence.provenance import Assumption
 from simulator.scenario.hardware.cluster import Cluster, Group
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.long_run import Interruptions
 from simulator.scenario.workload.dataset import Dataset
 from simulator.scenario.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.scenario.workload.models import Model, StepTimes
@@ -96,7 +97,7 @@ class Scenario:
     `doubts` say how well the rates behind the figures are known; without any nothing is in doubt.
     `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
     `at` names the group whose machines make batches in this view of the scenario; the trainers
-    where it is empty.
+    where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Scenario:
     doubts: tuple[Doubt, ...] = ()
     memory_log_sd: float = 0.0
     at: str = ""
+    interruptions: Interruptions | None = None
 
     @property
     def site(self) -> Group:

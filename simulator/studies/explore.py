@@ -10,6 +10,7 @@ way as one that was never stopped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final, TypeAlias, TypeVar
@@ -25,7 +26,7 @@ from simulator.studies.pareto import comparable
 from simulator.studies.rounds import FIRST, Rounds, beaten_by
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
-from simulator.studies.workers import Lost, Workers
+from simulator.studies.workers import Lost, Workers, lent_workers
 
 READ_AT_ONCE: Final = 2500
 """Candidates that a worker reads and bounds as one task at most."""
@@ -125,7 +126,8 @@ class Standing:
 def explore(
     request: Request,
     *,
-    workers: Workers,
+    workers: Workers | None = None,
+    executor: Executor | None = None,
     store: Store | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> tuple[Outcome, ...]:
@@ -135,8 +137,10 @@ def explore(
     ----------
     request : Request
         What is looked for, and among what.
-    workers : Workers
-        Who does it.
+    workers : Workers, optional
+        Who does it; this process by default.
+    executor : concurrent.futures.Executor, optional
+        In place of `workers`: any executor, which its owner shuts down.
     store : Store, optional
         Answers what it has, and is given what is finished, as it comes.
     progress : callable, optional
@@ -151,7 +155,8 @@ def explore(
     """
     keys = dict.fromkeys(key for c in request.candidates for key in c.settings)
     criteria = Criteria(request.objectives, request.where, tuple(keys))
-    search = _Search(request, criteria, workers, store, progress or (lambda _: None))
+    team = lent_workers(executor) if executor is not None else workers or Workers(None)
+    search = _Search(request, criteria, team, store, progress or (lambda _: None))
     left = search.read()
     if request.exhaustive:
         search.predict(left)

@@ -23,6 +23,7 @@ Scores = NDArray[np.float64]
 _BETTER: Final = {metric.name: metric.better for metric in METRICS}
 _PRICED: Final = frozenset(
     {"cost.usd_per_h", "cost.usd_per_step", "cost.usd_to_train", "cost.samples_per_usd"}
+    | {f"run.usd.p{quantile}" for quantile in (50, 90, 99)}
 )
 """Metrics that have no figure where no price is known."""
 _PRICE: Final = "cost.usd_per_h"

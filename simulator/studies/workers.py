@@ -30,6 +30,8 @@ Progress = Callable[[float], None]
 
 WORTH_A_PROCESS: Final = 24
 """Tasks below which starting processes takes longer than it saves."""
+LENT: Final = 512
+"""Tasks that are given to somebody else's executor at a time."""
 DEATHS: Final = 3
 """Workers that may die over a task before it is given up."""
 
@@ -224,6 +226,45 @@ class _Processes:
 
     def deaths(self, error: BaseException) -> int:
         return int(isinstance(error, BrokenExecutor))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lent:
+    """An executor that somebody else made and ends: it is never shut down here."""
+
+    executor: Executor
+
+    @property
+    def window(self) -> int:
+        """Tasks that wait at most; enough for the widest pools to be busy."""
+        return LENT
+
+    def start(self) -> Executor:
+        return self.executor
+
+    def stop(self, executor: Executor) -> None:
+        """Its owner ends it."""
+
+    def deaths(self, error: BaseException) -> int:
+        """A broken executor of somebody else's cannot be made anew: its error is the answer."""
+        del error
+        return 0
+
+
+def lent_workers(executor: Executor) -> Workers:
+    """The workers of any `concurrent.futures.Executor`; its owner shuts it down.
+
+    Processes of a pool must be able to import this package; a pool that breaks ends the study
+    with its own error, and what was finished stays in the store.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(2) as pool:
+    ...     lent_workers(pool).map(abs, [-1, 2, -3])
+    [1, 2, 3]
+    """
+    return Workers(_Lent(executor), worth=0.0)
 
 
 def cores() -> int:

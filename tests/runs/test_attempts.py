@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
-from simulator.runs.attempts import (
-    BLOCKED,
-    CAPACITY,
-    LOST,
-    REPAIR,
-    USEFUL,
-    Cause,
+from simulator.results.outlook import BLOCKED, CAPACITY, LOST, REPAIR, USEFUL, Cause
+from simulator.runs.attempts import lives
+from simulator.scenario.long_run import (
+    Failures,
+    Lemons,
     LongRun,
-    lives,
+    Restart,
+    Saving,
+    Spares,
+    Spells,
 )
-from simulator.scenario.long_run import Failures, Lemons, Restart, Saving, Spares, Spells
 
 HOUR, DAY = 3600.0, 86400.0
 AT_ONCE = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.results.outlook import Cause, Outlook
 from simulator.results.prediction import Prediction
-from simulator.runs.attempts import Cause
-from simulator.runs.forecast import Outlook, checkpoint_times, outlook
+from simulator.runs.forecast import checkpoint_times, outlook
 from simulator.scenario.long_run import Checkpoints, Failures, Interruptions, Restart
 
 DAY = 86400.0
@@ -84,3 +85,17 @@ def test_writing_in_the_background(prediction: Prediction) -> None:
     assert durable == safe
     assert blocking < 0.02 * durable
     assert checkpoint_times(scenario, Checkpoints(blocking=3.0, durable=2.0)) == (3.0, 3.0)
+
+
+def test_a_scenario_that_tells_of_failures_is_predicted_with_them() -> None:
+    """The prediction carries the outlook that asking for it gives; its steady figures stay."""
+    settings = ("train.epochs=1", "cost.price=$80/h", "run.draws=200", "failures.doubt=0.2")
+    rates = ("failures.per_machine=0.0065 /d", "failures.per_job=0.09 /h", "failures.start=5 min")
+    scenario = load_scenario("llama3-405b-megatron", overrides=(*settings, *rates))
+    told = scenario.interruptions
+    assert told is not None
+    found = predict(scenario)
+    bare = predict(replace(scenario, interruptions=None))
+    assert (bare.timing, bare.cost, bare.outlook) == (found.timing, found.cost, None)
+    assert found.outlook == outlook(bare, told, draws=200)
+    assert predict(scenario, doubts=False).outlook == found.outlook

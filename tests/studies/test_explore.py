@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -346,3 +347,13 @@ def test_a_file_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         run(request(reader=Changing(), exhaustive=True), store=store)
     with sqlite3.connect(path) as rows:
         assert rows.execute("select count(*) from outcomes").fetchone() == (0,)
+
+
+def test_any_executor_gives_the_same(tmp_path: Path) -> None:
+    """Threads of somebody's own: the outcomes of this process, and the executor stays usable."""
+    asked = request(exhaustive=True, candidates=CANDIDATES[:6])
+    with ThreadPoolExecutor(2) as pool, Store(tmp_path / "store.sqlite") as store:
+        assert explore(asked, executor=pool) == run(asked)
+        assert explore(asked, executor=pool, store=store) == run(asked)
+        assert pool.submit(abs, -1).result() == 1
+    assert explore(asked) == run(asked)

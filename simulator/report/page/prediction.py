@@ -9,6 +9,7 @@ from typing import Final
 from markupsafe import Markup
 
 from simulator.confidence.provenance import Assumption
+from simulator.report import goodput
 from simulator.report.called import batch_called
 from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import percent, printable
@@ -79,6 +80,7 @@ class Shown:
     run: tuple[Row, ...]
     tokens: tuple[Row, ...]
     cost: tuple[Row, ...]
+    long_run: tuple[Row, ...]
     evidence: Evidence | None
     warnings: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
@@ -135,6 +137,7 @@ def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
         run=tuple(run_rows(prediction)),
         tokens=tuple(token_rows(prediction)),
         cost=tuple(cost_rows(prediction)),
+        long_run=() if prediction.outlook is None else tuple(goodput.rows(prediction.outlook)),
         evidence=None if near is None else _evidence(near),
         warnings=tuple(printable(line) for line in prediction.warnings),
         assumptions=tuple(sorted(prediction.assumptions, key=lambda one: one.source.verified)),

@@ -1,0 +1,73 @@
+"""What interruptions make of a long run: the types of an answer. `runs.forecast` works it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from simulator.scenario.long_run import LongRun, Saving
+from simulator.units import Seconds, Usd
+
+USEFUL: Final = "useful work"
+BLOCKED: Final = "checkpoints"
+LOST: Final = "lost work"
+REPAIR: Final = "waiting for repair"
+CAPACITY: Final = "waiting for capacity"
+RESTARTING: Final = ("detection", "replacement", "start", "load")
+PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY)
+"""What the time of a run goes to, by name."""
+QUANTILES: Final = (0.5, 0.9, 0.99)
+
+
+class Cause(IntEnum):
+    """Why an attempt ends before the run does."""
+
+    MACHINE = 0
+    JOB = 1
+    PLANNED = 2
+    CAPACITY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Work between two checkpoints [s]: what is used, and what would be best by each account."""
+
+    used: Seconds
+    young: Seconds
+    daly: Seconds
+    simulated: Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """How a long run goes.
+
+    `name` is the scenario's and `seed` that of the draws. `plain` is its time without interruptions
+    and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
+    of each in the time of all draws together, which add up to 1, and `between` the mean time
+    between interruptions [s]. Shares, bills and `between` leave out draws that never end;
+    `unending` is their share.
+    """
+
+    name: str
+    seed: int
+    run: LongRun
+    plain: Seconds
+    saving: Saving
+    intervals: Intervals | None
+    finish: Mapping[float, Seconds]
+    bill: Mapping[float, Usd] | None
+    parts: Mapping[str, float]
+    between: Seconds
+    causes: Mapping[Cause, float]
+    unending: float
+    in_time: float | None = None
+    in_budget: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def goodput(self) -> float:
+        """Share of the time that is work which counts (ETTR)."""
+        return self.parts[USEFUL]

@@ -1,0 +1,54 @@
+"""``plan sweep --shard`` and ``--merge``, as the jobs of an array use them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+SWEEP = (
+    *("sweep", "resnet18-imagenet-one-worker", "--over", "input.workers=1..4"),
+    *("--set", "data.samples=4096", "--jobs", "1", "--exhaustive"),
+)
+
+
+def test_shards_and_the_whole_agree(plan: Run, tmp_path: Path) -> None:
+    """Two shards, then --merge: the answer of one sweep, without another prediction."""
+    store = str(tmp_path / "all.sqlite")
+    for number in (1, 2):
+        outcome = plan(*SWEEP, "--store", store, "--shard", f"{number}/2")
+        assert outcome.code == 0
+        assert f"shard {number} of 2: 2 of 4 candidates" in outcome.err
+    merged = plan(*SWEEP, "--store", store, "--merge", "--json")
+    assert "took 4 results of 2 shards" in merged.err
+    alone = plan(*SWEEP, "--store", str(tmp_path / "one.sqlite"), "--json")
+    assert json.loads(merged.out) == json.loads(alone.out)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--shard", "1/2"), "need --store"),
+        (("--shard", "3/2", "--store", "s.sqlite"), "is no part of a whole"),
+        (("--shard", "0/2", "--store", "s.sqlite"), "is no part of a whole"),
+        (("--shard", "9/9", "--store", "s.sqlite"), "there are only 4 candidates"),
+        (("--shard", "1/2", "--merge", "--store", "s.sqlite"), "exclude each other"),
+        (("--merge", "--store", "s.sqlite"), "there are no shards beside"),
+    ],
+)
+def test_mistakes(
+    plan: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    message: str,
+) -> None:
+    """One clear message, and exit code 2."""
+    monkeypatch.chdir(tmp_path)
+    outcome = plan(*SWEEP, *options)
+    assert outcome.code == 2
+    assert message in outcome.err
