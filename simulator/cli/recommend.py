@@ -161,13 +161,15 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     from simulator.files.catalogue import Catalogue
     from simulator.scenario.goal import Axes
     from simulator.studies.candidates import expand
-    from simulator.studies.recommend.baseline import MACHINE, ground_of
+    from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
     from simulator.studies.recommend.problem import inquire
     from simulator.studies.recommend.recommending import recommend as search_and_rank
 
-    seeds = [c.settings for c in expand(Axes(axes=goal.search), reader)] if goal.search else [{}]
+    catalogue = Catalogue.default(profiles)
+    points = [c.settings for c in expand(Axes(axes=goal.search), reader)] if goal.search else [{}]
+    seeds = [with_full_name(settings, catalogue) for settings in points]
     named = tuple({str(seed[MACHINE]) for seed in seeds if MACHINE in seed})
-    ground = ground_of(reader, Catalogue.default(profiles), named)
+    ground = ground_of(reader, catalogue, named)
     inquiry = inquire(ground, goal, seeds)
     return search_and_rank(inquiry, ask, seeds=seeds, seed=seed, everywhere=everywhere)
 

@@ -25,7 +25,7 @@ from simulator.studies.recommend.baseline import MACHINE, STORE, WORKERS, Ground
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.space import moved
-from simulator.studies.recommend.spreading import ways
+from simulator.studies.recommend.spreading import Shape, ways
 from simulator.units import MONTH, SECOND, parse, show
 
 FASTER_DECODER: Final = 0.77
@@ -353,7 +353,8 @@ def _parallelism(ground: Ground) -> Iterator[Lever]:
     if job.mode is not Mode.TRAIN or own.expert > 1 or own.context > 1:
         return
     whole = round(job.train.batch_size) * job.train.accumulation * scenario.ranks
-    for way in ways(trainers.gpus_per_host, trainers.count, int(model.depth), whole):
+    shape = Shape(depth=int(model.depth))
+    for way in ways(trainers.gpus_per_host, trainers.count, shape, whole):
         tensor, pipeline = int(way["parallelism.tensor"]), int(way["parallelism.pipeline"])
         replicas = max(1, scenario.devices // (tensor * pipeline))
         share = whole // replicas

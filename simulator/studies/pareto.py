@@ -99,7 +99,8 @@ def may_beat(
     found = np.asarray(found, dtype=float).reshape(-1, best_cases.shape[1])
     reach = np.unique(found[front(found)], axis=0)
     if margin:  # without one an infinite figure would be multiplied by zero
-        reach = reach + margin * np.abs(reach)
+        known = np.isfinite(reach)  # an unknown figure stays unknown, however much worse
+        reach = np.where(known, reach + margin * np.abs(np.where(known, reach, 0.0)), reach)
     wanted = np.ones(len(best_cases), dtype=bool)
     for point in reach:
         wanted &= ~beats(point, best_cases)

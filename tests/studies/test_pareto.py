@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,3 +63,13 @@ def test_nothing_is_ruled_out_by_nothing() -> None:
     """Before anything was predicted all may be best; no points have an empty front."""
     assert may_beat(np.ones((3, 2)), np.empty((0, 2))).all()
     assert front(np.empty((0, 2))).tolist() == []
+
+
+def test_an_unknown_figure_stays_unknown_with_a_margin() -> None:
+    """Where one found has no cost, the others are still compared by time, without a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = may_beat(
+            np.array([[1.0, np.inf], [3.0, np.inf]]), np.array([[2.0, np.inf]]), margin=0.1
+        )
+    assert kept.tolist() == [True, False]

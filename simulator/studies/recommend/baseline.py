@@ -132,7 +132,7 @@ def ground_of(reader: Reader, catalogue: Catalogue, named: tuple[str, ...] = ())
         Machines that are looked at although they have no price.
     """
     scenario = reader.read({}).scenario
-    own = str(reader.given(MACHINE))
+    own = scenario.cluster.trainers.host.name
     return Ground(
         reader=reader,
         scenario=scenario,
@@ -140,6 +140,13 @@ def ground_of(reader: Reader, catalogue: Catalogue, named: tuple[str, ...] = ())
         machines=machines_on_offer(catalogue, (own, *named)),
         stores=tuple(_stores(catalogue)),
     )
+
+
+def with_full_name(settings: Settings, catalogue: Catalogue) -> Settings:
+    """Settings with the machine called as its profile is, such as ``node/dgx-h100``."""
+    if MACHINE not in settings:
+        return settings
+    return {**settings, MACHINE: catalogue.host(str(settings[MACHINE])).name}
 
 
 def _stores(catalogue: Catalogue) -> list[Storage]:

@@ -17,6 +17,7 @@ from simulator.scenario.scenario import Purchase
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind, Preparation
 from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.train import Recompute
 from simulator.studies.recommend.baseline import (
     ACCUMULATION,
     BATCH,
@@ -32,12 +33,15 @@ from simulator.studies.recommend.baseline import (
 )
 from simulator.studies.recommend.batches import splits
 from simulator.studies.recommend.machines import Machine, holds_better
-from simulator.studies.recommend.spreading import ways
+from simulator.studies.recommend.spreading import Shape, ways
 
 MOST_NODES: Final = 8
 """Machines looked at where no limit says how many there may be."""
 BATCHES: Final = 2
 """Micro-batches tried: the largest that fits, and half of it."""
+RECOMPUTE: Final = "train.recompute"
+RECOMPUTATIONS: Final = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
+"""How much is computed again, the least first."""
 BATCHES_OF_PIPELINE: Final = 3
 """The same where the model is spread: bubbles and memory pull in opposite directions."""
 
@@ -232,8 +236,15 @@ def _parallelism(at: _At) -> Iterator[Settings]:
         if share == 0 or ground.fits(at.machine, {**at.point, **smallest}):
             return
         batch = share * at.machine.gpus * count
-    for way in ways(at.machine.gpus, count, int(model.depth), batch or 1):
-        yield {**way, **_off(ground, way)}
+    shape = Shape(
+        depth=int(model.depth),
+        tokens=int(model.tokens),
+        experts=0 if model.experts is None else int(model.experts.experts),
+    )
+    own = {key: 1 for key in ("context", "expert") if getattr(degrees, key) > 1}
+    usual = {f"parallelism.{key}": degree for key, degree in own.items()}
+    for way in ways(at.machine.gpus, count, shape, batch or 1):
+        yield {**usual, **way, **_off(ground, way)}
 
 
 def _off(ground: Ground, way: Settings) -> dict[str, Plain]:
@@ -262,14 +273,26 @@ def _batches(at: _At) -> Iterator[Settings]:
     kept = ground.global_batch is not None
     most = share if kept else round(ground.scenario.job.train.batch_size)
     spread = ground.replica(at.point) > 1
-
-    def fits(batch: int) -> bool:
-        settings = {**at.point, BATCH: batch, ACCUMULATION: share // batch}
-        return ground.fits(machine, settings)
-
     tried = BATCHES_OF_PIPELINE if spread else BATCHES
-    for batch, accumulation in splits(share, most, fits, tried):
-        yield {BATCH: batch, ACCUMULATION: accumulation}
+    found: set[int] = set()
+    for again in _recomputations(at):
+
+        def fits(batch: int, again: Settings = again) -> bool:
+            settings = {**at.point, **again, BATCH: batch, ACCUMULATION: share // batch}
+            return ground.fits(machine, settings)
+
+        for batch, accumulation in splits(share, most, fits, tried):
+            # What fits with less computed again is faster that way.
+            if batch not in found and (fits(batch) or again == _recomputations(at)[-1]):
+                found.add(batch)
+                yield {**again, BATCH: batch, ACCUMULATION: accumulation}
+
+
+def _recomputations(at: _At) -> tuple[Settings, ...]:
+    """What of the activations may be computed again, the least first: where a model is spread."""
+    if RECOMPUTE in at.point or not _sets(at, "parallelism."):
+        return ({},)
+    return tuple({RECOMPUTE: level.value} for level in RECOMPUTATIONS)
 
 
 def _workers(at: _At) -> Iterator[Settings]:

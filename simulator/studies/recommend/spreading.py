@@ -3,52 +3,106 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
 from simulator.scenario.goal import Plain
 from simulator.scenario.workload.parallelism import Sharding
 
 Settings = dict[str, Plain]
 
+SHORTEST: Final = 8192
+"""Tokens of a part of a sample: shorter ones are not worth an exchange."""
 
-def ways(gpus: int, machines: int, depth: int, batch: int) -> Iterator[Settings]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What of a model bounds how it can be spread: layers, tokens of a sample, experts of a layer.
+
+    There are no experts (0) where every token passes the same layers.
+    """
+
+    depth: int
+    tokens: int = 0
+    experts: int = 0
+
+
+def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Settings]:
     """Degrees of parallelism as settings of a scenario.
 
-    Fully sharded data parallelism over all of them; else tensor parallelism by powers of two
-    within a machine, and a pipeline only beside the widest of those, with the optimizer's state
-    sharded over the replicas there are. That order is the first take-away of Narayanan et al.,
-    "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM",
-    https://arxiv.org/abs/2104.04473: tensor parallelism up to the size of a machine, pipelines
-    across machines.
+    Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
+    a machine, with state sharded over the replicas there are; pipelines beside the widest of those
+    and half of it. That order is the first take-away of Narayanan et al., "Efficient Large-Scale
+    Language Model Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473:
+    tensor parallelism up to the size of a machine, pipelines across machines. Long samples are cut
+    (context parallelism), experts spread over replicas, each in a few degrees.
 
     Parameters
     ----------
     gpus, machines : int
         Accelerators of a machine, and machines.
-    depth : int
-        Layers, which a pipeline cannot have more stages than.
+    shape : Shape
+        Of the model.
     batch : int
         Samples of a step over all ranks: replicas beyond them would have nothing to do.
     """
     devices = gpus * machines
-    if 1 < devices <= batch:
-        yield _way(1, 1, Sharding.PARAMETERS)
+    for tensor, pipeline in _cuts(gpus, machines, shape):
+        for context in _contexts(gpus // tensor, shape):
+            replicas = devices // (tensor * pipeline * context)
+            whole = replicas * tensor * pipeline * context == devices
+            if not whole or replicas > batch or devices == 1:
+                continue
+            for expert in _experts(replicas * context, gpus, shape):
+                for sharding in _shardings(tensor, pipeline, replicas * context):
+                    yield _way(tensor, pipeline, context, expert, sharding)
+
+
+def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
+    """Degrees of tensor and pipeline parallelism."""
     widest = max(_powers(gpus), default=1)
     for tensor in _powers(gpus):
-        stages = _powers(min(depth, devices // tensor)) if tensor == widest else (1,)
-        for pipeline in stages:
-            replicas = devices // (tensor * pipeline)
-            whole = replicas * tensor * pipeline == devices
-            if not whole or replicas > batch or depth % pipeline or tensor * pipeline == 1:
-                continue
-            yield _way(tensor, pipeline, Sharding.OPTIMIZER if replicas > 1 else Sharding.NONE)
+        deep = tensor in (widest, widest // 2)
+        most = min(shape.depth, gpus * machines // tensor) if deep else 1
+        yield from ((tensor, stages) for stages in _powers(most) if shape.depth % stages == 0)
 
 
-def _way(tensor: int, pipeline: int, sharding: Sharding) -> Settings:
+def _contexts(most: int, shape: Shape) -> Iterator[int]:
+    """Parts of a sample that are no shorter than `SHORTEST`."""
+    yield from (parts for parts in _powers(most) if parts == 1 or shape.tokens >= parts * SHORTEST)
+
+
+def _experts(most: int, gpus: int, shape: Shape) -> Iterator[int]:
+    """Ranks over which experts are spread: none, a machine, as many as there are."""
+    possible = [n for n in _powers(min(most, shape.experts)) if shape.experts % n == 0]
+    within = [n for n in possible if n <= gpus]
+    yield from sorted({1, *within[-1:], *possible[-1:]})
+
+
+def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
+    """What to share of the state: all of it where no pipeline gathers it for every micro-batch."""
+    if sharers == 1:
+        yield Sharding.NONE
+        return
+    if pipeline == 1:
+        yield Sharding.PARAMETERS
+    if tensor * pipeline > 1:
+        yield Sharding.OPTIMIZER
+
+
+def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Settings:
+    """The settings; degrees of kinds that are seldom used only where they are."""
     way: Settings = {
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
         "parallelism.sharding": sharding.value,
     }
+    if tensor > 1:
+        way["parallelism.sequence"] = True
+    if context > 1:
+        way["parallelism.context"] = context
+    if expert > 1:
+        way["parallelism.expert"] = expert
     return way
 
 

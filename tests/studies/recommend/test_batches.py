@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.studies.recommend.batches import splits
-from simulator.studies.recommend.spreading import ways
+from simulator.studies.recommend.spreading import Shape, ways
 
 
 @given(share=st.integers(1, 512), room=st.integers(1, 512), tried=st.integers(1, 3))
@@ -28,7 +28,7 @@ def test_nothing_fits() -> None:
 def test_ways_to_spread_use_every_accelerator(gpus: int, machines: int) -> None:
     """Degrees divide the accelerators and the layers; tensor parallelism stays in a machine."""
     depth = 48
-    for way in ways(gpus, machines, depth, 1024):
+    for way in ways(gpus, machines, Shape(depth=depth), 1024):
         tensor, pipeline = way["parallelism.tensor"], way["parallelism.pipeline"]
         assert isinstance(tensor, int)
         assert isinstance(pipeline, int)
@@ -39,6 +39,30 @@ def test_ways_to_spread_use_every_accelerator(gpus: int, machines: int) -> None:
 
 def test_no_more_replicas_than_samples() -> None:
     """Eight accelerators with four samples a step: no way that leaves replicas idle."""
-    for way in ways(8, 1, 24, 4):
+    for way in ways(8, 1, Shape(depth=24), 4):
         replicas = 8 // (int(way["parallelism.tensor"]) * int(way["parallelism.pipeline"]))
         assert replicas <= 4
+
+
+def test_long_samples_are_cut_and_experts_spread() -> None:
+    """Context parallelism from two parts of 8,192 tokens on, experts within and over machines."""
+    plain = list(ways(8, 4, Shape(depth=32, tokens=8192), 1024))
+    assert all(
+        "parallelism.context" not in way and "parallelism.expert" not in way for way in plain
+    )
+    long = list(ways(8, 4, Shape(depth=32, tokens=32768), 1024))
+    assert {way.get("parallelism.context", 1) for way in long} == {1, 2, 4}
+    routed = list(ways(8, 4, Shape(depth=32, experts=64), 1024))
+    assert {1, 8, 32} <= {way.get("parallelism.expert", 1) for way in routed}
+    for way in routed:
+        devices = int(way["parallelism.tensor"]) * int(way["parallelism.pipeline"])
+        assert int(way.get("parallelism.expert", 1)) <= 32 // devices
+
+
+def test_state_is_shared_whole_or_in_part() -> None:
+    """Without a pipeline parameters may be sharded too; a single replica shares nothing."""
+    found = list(ways(8, 1, Shape(depth=32), 1024))
+    by_cut = {(way["parallelism.tensor"], way["parallelism.sharding"]) for way in found}
+    assert (1, "parameters") in by_cut
+    assert {(4, "parameters"), (4, "optimizer")} <= by_cut
+    assert (8, "none") in by_cut
