@@ -126,8 +126,9 @@ YEAR: Final = 365.0 * DAY
 BITS_PER_BYTE: Final = 8.0
 PERCENT: Final = 100.0
 THOUSAND: Final = 1e3
-MILLION: Final = THOUSAND**2
 """Inference is priced by the thousand samples."""
+MILLION: Final = THOUSAND**2
+"""Tokens are priced by the million."""
 TRILLION: Final = 1e12
 """Large language models are trained on trillions of tokens."""
 

@@ -98,8 +98,8 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         check_writable(trace, "--trace")
     service = service_reader(scenario, overrides, profiles)
     if service is not None:
-        given = {"trace": trace, "log": every, "steps": steps, "observed": observed}
-        refuse(**given, calibration=calibration, actions=wanted)
+        beside = {"trace": trace, "log": every, "steps": steps, "observed": observed}
+        refuse(**beside, calibration=calibration, actions=wanted)
         return simulated(service, form, seed, full=full)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     seen = None if observed is None else explained(reader, observed, seed)

@@ -17,9 +17,9 @@ from simulator.files.engines import device_of, engine_file, engine_of, version_o
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
+from simulator.files.sections import CostSection
 from simulator.files.serving_figures import serving_figures, serving_kernels
 from simulator.files.serving_sections import (
-    CostSection,
     ServiceFile,
     ServingSection,
     SloSection,

@@ -148,12 +148,12 @@ def _band(prediction: ServicePrediction, name: str) -> str:
 def _latency_lines(prediction: ServicePrediction) -> list[str]:
     if prediction.answered is None:
         return []
-    rows = [("", *_QUANTILES, "80% of the mean")]
+    rows: list[tuple[str, ...]] = [("", *_QUANTILES, "80% of the mean")]
     for name, called in LATENCIES.items():
         latency: Latency = getattr(prediction.answered, name)
         path = f"{name}_s.mean"
         digits = _digits(prediction, path)
-        cells = (quantity(getattr(latency, each), SECOND, digits) for each in _QUANTILES)
+        cells = [quantity(getattr(latency, each), SECOND, digits) for each in _QUANTILES]
         rows.append((called, *cells, _time_band(prediction, path)))
     return columns(rows, "<>>>><")
 

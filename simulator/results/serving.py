@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Final
 
 from simulator.confidence.provenance import Assumption
 from simulator.scenario.serving import Service
 from simulator.units import HOUR, Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+
+TOGETHER: Final = "together"
+"""Among limits: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,8 @@ class Answered:
     `first_token` is from sending a request to its first token, `per_token` from there to the last
     over the tokens after the first, `end_to_end` to the last, `wait` until it first runs [s].
     `requests` are those counted. Rates are of requests and of tokens over all replicas.
-    `attainment` is the share of requests that keep all limits, `goodput` their rate.
+    `within` is the share of requests that keep each limit, `attainment` that keep all, `goodput`
+    the rate of these.
     `running` and `waiting` are requests, on average, over all replicas; `busy` the share of time
     in which a replica computes; `cache` the share of its cache in use, on average and at most.
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
@@ -42,6 +47,7 @@ class Answered:
     request_rate: PerSecond
     prompt_rate: PerSecond
     output_rate: PerSecond
+    within: Mapping[str, float]
     attainment: float
     goodput: PerSecond
     running: float
@@ -141,7 +147,9 @@ def answered_metrics(answered: Answered) -> dict[str, float]:
     """The figures of a run by their dotted path."""
     found: dict[str, float] = {}
     for name, value in asdict(answered).items():
-        if isinstance(value, dict):
+        if name == "within":
+            found |= {f"slo.within.{key}": share for key, share in value.items()}
+        elif isinstance(value, dict):
             found |= {f"{name}_s.{key}": each for key, each in value.items()}
         else:
             found[_PATHS.get(name, name)] = value

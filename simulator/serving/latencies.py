@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from simulator.results.serving import Answered, Latency
 from simulator.scenario.serving import Slo
 from simulator.serving.engine import Counts
 from simulator.serving.load import Requests
-from simulator.units import Seconds
 
 Times = npt.NDArray[np.float64]
 BATCHES: Final = 30
@@ -54,7 +53,8 @@ def answered(
     stop = float(arrived[counted].max()) if steady else float(ended.max())
     duration = max(stop - start, 1e-12)
     rate = len(first) / duration
-    share = _keeping(first, each, whole, slo)
+    kept = _kept({"first_token": first, "per_token": each, "end_to_end": whole}, slo)
+    share = float(np.logical_and.reduce([*kept.values(), whole >= 0.0]).mean())
     elapsed = max(counts.end, 1e-12)
     return Answered(
         requests=len(first),
@@ -66,6 +66,7 @@ def answered(
         request_rate=rate,
         prompt_rate=float(columns["prompts"][counted].sum()) / duration,
         output_rate=float(columns["outputs"][counted].sum()) / duration,
+        within={name: float(each_kept.mean()) for name, each_kept in kept.items()},
         attainment=share,
         goodput=share * rate,
         running=little(rate, float((whole - waited).mean())),
@@ -112,14 +113,6 @@ def _latency(times: Times) -> Latency:
     return Latency(mean=float(times.mean()), p50=half, p90=most, p99=nearly_all)
 
 
-def _keeping(first: Times, each: Times, whole: Times, slo: Slo) -> float:
-    """Share of requests that keep all limits."""
-    kept = np.ones(len(first), dtype=bool)
-    for times, limit in _limited(first, each, whole, slo):
-        kept &= times <= limit
-    return float(kept.mean())
-
-
-def _limited(first: Times, each: Times, whole: Times, slo: Slo) -> Sequence[tuple[Times, Seconds]]:
-    by_name = {"first_token": first, "per_token": each, "end_to_end": whole}
-    return [(by_name[name], limit) for name, limit in slo.limits.items()]
+def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which requests keep each limit."""
+    return {name: latencies[name] <= limit for name, limit in slo.limits.items()}

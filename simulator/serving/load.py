@@ -54,7 +54,7 @@ class Requests:
         )
 
 
-def requests_of(load: Load, count: int, seed: int) -> Requests:
+def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Requests:
     """`count` requests of a load.
 
     Lengths come from numpy's old generator, all prompts before all answers, as the benchmark
@@ -68,6 +68,8 @@ def requests_of(load: Load, count: int, seed: int) -> Requests:
         How many; at most those of a trace.
     seed : int
         Of lengths and arrivals.
+    most : int
+        Tokens of a request, prompt and answer, that a cache holds: drawn ones are cut to that.
     """
     ways = load.arrivals
     if isinstance(ways, Trace):
@@ -78,6 +80,11 @@ def requests_of(load: Load, count: int, seed: int) -> Requests:
         )
     draw = np.random.RandomState(seed)
     prompts, outputs = _lengths(load.prompt, count, draw), _lengths(load.output, count, draw)
+    outputs = [int(min(output, most - 1)) for output in outputs]
+    prompts = [
+        int(min(max(prompt, load.shared_prefix + 1), most - output))
+        for prompt, output in zip(prompts, outputs, strict=True)
+    ]
     if isinstance(ways, ClosedLoop):
         now = [0.0] * min(ways.concurrency, count)
         return Requests(prompts, outputs, now, clients=ways.concurrency, think=ways.think)

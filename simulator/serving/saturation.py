@@ -10,6 +10,7 @@ from simulator.equations.serving import blocks_of
 from simulator.scenario.serving import Service, Trace
 from simulator.serving.engine import Replica
 from simulator.serving.forward import Pass
+from simulator.serving.kv_pool import Pool
 from simulator.serving.load import Requests, requests_of
 from simulator.units import PerSecond
 
@@ -19,7 +20,7 @@ WAVES: Final = 3
 
 
 def saturation_rates(
-    service: Service, work: Pass, blocks: int, seed: int
+    service: Service, work: Pass, pool: Pool, seed: int, least: int = LEAST
 ) -> tuple[PerSecond, PerSecond]:
     """Requests and output tokens a second that one replica completes while others always wait.
 
@@ -27,18 +28,18 @@ def saturation_rates(
     answers, as in a run that has gone on for long; without, equal answers would end in waves. The
     rate is that at which the others start.
     """
-    every = _at_once(service, LEAST, seed)
-    together = _at_most(service, every, blocks)
-    if WAVES * together > LEAST:
-        every = _at_once(service, WAVES * together, seed)
+    every = _at_once(service, least, seed, pool.tokens)
+    together = _at_most(service, every, pool.blocks)
+    if WAVES * together > least:
+        every = _at_once(service, WAVES * together, seed, pool.tokens)
     _spread_out(every, together, seed)
-    Replica(service.serving, blocks, work, every, service.load.shared_prefix).run()
+    Replica(service.serving, pool.blocks, work, every, service.load.shared_prefix).run()
     starts = sorted(every.scheduled[together:])
     rate = (len(starts) - 1) / max(1e-12, starts[-1] - starts[0])
     return rate, rate * float(np.mean(every.outputs[together:]))
 
 
-def _at_once(service: Service, count: int, seed: int) -> Requests:
+def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
     load = service.load
     if isinstance(load.arrivals, Trace):
         there = len(load.arrivals.prompts)
@@ -46,7 +47,7 @@ def _at_once(service: Service, count: int, seed: int) -> Requests:
         prompts = [load.arrivals.prompts[index] for index in order]
         outputs = [load.arrivals.outputs[index] for index in order]
         return Requests(prompts, outputs, [0.0] * count)
-    drawn = requests_of(load, count, seed)
+    drawn = requests_of(load, count, seed, most)
     return Requests(drawn.prompts, drawn.outputs, [0.0] * count)
 
 

@@ -1,0 +1,43 @@
+"""What the machines of a service cost, and a million of its tokens."""
+
+from __future__ import annotations
+
+from simulator.equations.serving import per_million_tokens
+from simulator.results.serving import Answered, Saturation, ServiceCost
+from simulator.scenario.scenario import Purchase
+from simulator.scenario.serving import Service
+from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond
+
+
+def price_of(service: Service) -> UsdPerSecond | None:
+    """Price of all machines together [$/s]; None where it is not known."""
+    group, plan = service.group, service.cost
+    price = group.host.price
+    if plan.price is not None:
+        each: UsdPerSecond | None = plan.price
+    elif price is None or plan.purchase is Purchase.ON_DEMAND:
+        each = None if price is None else price.on_demand
+    elif price.spot_low is None or price.spot_high is None:
+        each = None
+    else:
+        each = 0.5 * (price.spot_low + price.spot_high)
+    return None if each is None else each * group.count
+
+
+def cost_of(service: Service, told: Answered | None, saturation: Saturation | None) -> ServiceCost:
+    """What the machines cost at the rates of the run; at saturation where it has none."""
+    price, found = price_of(service), told or saturation
+    if price is None or found is None or not found.output_rate:
+        return ServiceCost(per_second=price)
+    output, requests = found.output_rate, found.request_rate
+    prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
+
+    def per(rate: PerSecond) -> Usd:
+        return per_million_tokens(price, rate)
+
+    return ServiceCost(
+        per_second=price,
+        per_million_output_tokens=per(output),
+        per_million_tokens=per(output + prompts),
+        per_thousand_requests=per(requests) * THOUSAND / MILLION,
+    )

@@ -1,0 +1,75 @@
+"""How far each figure of a service may be off: the doubt of the forward pass through the queue."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Final
+
+from simulator.results.serving import Answered, Saturation, ServicePrediction, answered_metrics
+from simulator.scenario.serving import Service
+from simulator.serving.cost import cost_of
+from simulator.serving.forward import Pass, ScaledPass
+from simulator.serving.kv_pool import Pool
+from simulator.serving.run import ServiceRun, offered_rate, saturated
+
+P90: Final = NormalDist().inv_cdf(0.9)
+
+
+def intervals(
+    found: ServicePrediction, work: Pass, pool: Pool
+) -> dict[str, Mapping[str, float | None]]:
+    """Each figure with the forward pass at its P10, as it is, and at its P90."""
+    log_sd = found.service.log_sd
+    if log_sd <= 0.0 or found.saturation is None:
+        return {}
+    fast, slow = math.exp(-P90 * log_sd), math.exp(P90 * log_sd)
+    runs = [
+        _at(found, work, pool, fast),
+        _figures(found.service, found.answered, found.saturation),
+        _at(found, work, pool, slow),
+    ]
+    names = runs[0].keys() & runs[1].keys()
+    return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
+
+
+def _at(found: ServicePrediction, work: Pass, pool: Pool, factor: float) -> dict[str, float]:
+    """The figures of a run with all iterations `factor` times as long."""
+    service, known = found.service, found.saturation
+    if known is None:
+        return {}
+    rate, tokens = known.request_rate / factor, known.output_rate / factor
+    saturation = saturated(rate, tokens, offered_rate(service))
+    told = ServiceRun(service, ScaledPass(work, factor), pool, found.seed).answered(saturation)
+    return _figures(service, told, saturation)
+
+
+def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
+    """What an interval is told of."""
+    cost = cost_of(service, told, saturation)
+    found = {} if told is None else answered_metrics(told)
+    found |= {
+        "saturation.requests_per_s": saturation.request_rate,
+        "saturation.output_tokens_per_s": saturation.output_rate,
+    }
+    maybe = {
+        "saturation.headroom": saturation.headroom,
+        "saturation.drift_per_s": saturation.drift,
+        "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
+        "cost.usd_per_million_tokens": cost.per_million_tokens,
+        "cost.usd_per_thousand_requests": cost.per_thousand_requests,
+    }
+    found |= {name: value for name, value in maybe.items() if value is not None}
+    return {name: value for name, value in found.items() if name not in _COUNTED}
+
+
+_COUNTED: Final = frozenset({"requests", "iterations", "preemptions", "end_to_end_s.half_width"})
+"""What says how a run was made, not what it shows."""
+
+
+def _band(values: Sequence[float | None]) -> dict[str, float | None]:
+    """The band of a figure; no upper end where the slower run is beyond saturation."""
+    known = sorted(value for value in values if value is not None)
+    low, high = known[0], known[-1] if len(known) == len(values) else None
+    return {"p10": low, "p50": values[1], "p90": high}
