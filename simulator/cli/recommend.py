@@ -17,13 +17,17 @@ from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
     seed_option,
+    service_reader,
     set_option,
 )
 from simulator.cli.searching import Means, asking, search_options
+from simulator.cli.serving import recommended as sized_service
+from simulator.cli.serving import refuse
 from simulator.errors import PlanError
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
+    from simulator.files.service import ServiceReader
     from simulator.report.launch import Launch
     from simulator.scenario.goal import Goal
     from simulator.studies.recommend.answer import Recommendation
@@ -101,6 +105,9 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     if html is not None:
         check_writable(html, "--html")
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
+    services = [service_reader(name, overrides, profiles) for name in scenarios]
+    if any(services):
+        return _sized(services, form, seed, goal=goal, html=html, calibration=calibration)
     readers = [candidate_reader(name, overrides, profiles, calibration) for name in scenarios]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
     with asking(means, stored_only=not search) as ask:
@@ -123,6 +130,16 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         _say_what_is_missing(answers)
     bugs = [reason for answer in answers for reason in answer.bugs]
     return ended(Exit.FINE if all(answer.winner for answer in answers) else Exit.DOES_NOT_FIT, bugs)
+
+
+def _sized(services: Sequence[ServiceReader | None], form: str, seed: int, **beside: object) -> int:
+    """The machines of one service; options of searches mean nothing for it."""
+    refuse(**beside)
+    first = services[0]
+    if first is None or len(services) > 1:
+        msg = "one service at a time: each has limits of its own"
+        raise click.UsageError(msg)
+    return sized_service(first, form, seed)
 
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:

@@ -8,6 +8,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.output import columns, emit
+from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from simulator.files.service import ServiceReader
@@ -29,6 +30,56 @@ def simulated(reader: ServiceReader, form: str, seed: int, *, full: bool) -> Exi
         )
     )
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
+
+
+def recommended(reader: ServiceReader, form: str, seed: int) -> Exit:
+    """``plan recommend`` of a service; exit code 1: no candidate keeps the limits."""
+    from simulator.cli.progress import progress_line
+    from simulator.report.serving_studies import SizedReport
+    from simulator.report.table import Format, reported
+    from simulator.studies.serving import size
+
+    if not reader.read({}).slo.limits:
+        msg = "has no limits to keep; add [slo] with first_token, per_token or end_to_end"
+        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    with progress_line("sizing") as progress:
+        found = size(reader.read, reader.candidates(), seed=seed, progress=progress)
+    emit(reported(SizedReport(), found, Format(form)))
+    return Exit.FINE if found.choices else Exit.DOES_NOT_FIT
+
+
+def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) -> Exit:
+    """``plan sweep`` of a service: every combination of the values of some keys."""
+    from simulator.cli.progress import progress_line
+    from simulator.files.service_axes import variants
+    from simulator.report.serving_studies import SweptReport
+    from simulator.report.table import Format, reported
+    from simulator.studies.serving import sweep
+
+    if not over:
+        msg = "say what to vary, such as --over 'load.rate=1 /s,2 /s,4 /s'"
+        raise click.UsageError(msg)
+    with progress_line("trying variants") as progress:
+        found = sweep(reader.read, variants(over), seed=seed, progress=progress)
+    emit(reported(SweptReport(), found, Format(form)))
+    return Exit.FINE if any(not one.mistake for one in found) else Exit.DOES_NOT_FIT
+
+
+def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
+    """``plan whatif`` of a service: what changes do to a figure."""
+    from simulator.files.quantity import nearest_hint
+    from simulator.report.serving_studies import WhatifReport
+    from simulator.report.table import Format, reported
+    from simulator.results.serving import metrics
+    from simulator.studies.serving import whatif
+
+    found = whatif(reader.read({}), seed=seed)
+    known = tuple(metrics(found[0]))
+    if found[0].answered is not None and metric not in known:
+        msg = f"there is no figure '{metric}' of a service; {nearest_hint(metric, known)}"
+        raise UnknownName(msg)
+    emit(reported(WhatifReport(metric), found, Format(form)))
+    return Exit.FINE if found[0].fits else Exit.DOES_NOT_FIT
 
 
 def refuse(**given: object) -> None:

@@ -19,8 +19,10 @@ from simulator.cli.scenarios import (
     candidate_reader,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
 from simulator.cli.searching import Means, run_search, search_options
+from simulator.cli.serving import refuse, swept
 from simulator.cli.shards import merge_shards, shard_of, shard_options, told_shard
 
 if TYPE_CHECKING:
@@ -166,6 +168,11 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     come: after Ctrl-C, or a crash, the same command goes on where it stopped. Exit code 1 says
     that no candidate can run.
     """
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        refuse(where=where, sample=sample, points=points, by=by, top=top, csv=csv, plot=plot)
+        refuse(parquet=parquet, html=html, calibration=calibration, store=store, cluster=cluster)
+        return swept(service, over, form, seed)
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
     reader = candidate_reader(scenario, overrides, profiles, calibration)

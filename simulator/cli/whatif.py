@@ -19,7 +19,9 @@ from simulator.cli.scenarios import (
     candidate_reader,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
+from simulator.cli.serving import changed, refuse
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from simulator.studies.whatif import Change
 
 ALL: Final = "all"
+DEFAULT: Final = "total_time_s"
+"""The figure that changes are sorted by."""
 
 
 @click.command(
@@ -40,7 +44,7 @@ ALL: Final = "all"
     )
 )
 @scenario_arguments
-@click.argument("metric", required=False, default="total_time_s", shell_complete=completion.metrics)
+@click.argument("metric", required=False, default=DEFAULT, shell_complete=completion.metrics)
 @format_option
 @click.option(
     "--price",
@@ -87,6 +91,12 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     their effect on METRIC, a dotted path of the --json output of plan simulate; the time of the
     whole run by default. Exit code 1 says that the job does not fit as it is.
     """
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        refuse(price=prices, gpus=gpus, tornado=tornado, sobol=sobol, plot=plot)
+        refuse(calibration=calibration)
+        usual = metric == DEFAULT
+        return changed(service, "end_to_end_s.mean" if usual else metric, form, seed)
     from simulator.studies.bugs import Met
     from simulator.studies.whatif import check_number
 

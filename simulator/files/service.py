@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Final, TypeVar
 
 from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, PlanError, Problem
+from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_of, load_problems
 from simulator.files.document import Document, check
@@ -17,10 +19,12 @@ from simulator.files.engines import device_of, engine_file, engine_of, version_o
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
+from simulator.files.quantity import nearest_hint
 from simulator.files.sections import CostSection
 from simulator.files.serving_figures import serving_figures, serving_kernels
 from simulator.files.serving_sections import (
     ServiceFile,
+    ServiceGoal,
     ServingSection,
     SloSection,
 )
@@ -46,6 +50,10 @@ LOG_SD: Final = 0.14
 evidence/fit.py serving, 2026-11-23: 1,369 rows of five models, each predicted by figures fitted to
 the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0.15.
 """
+
+
+_ONE: Final = {"hardware.count": 1}
+"""A candidate is one machine with all its accelerators; how many are needed is found out."""
 
 
 class ServiceReader:
@@ -88,6 +96,48 @@ class ServiceReader:
         options = [as_option(key, value) for key, value in settings.items()]
         document = self.document(options)
         return _Draft(document, self.catalogue, self.default_name).service()
+
+    def candidates(self) -> tuple[dict[str, Plain], ...]:
+        """Settings of every machine and way to lie on it that its [goal] allows.
+
+        Raises
+        ------
+        InputError
+            If a pattern matches no machine.
+        """
+        document = self.document()
+        file = check(ServiceFile, document)
+        goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
+        weights = goal.weights or [serving.weights]
+        found = list[dict[str, Plain]]()
+        for machine in self._machines(goal, file, document):
+            for tensor, precision in product(goal.tensor, weights):
+                if tensor <= self._gpus(machine):
+                    settings = {"serving.tensor": tensor, "serving.weights": str(precision)}
+                    found.append({"hardware.machine": machine, **settings, **_ONE})
+        return tuple(found)
+
+    def _gpus(self, machine: str) -> int:
+        """Accelerators of a machine; one where it is not known, whose mistake is told later."""
+        try:
+            return self.catalogue.host(machine).gpu_count
+        except PlanError:
+            return 1
+
+    def _machines(
+        self, goal: ServiceGoal, file: ServiceFile, document: Document
+    ) -> tuple[str, ...]:
+        """The machines a goal names."""
+        known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
+        found = dict[str, None]()
+        for number, name in enumerate(goal.machines or [file.hardware.machine]):
+            names = matching(name, known) if is_pattern(name) else (name,)
+            if not names:
+                path, hint = ("goal", "machines", number), nearest_hint(name, known)
+                raise InputError((document.problem(path, "matches no machine", hint=hint),))
+            # A pattern takes in machines that have no accelerators; they are not meant.
+            found |= dict.fromkeys(n for n in names if n == name or self._gpus(n))
+        return tuple(found)
 
     def document(self, options: Sequence[str] = ()) -> Document:
         """All that its files and options say."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
+from pydantic import Field
+
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteOrZeroField,
@@ -22,7 +24,6 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.files.search_sections import SweepSection
 from simulator.files.sections import CostSection, DegreeField
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Spread
@@ -155,6 +156,17 @@ class SloSection(FileModel):
     """Share of the requests that must keep all limits."""
 
 
+class ServiceGoal(FileModel):
+    """What plan recommend chooses among, for the machines that keep the limits and cost least."""
+
+    machines: list[TextField] = Field(default_factory=list)
+    """Machines by name or pattern, such as instance/aws/g6*; that of the service by default."""
+    tensor: list[DegreeField] = Field(default_factory=lambda: [1, 2, 4, 8])
+    """Accelerators of a replica; those larger than a machine are passed over."""
+    weights: list[Annotated[Precision, Choice(Precision)]] = Field(default_factory=list)
+    """Number formats of the weights; that of the service by default."""
+
+
 class ServiceFile(FileModel):
     """One service: machines, a language model, an engine, the requests, their limits."""
 
@@ -178,8 +190,8 @@ class ServiceFile(FileModel):
     """What requests must keep; nothing by default."""
     cost: CostSection | None = None
     """How the bill is counted."""
-    sweep: SweepSection | None = None
-    """What plan sweep varies; a single prediction ignores it."""
+    goal: ServiceGoal | None = None
+    """What plan recommend chooses among; a single prediction ignores it."""
 
 
 class EngineDeviceTable(FileModel):

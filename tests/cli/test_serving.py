@@ -77,3 +77,54 @@ def test_verbs_of_jobs_refuse_a_service(capsys: pytest.CaptureFixture[str]) -> N
     assert code == Exit.BAD_INPUT
     assert err.count("\n") == 1
     assert "makes this file a service" in err
+
+
+def test_recommend(capsys: pytest.CaptureFixture[str]) -> None:
+    """The cheapest machines come with the settings that give them."""
+    code, out, _ = run(capsys, "recommend", CHAT, "--json")
+    best = json.loads(out)["choices"][0]
+    assert code == Exit.FINE
+    options = [
+        part for key, value in best["settings"].items() for part in ("--set", f"{key}={value}")
+    ]
+    code, out, _ = run(capsys, "simulate", CHAT, "--json", *options)
+    assert code == Exit.FINE
+    assert json.loads(out)["cost"]["usd_per_hour"] == pytest.approx(best["usd_per_hour"])
+
+
+def test_recommend_where_nothing_will_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, and the limit that binds."""
+    code, out, _ = run(capsys, "recommend", CHAT, "--set", "slo.per_token=1 us")
+    assert code == Exit.DOES_NOT_FIT
+    assert "the limit per token" in out
+
+
+def test_recommend_needs_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without limits there is nothing to size for."""
+    code, _, err = run(capsys, "recommend", "llama3-8b-chat-l4", "--set", "load.rate=0 /s")
+    assert code == Exit.BAD_INPUT
+    assert "load.rate" in err
+
+
+def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    """A row for each combination, in every form."""
+    over = ("--over", "load.rate=1 /s,5 /s")
+    code, out, _ = run(capsys, "sweep", CHAT, *over, "--json")
+    assert code == Exit.FINE
+    assert len(json.loads(out)["variants"]) == 2
+    _, csv, _ = run(capsys, "sweep", CHAT, *over, "--format", "csv")
+    assert csv.startswith("load.rate,requests,")
+    code, _, err = run(capsys, "sweep", CHAT)
+    assert code == Exit.BAD_INPUT
+    assert "--over" in err
+
+
+def test_whatif(capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes are sorted by what they do to the figure."""
+    code, out, _ = run(capsys, "whatif", CHAT, "per_token_s.mean", "--json")
+    ratios = [change["ratio"] for change in json.loads(out)["changes"]]
+    assert code == Exit.FINE
+    assert ratios == sorted(ratios)
+    code, _, err = run(capsys, "whatif", CHAT, "total_time")
+    assert code == Exit.BAD_INPUT
+    assert "no figure" in err

@@ -1,0 +1,143 @@
+"""How many replicas keep the limits of a service: the fewest machines of one kind that do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from simulator.errors import NotModelled
+from simulator.results.serving import Answered
+from simulator.scenario.serving import OpenLoop, Service
+from simulator.serving.answers import holds, meets, memory_of, too_small
+from simulator.serving.forward import Pass
+from simulator.serving.kv_pool import Pool, pool_of
+from simulator.serving.run import ServiceRun, offered_rate, saturated
+from simulator.serving.saturation import saturation_rates
+from simulator.units import PerSecond
+
+FEWEST: Final = 1000
+"""Requests of the run that finds the saturation of one of many candidates."""
+IDLE: Final = 0.02
+"""Share of saturation at which limits that are not kept never will be, on any number of machines.
+
+One request in fifty meets another: what it takes is its own forward pass.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizing:
+    """One kind of machine and one way to lie on it, for any number of machines.
+
+    Parameters
+    ----------
+    service : Service
+        On one machine, with as many replicas as that holds.
+    work : Pass
+        What iterations take.
+    seed : int
+        Of lengths and arrivals.
+    """
+
+    service: Service
+    work: Pass
+    seed: int = 0
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The cache of a replica."""
+        return pool_of(self.service.serving, memory_of(self.service), self.work)
+
+    @cached_property
+    def offered(self) -> PerSecond:
+        """Requests that arrive in a second.
+
+        Raises
+        ------
+        NotModelled
+            If the load says none: only arrivals at a rate ask for a number of machines.
+        """
+        ways = self.service.load.arrivals
+        if not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
+            msg = "sizing needs requests that arrive at a rate: poisson, gamma or even arrivals"
+            raise NotModelled(msg)
+        return ways.rate
+
+    @cached_property
+    def saturation(self) -> tuple[PerSecond, PerSecond]:
+        """Requests and output tokens a second that one replica completes for ever."""
+        return saturation_rates(self.service, self.work, self.pool, self.seed, FEWEST)
+
+    @cached_property
+    def hindrance(self) -> str:
+        """Why no number of these machines will do; empty where nothing is known against them."""
+        return "" if holds(self.service, self.pool) else too_small(self.service, self.pool)
+
+    @cached_property
+    def least(self) -> int:
+        """Machines without which the load is beyond saturation."""
+        each = self.saturation[0] * self.service.serving.replicas
+        return max(1, math.ceil(self.offered / each))
+
+    @property
+    def idle(self) -> int:
+        """Machines that have all but nothing to do."""
+        return math.ceil(self.least / IDLE)
+
+    def on(self, machines: int) -> Service:
+        """The service on so many machines."""
+        service = self.service
+        replicas = machines * service.serving.replicas
+        return replace(
+            service,
+            group=replace(service.group, count=machines),
+            serving=replace(service.serving, replicas=replicas),
+        )
+
+    def answered(self, machines: int) -> Answered | None:
+        """What requests see on so many machines; None beyond saturation."""
+        service = self.on(machines)
+        rate, tokens = (service.serving.replicas * each for each in self.saturation)
+        saturation = saturated(rate, tokens, offered_rate(service))
+        return ServiceRun(service, self.work, self.pool, self.seed).answered(saturation)
+
+    def keeps(self, machines: int) -> bool:
+        """Whether so many machines keep all limits."""
+        if machines not in self._kept:
+            told = self.answered(machines)
+            self._kept[machines] = told is not None and all(meets(self.service, told).values())
+        return self._kept[machines]
+
+    @cached_property
+    def _kept(self) -> dict[int, bool]:
+        """What was found out, by number of machines."""
+        return {}
+
+    def machines(self) -> int | None:
+        """The fewest that keep all limits; None where no number does."""
+        fails, enough, most = self.least - 1, self.least, self.idle
+        if not self.keeps(enough) and not self.keeps(most):
+            return None
+        while not self.keeps(enough):
+            fails, enough = enough, min(most, 2 * enough)
+        while enough - fails > 1:
+            middle = (fails + enough) // 2
+            fails, enough = (fails, middle) if self.keeps(middle) else (middle, enough)
+        return enough
+
+    def missed(self) -> str:
+        """Which limit is kept least where machines have all but nothing to do."""
+        told = self.answered(self.idle)
+        if told is None or not told.within:
+            return "the load is beyond saturation"
+        name = min(told.within, key=lambda each: told.within[each])
+        kept = told.within[name]
+        return f"{LIMITS[name]} is kept by {kept:.1%} of the requests however many machines"
+
+
+LIMITS: Final = {
+    "first_token": "the limit of the first token",
+    "per_token": "the limit per token",
+    "end_to_end": "the limit from end to end",
+}

@@ -1,0 +1,254 @@
+"""Studies of services: the cheapest machines that keep limits, variants, what a change is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from simulator.errors import PlanError
+from simulator.predict import pass_of, predict_service
+from simulator.results.serving import Answered, ServicePrediction, metrics
+from simulator.scenario.goal import Plain
+from simulator.scenario.serving import OpenLoop, Service
+from simulator.serving.cost import cost_of, price_of
+from simulator.serving.forward import ScaledPass
+from simulator.serving.intervals import P90
+from simulator.serving.run import offered_rate, saturated
+from simulator.serving.sizing import Sizing
+from simulator.units import UsdPerSecond
+
+Read = Callable[[Mapping[str, Plain]], Service]
+Progress = Callable[[float], None]
+ALSO: Final = 1.5
+"""Candidates that cost up to so many times the cheapest are worked out too."""
+STRONGER: Final = 1.25
+"""How much more of something a change of `whatif` brings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Machines that keep the limits: the settings that give them, and what they come to.
+
+    `sure` is how many machines keep the limits in nine of ten cases, None where no number does.
+    """
+
+    settings: Mapping[str, Plain]
+    service: Service
+    answered: Answered
+    machines: int
+    sure: int | None
+    price: UsdPerSecond
+    headroom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A candidate that will not do, and why."""
+
+    settings: Mapping[str, Plain]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dearer:
+    """A candidate that was not worked out: what it costs at least is more than others cost."""
+
+    settings: Mapping[str, Plain]
+    least: UsdPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """The choices, the cheapest first, what costs more, and what was refused."""
+
+    service: Service
+    choices: tuple[Choice, ...]
+    dearer: tuple[Dearer, ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    settings: Mapping[str, Plain]
+    sizing: Sizing
+    each: UsdPerSecond
+
+    @property
+    def least(self) -> UsdPerSecond:
+        """What it costs at least."""
+        return self.each * self.sizing.least
+
+
+def size(
+    read: Read,
+    candidates: Sequence[Mapping[str, Plain]],
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Sized:
+    """The cheapest machines that keep the limits of a service, among candidates.
+
+    Candidates whose price at saturation is far above that of the cheapest found are left out: they
+    cannot cost less.
+
+    Parameters
+    ----------
+    read : callable
+        The service with some settings over its own.
+    candidates : sequence of mapping
+        Settings of one machine each.
+    seed : int
+        Of lengths and arrivals.
+    progress : callable, optional
+        Told how far the study is, 0 to 1.
+    """
+    known, refused = list[_Candidate](), list[Refused]()
+    for number, settings in enumerate(candidates):
+        found = _candidate(read, settings, seed)
+        if isinstance(found, Refused):
+            refused.append(found)
+        else:
+            known.append(found)
+        if progress is not None:
+            progress((number + 1) / (len(candidates) + 1))
+    choices, dearer = list[Choice](), list[Dearer]()
+    for candidate in sorted(known, key=lambda one: one.least):
+        best = min((choice.price for choice in choices), default=math.inf)
+        if candidate.least > ALSO * best:
+            dearer.append(Dearer(settings=candidate.settings, least=candidate.least))
+            continue
+        machines = candidate.sizing.machines()
+        if machines is None:
+            refused.append(Refused(settings=candidate.settings, reason=candidate.sizing.missed()))
+        else:
+            choices.append(_choice(candidate, machines))
+    choices.sort(key=lambda choice: choice.price)
+    return Sized(
+        service=read({}), choices=tuple(choices), dearer=tuple(dearer), refused=tuple(refused)
+    )
+
+
+def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candidate | Refused:
+    try:
+        service = read(settings)
+        sizing = Sizing(service=service, work=pass_of(service), seed=seed)
+        price = price_of(service)
+        reason = sizing.hindrance if price is not None else "no price is known"
+    except PlanError as mistake:
+        return Refused(settings=settings, reason=str(mistake))
+    if reason or price is None:
+        return Refused(settings=settings, reason=reason)
+    return _Candidate(settings, sizing, price)
+
+
+def _choice(candidate: _Candidate, machines: int) -> Choice:
+    sizing = candidate.sizing
+    service, told = sizing.on(machines), sizing.answered(machines)
+    if told is None:
+        msg = "machines that keep limits are not beyond saturation"
+        raise TypeError(msg)
+    slow = math.exp(P90 * service.log_sd)
+    sure = replace(sizing, work=ScaledPass(sizing.work, slow)).machines()
+    rate = sizing.saturation[0] * service.serving.replicas
+    counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
+    return Choice(
+        settings={**candidate.settings, **counts},
+        service=service,
+        answered=told,
+        machines=machines,
+        sure=sure,
+        price=machines * candidate.each,
+        headroom=rate / sizing.offered,
+    )
+
+
+def per_million(choice: Choice) -> float | None:
+    """What a million output tokens cost there [$]."""
+    rate, tokens = choice.answered.request_rate, choice.answered.output_rate
+    found = saturated(rate, tokens, offered_rate(choice.service))
+    return cost_of(choice.service, choice.answered, found).per_million_output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A service with some settings, and its figures; a mistake where it has none."""
+
+    settings: Mapping[str, Plain]
+    figures: Mapping[str, float | None]
+    mistake: str = ""
+
+
+def sweep(
+    read: Read,
+    candidates: Sequence[Mapping[str, Plain]],
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Variant, ...]:
+    """The figures of variants of a service, without intervals, in their order."""
+    found = []
+    for number, settings in enumerate(candidates):
+        try:
+            figures = metrics(predict_service(read(settings), seed=seed, doubts=False))
+            found.append(Variant(settings=settings, figures=figures))
+        except PlanError as mistake:
+            found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
+        if progress is not None:
+            progress((number + 1) / len(candidates))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """A change to a service, and the service with it."""
+
+    name: str
+    prediction: ServicePrediction
+
+
+def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
+    """The service as it is, and with each of some changes."""
+    base = predict_service(service, seed=seed, doubts=False)
+    found = [
+        Worth(name=name, prediction=predict_service(changed, seed=seed, doubts=False))
+        for name, changed in _changes(service)
+    ]
+    return base, tuple(found)
+
+
+def _changes(service: Service) -> Iterator[tuple[str, Service]]:
+    """Changes by name: the accelerator's rates, the engine's settings, the load."""
+    gpu, serving = service.group.host.gpu, service.serving
+    if gpu is not None:
+        more = f"x{STRONGER:g}"
+        stronger = {
+            f"memory bandwidth {more}": replace(
+                gpu, memory_bandwidth=STRONGER * gpu.memory_bandwidth
+            ),
+            f"arithmetic {more}": replace(
+                gpu, peak={name: STRONGER * rate for name, rate in gpu.peak.items()}
+            ),
+            f"device memory {more}": replace(gpu, memory=STRONGER * gpu.memory),
+        }
+        for name, changed in stronger.items():
+            host = replace(service.group.host, gpu=changed)
+            yield name, replace(service, group=replace(service.group, host=host))
+    for name, settings in {
+        "twice the tokens of an iteration": {"max_batched_tokens": 2 * serving.max_batched_tokens},
+        "half the tokens of an iteration": {
+            "max_batched_tokens": max(1, serving.max_batched_tokens // 2)
+        },
+        "half the requests at once": {"max_sequences": max(1, serving.max_sequences // 2)},
+    }.items():
+        yield name, replace(service, serving=replace(serving, **settings))
+    yield (
+        "no time beside iterations",
+        replace(service, serving=replace(serving, request_overhead=0.0)),
+    )
+    ways = service.load.arrivals
+    if isinstance(ways, OpenLoop) and math.isfinite(ways.rate):
+        for factor in (0.5, STRONGER, 2.0):
+            rate = replace(ways, rate=factor * ways.rate)
+            yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
