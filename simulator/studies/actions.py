@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -126,7 +126,8 @@ def actions(
         return ()
     found: list[Action] = []
     tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
-    promising = _promising(own, levers(ground, starved=_waits(base)), reader)
+    slack = base.timing.total_time / own.time
+    promising = _promising(own, levers(ground, starved=_waits(base)), reader, slack)
     if in_a_hurry:
         promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
     for tried in promising[:tries]:
@@ -196,19 +197,32 @@ def _stores(catalogue: Catalogue) -> Iterator[Storage]:
             yield store
 
 
-def _promising(own: _Tried, found: Iterable[Lever], reader: Reader) -> list[_Tried]:
-    """The best lever of each kind by closed forms, best first."""
+def _promising(own: _Tried, found: Iterable[Lever], reader: Reader, slack: float) -> list[_Tried]:
+    """The best lever of each kind by closed forms, best first.
+
+    Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
+    its bound, which more of them bring it closer to.
+    """
+    waiting = replace(own, time=slack * own.time)
+
+    def value(tried: _Tried) -> float:
+        return _value(waiting if tried.lever.kind in _FILLING else own, tried)
+
     best: dict[Kind, _Tried] = {}
     for lever in found:
         tried = _tried(lever, reader)
         if tried is None or not tried.fits:
             continue
-        if own.fits and _value(own, tried) <= math.log(1.0 + LEAST):
+        if own.fits and value(tried) <= math.log(1.0 + LEAST):
             continue
         known = best.get(lever.kind)
-        if known is None or _value(own, tried) > _value(own, known) + ALIKE:
+        if known is None or value(tried) > value(known) + ALIKE:
             best[lever.kind] = tried
-    return sorted(best.values(), key=lambda one: -_value(own, one))
+    return sorted(best.values(), key=lambda one: -value(one))
+
+
+_FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
+"""Levers that keep a resource busier without more of it."""
 
 
 def _value(own: _Tried, other: _Tried) -> float:

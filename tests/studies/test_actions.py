@@ -128,3 +128,18 @@ def test_lines_are_toml() -> None:
     """Words are quoted, truths and numbers are not."""
     said = lines({"a.b": "x", "c.d": True, "e.f": 3})
     assert said == 'a.b = "x", c.d = true, e.f = 3'
+
+
+def test_workers_that_leave_a_full_resource_idle_at_times_get_company() -> None:
+    """64 workers that fetch and decode in turn keep 64 threads half busy: more of them help."""
+    settings = (
+        "hardware.machine=instance/aws/c6i.16xlarge",
+        "hardware.storage=s3",
+        "data.bytes_per_sample=2 MB",
+        "input.workers=64",
+        "input.decode=25 ms",
+    )
+    base, found = asked("offline-preparation", *settings)
+    workers = [one for one in found if one.lever.kind is Kind.WORKERS]
+    assert workers, base.timing
+    assert workers[0].shorter > LEAST

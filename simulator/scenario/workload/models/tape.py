@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from simulator.errors import NotModelled
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Product
 from simulator.scenario.workload.models.convnet import ConvNet
@@ -80,7 +81,7 @@ class Tape:
         per element for matrix units.
         """
         pad = kernel // 2 if padding is None else padding
-        size = (self.size + 2 * pad - kernel) // stride + 1
+        size = self._size_after(kernel, stride, pad)
         before, after = self.elements, float(channels * size * size)
         kind = "depthwise convolution" if depthwise else "convolution"
         name = f"{kind} {kernel}x{kernel} {self.channels}x{self.size} to {channels}x{size}"
@@ -93,6 +94,23 @@ class Tape:
         live = self._live(before, after)
         self.layers.append(replace(layer, parameters=parameters, live=live))
         self.channels, self.size = channels, size
+
+    def _size_after(self, kernel: int, stride: int, padding: int) -> int:
+        """Pixels of a side after a window has passed over the tensor.
+
+        Raises
+        ------
+        NotModelled
+            If none is left.
+        """
+        size = (self.size + 2 * padding - kernel) // stride + 1
+        if size < 1:
+            msg = (
+                f"model.image: the image is too small for this model: {self.size} x {self.size} "
+                f"values are left where a layer looks at {kernel} x {kernel}; give larger images"
+            )
+            raise NotModelled(msg)
+        return size
 
     def _dense(self, name: str, before: float, after: float, fan_in: float, channels: int) -> Layer:
         first = not self.layers
@@ -158,7 +176,7 @@ class Tape:
     def max_pool(self, kernel: int, *, stride: int, padding: int = 0) -> None:
         """The largest of a window; keeps the place where it was as 64-bit indices."""
         before = self.elements
-        self.size = (self.size + 2 * padding - kernel) // stride + 1
+        self.size = self._size_after(kernel, stride, padding)
         moved = before + self.elements
         self.layers.append(
             Layer(

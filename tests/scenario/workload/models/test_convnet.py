@@ -191,3 +191,9 @@ def test_arrays_of_batches_equal_one_batch_at_a_time() -> None:
         for one, many in zip(alone, together, strict=True):
             assert np.broadcast_to(many.flops, 3)[index] == one.flops
             assert np.broadcast_to(many.backward_traffic, 3)[index] == one.backward_traffic
+
+
+def test_an_image_of_which_no_layer_leaves_anything_is_refused() -> None:
+    """A U-Net halves its input four times and cuts its edges: 60 pixels are too few."""
+    with pytest.raises(NotModelled, match=r"model\.image: the image is too small"):
+        unet(name="small", image=60, image_channels=1, width=64, depth=4, classes=2)
