@@ -297,7 +297,7 @@ def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
     names = tuple(_names(owner)) if owner else ()
     beside = slip_of(key, names)
     home = next((home for home in _paths(model, ()) if home[-1] == key), None)
-    if beside is not None:
+    if beside is not None and (home is None or len(path) > 1):
         home = (*path[:-1], beside)
     return nearest_hint(key, names) if home is None else f"did you mean '{dotted(home)}'?"
 

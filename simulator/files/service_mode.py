@@ -1,4 +1,7 @@
-"""Which files describe a service: those with a key ``mode`` of their own."""
+"""Which files describe a service: those with a key ``mode`` of their own.
+
+A mode of training there (``train.mode``) is a slip, which the reader of jobs knows how to mend.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,19 @@ from typing import Final
 
 from simulator.errors import InputError
 from simulator.files.document import Document
+from simulator.scenario.workload.train import Mode
 
 MODE: Final = "mode"
+_OF_JOBS: Final = tuple(Mode)
 
 
 def describes_service(chain: Sequence[Document]) -> bool:
     """Whether a document, or one that it extends, describes a service."""
-    return any(MODE in document.data for document in chain)
+    return any(_is_service(document) for document in chain)
+
+
+def _is_service(document: Document) -> bool:
+    return document.data.get(MODE, _OF_JOBS[0]) not in _OF_JOBS
 
 
 def refuse_service(document: Document) -> None:
@@ -24,7 +33,7 @@ def refuse_service(document: Document) -> None:
     InputError
         If it has the key of a service.
     """
-    if MODE in document.data:
+    if _is_service(document):
         hint = "plan simulate, sweep, whatif, explain and recommend answer about services"
         message = "makes this file a service, which has no training job"
         raise InputError((document.problem((MODE,), message, hint=hint),))
