@@ -231,21 +231,50 @@ def _written(
 ) -> tuple[str, list[str]]:
     """A scenario from questions and flags, and what is worth saying about it."""
     answers = _answers(flags, profiles, ask=ask)
-    answers, remarks = _spread(answers, profiles)
+    _checked(name, title, answers, profiles)
+    answers, remarks = _fitted(answers, profiles, keep=flags["batch_size"] is not None)
     text = _checked(name, title, answers, profiles)
     return text, [*remarks, *_about_workers(text, profiles)]
 
 
-def _spread(
-    answers: dict[str, str], profiles: tuple[Path, ...]
+def _fitted(
+    answers: dict[str, str], profiles: tuple[Path, ...], *, keep: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """With the model spread over devices where one of them cannot hold it."""
-    from simulator.scenario.workload.models.transformer import Transformer
-    from simulator.studies.first_parallelism import first_that_fits
+    """With what fits into the devices' memory: a model of tokens is spread, others take less.
+
+    `keep`: the batch was asked for, and stays.
+    """
+    from simulator.compute.describe import of_tokens
 
     plain = _read(answers, profiles)
-    if not isinstance(plain.job.model, Transformer):
-        return answers, []
+    if of_tokens(plain.job.model):
+        return _spread(answers, plain, profiles)
+    return (answers, []) if keep else _smaller_batch(answers, profiles)
+
+
+def _smaller_batch(
+    answers: dict[str, str], profiles: tuple[Path, ...]
+) -> tuple[dict[str, str], list[str]]:
+    """With the largest batch that surely fits, halved from the usual one; as it is if none does."""
+    from simulator.compute.footprint import Verdict, memory_fit
+
+    usual = batch = int(answers["train.batch_size"])
+    while batch >= 1:
+        tried = {**answers, "train.batch_size": str(batch)}
+        fit = memory_fit(_read(tried, profiles))
+        if fit is None or fit.verdict is Verdict.YES:
+            said = f"a batch of {usual} does not surely fit into GPU memory; {batch} does"
+            return tried, [said] if batch < usual else []
+        batch //= 2
+    return answers, []
+
+
+def _spread(
+    answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
+) -> tuple[dict[str, str], list[str]]:
+    """With the model spread over devices where one of them cannot hold it."""
+    from simulator.studies.first_parallelism import first_that_fits
+
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
         return answers, [_more_machines(answers, profiles)]
@@ -307,9 +336,12 @@ def _is_own(said: Mapping[str, str]) -> bool:
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     """With words that people use as the keys they stand for."""
+    from simulator.files.models import called
     from simulator.files.starter import own_machine
 
     meant = dict(answers)
+    if "model.name" in meant:
+        meant["model.name"] = called(meant["model.name"])
     if meant.get("hardware.machine") == _OWN:
         meant["hardware.machine"] = own_machine()
     if meant.get("train.precision", "").lower() == _AMP:
@@ -321,6 +353,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
     """What stands where nothing is said, on the machine that was named."""
     from simulator.files.catalogue import Catalogue
+    from simulator.files.models import called
     from simulator.files.starter import defaults, own_machine
 
     machine, card = said.get("hardware.machine"), said.get("hardware.gpu")
@@ -332,8 +365,9 @@ def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, 
         host = host if host is None or card is None else catalogue.with_gpu(host, card)
     except PlanError:  # the file is read back, and that says what is wrong
         host = None
-    model = said.get("model.name", "") or said.get("model.step_time", "")
-    return defaults(host, model, own_machine=_is_own(said))
+    model = called(said.get("model.name", "")) or said.get("model.step_time", "")
+    size = said.get("data.bytes_per_sample", "")
+    return defaults(host, model, own_machine=_is_own(said), sample=size)
 
 
 def _joined(usual: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:

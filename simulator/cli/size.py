@@ -89,6 +89,7 @@ def size(  # noqa: PLR0913 - one parameter an option
         loss=share,
         rows=rows,
         offers=offers(rows[0], asked, job, Catalogue.default(profiles)),
+        accelerated=job.cluster.trainers.gpus_per_host > 0,
     )
     emit(reported(report, found, Format(form)))
     return Exit.FINE

@@ -134,6 +134,23 @@ def model_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
+def called(name: str) -> str:
+    """The model of the library that a name means; the name itself where that is not clear.
+
+    Examples
+    --------
+    >>> called("vit_b_16"), called("ResNet-50"), called("my own")
+    ('vit-b16', 'resnet50', 'my own')
+    """
+    close = [one for one in model_names() if _letters(one) == _letters(name)]
+    return close[0] if len(close) == 1 and name not in model_names() else name
+
+
+def _letters(name: str) -> str:
+    """A name without what people write in different ways."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
 def load_model(name: str, **changes: float) -> Model:
     """A model of the library.
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
+from simulator.errors import UnitError
 from simulator.files.field_docs import meaning
 from simulator.files.merge_documents import parse_override
 from simulator.files.models import load_model, model_names
@@ -35,6 +36,7 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
+from simulator.units import BYTE, parse
 
 WIDTH: Final = 100
 """Columns of the file."""
@@ -52,11 +54,14 @@ _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
 """What a first scenario computes in, the likeliest first."""
 _BYTES_PER_TOKEN: Final = 4
 """As int32, which most tools write."""
+HANDY: Final = parse("64 MB", BYTE)
+"""Data that a worker takes at a time [B]."""
+MOST_FILES: Final = 256
 _STARTER: Final = Path(__file__).resolve().parents[1] / "data" / "starter.toml"
 
 
 def defaults(
-    host: Host | None = None, model: str = "", *, own_machine: bool = False
+    host: Host | None = None, model: str = "", *, own_machine: bool = False, sample: str = ""
 ) -> Mapping[str, str]:
     """What stands in a first scenario where nothing else is said: dotted keys and values.
 
@@ -69,6 +74,8 @@ def defaults(
         prepares data.
     own_machine : bool
         Whether a machine is described by its card, cores and RAM rather than named.
+    sample : str
+        Size of a sample, where it is known: large files are prepared one by one.
     """
     found: dict[str, str] = dict(_shipped()["defaults"])
     found |= _shipped()["own_machine"] if own_machine else {}
@@ -77,7 +84,7 @@ def defaults(
         return found
     if host.gpu is None or host.gpu_count == 0:
         found |= _shipped()["without_accelerator"]
-        found |= {} if model else _shipped()["without_model"]
+        found |= {} if model else {**_shipped()["without_model"], **_batch_of_files(sample)}
     else:
         found |= _for_device(host.gpu)
     return {key: value for key, value in found.items() if value}
@@ -97,6 +104,15 @@ def _of_tokens(name: str) -> dict[str, str]:
         return {}
     size = _BYTES_PER_TOKEN * model.sequence
     return {**_shipped()["language_model"], "data.bytes_per_sample": f"{size} B"}
+
+
+def _batch_of_files(sample: str) -> dict[str, str]:
+    """How many files a worker takes at a time, where data are prepared: no more than is handy."""
+    try:
+        size = parse(sample, BYTE)
+    except UnitError:
+        return {}
+    return {"train.batch_size": str(max(1, min(MOST_FILES, int(HANDY // max(size, 1.0)))))}
 
 
 def _for_device(gpu: Gpu) -> dict[str, str]:

@@ -18,21 +18,23 @@ DIGITS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was asked, and what came out: a row for each number of machines."""
+    """What was asked, and what came out: a row for each number of machines.
+
+    `accelerated`: the machines compute on accelerators, which are counted.
+    """
 
     name: str
     resource: Resource
     loss: float
     rows: Sequence[Sized]
     offers: Sequence[Offer]
+    accelerated: bool = True
 
 
 def as_text(found: Answer) -> str:
     """The report."""
-    head = ("machines", "GPUs", *_names(found), "samples/s", "with plenty", "as it is")
-    lines = [head, *(_row(one) for one in found.rows)]
-    sizes = len(_names(found))
-    table = columns(lines, ">>" + ">" * sizes + ">>>")
+    lines = [_head(found), *(_row(one, found) for one in found.rows)]
+    table = columns(lines, ">" * len(lines[0]))
     lost = f"{found.loss * PERCENT:.3g}%"
     title = f"{found.name}: the least {found.resource} that loses no more than {lost} of the speed"
     return "\n".join(
@@ -55,10 +57,16 @@ def _offered(found: Answer) -> str:
     return f"{things} of the catalogue that have it (plan hardware list), the cheapest first"
 
 
-def _row(one: Sized) -> tuple[str, ...]:
+def _head(found: Answer) -> tuple[str, ...]:
+    devices = ("GPUs",) if found.accelerated else ()
+    return ("machines", *devices, *_names(found), "samples/s", "with plenty", "as it is")
+
+
+def _row(one: Sized, found: Answer) -> tuple[str, ...]:
+    devices = (str(one.devices),) if found.accelerated else ()
     sizes = (_size(size) for size in one.sizes)
     speeds = (count(one.speed), count(one.ample), count(one.now))
-    return (str(one.machines), str(one.devices), *sizes, *speeds)
+    return (str(one.machines), *devices, *sizes, *speeds)
 
 
 def _size(size: Size) -> str:
@@ -139,5 +147,4 @@ def as_table(found: Answer) -> Table:
 
 def as_page(found: Answer) -> str:
     """The table as Markdown, with units."""
-    head = ("machines", "GPUs", *_names(found), "samples/s", "with plenty", "as it is")
-    return as_markdown(Table(head=head, rows=tuple(_row(one) for one in found.rows)))
+    return as_markdown(Table(head=_head(found), rows=tuple(_row(o, found) for o in found.rows)))

@@ -220,3 +220,27 @@ def test_shipped_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "llama3-8b-fsdp  " in out
     assert "What does a step of Llama 3.1 8B take" in out
+
+
+def test_a_batch_that_does_not_fit_is_made_smaller(capsys: pytest.CaptureFixture[str]) -> None:
+    """A large vision transformer on 40 GB: half the batch, and half again, until it fits."""
+    arguments = ["init", "--yes", "--machine", "p4d.24xlarge", "--model", "vit_l_16"]
+    assert main([*arguments, "--name", "mine"]) == 0
+    data = tomllib.loads(Path("mine.toml").read_text(encoding="utf-8"))
+    assert data["model"]["name"] == "vit-l16"
+    assert data["train"]["batch_size"] < 256
+    assert "does not surely fit into GPU memory" in capsys.readouterr().err
+    assert main([*arguments, "--name", "asked", "--batch-size", "256"]) == 0
+    data = tomllib.loads(Path("asked.toml").read_text(encoding="utf-8"))
+    assert data["train"]["batch_size"] == 256
+
+
+@pytest.mark.parametrize(("size", "batch"), [("128 MB", 1), ("16 MB", 4), ("100 kB", 256)])
+def test_large_files_are_prepared_a_few_at_a_time(size: str, batch: int) -> None:
+    """A worker that prepares data takes no more than 64 MB of them before it hands them over."""
+    assert (
+        main(["init", "--yes", "--machine", "m7i.16xlarge", "--storage", "s3", "--bytes", size])
+        == 0
+    )
+    data = tomllib.loads(Path("my-job.toml").read_text(encoding="utf-8"))
+    assert data["train"]["batch_size"] == batch
