@@ -141,13 +141,14 @@ class Decoding:
 
     def blocks(self, ahead: int = 0) -> int:
         """Blocks they need for the iteration that comes after `ahead` others."""
-        block, at = self.block, self.steps + ahead
-        partly = sum(
-            many * -(-(remainder + at) // block)
-            for remainder, many in enumerate(self._remainders)
-            if many
-        )
-        return self._whole + partly
+        whole, part = divmod(self.steps + ahead, self.block)
+        remainders = self._remainders
+        # Of a sequence that began with `remainder` tokens beyond whole blocks there are now
+        # remainder + part beyond them: one more block, two where that is more than a block, and
+        # none where nothing is left over.
+        two = sum(remainders[self.block - part + 1 :])
+        none = 0 if part else remainders[0]
+        return self._whole + len(self._starts) * (whole + 1) + two - none
 
     def iterations_within(self, blocks: int, most: int) -> int:
         """Of the next `most` iterations those that need no more than so many blocks."""
