@@ -14,7 +14,9 @@ from simulator.cli.scenarios import (
     read_scenario,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
+from simulator.cli.serving import explained, refuse
 
 
 @click.command(
@@ -43,6 +45,11 @@ def explain(  # noqa: PLR0913 - one parameter an option
     METRIC is a dotted path of the --json output (step_time_s.mean, cost.usd_to_train) or the
     start of one (cost); the step time by default.
     """
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        refuse(calibration=calibration, metric=metric)
+        explained(service, form, seed)
+        return
     from simulator.results.metrics import select
 
     if metric is not None:

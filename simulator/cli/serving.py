@@ -82,6 +82,19 @@ def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     return Exit.FINE if found[0].fits else Exit.DOES_NOT_FIT
 
 
+def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
+    """``plan explain`` of a service: what its iterations are made of."""
+    from simulator.predict import pass_of, predict_service
+    from simulator.report.serving_explain import Explained, ExplainReport
+    from simulator.report.table import Format, reported
+
+    service = reader.read({})
+    prediction = predict_service(service, seed=seed, doubts=False)
+    found = Explained(prediction=prediction, work=pass_of(service))
+    emit(reported(ExplainReport(), found, Format(form)))
+    return Exit.FINE
+
+
 def refuse(**given: object) -> None:
     """Refuse options that mean nothing for a service.
 

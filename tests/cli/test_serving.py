@@ -128,3 +128,14 @@ def test_whatif(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "whatif", CHAT, "total_time")
     assert code == Exit.BAD_INPUT
     assert "no figure" in err
+
+
+def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
+    """The parts of an iteration add up to it."""
+    code, out, _ = run(capsys, "explain", CHAT, "--json")
+    found = json.loads(out)
+    assert code == Exit.FINE
+    for one in found["iterations"]:
+        assert sum(one["parts"].values()) == pytest.approx(one["seconds"], rel=1e-9)
+    _, text, _ = run(capsys, "explain", CHAT)
+    assert "reading keys and values" in text
