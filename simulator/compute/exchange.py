@@ -5,27 +5,20 @@ from __future__ import annotations
 from typing import Final
 
 from simulator.compute.description import Description
-from simulator.compute.traffic import passed_round, placed
-from simulator.equations.dispatch import distinct_places
-from simulator.network.latency import all_reduce_latency, ring_latency
+from simulator.compute.traffic import dispatched, passed_round, placed, sent_part
+from simulator.network.latency import HOP, HOP_SMALL, all_reduce_latency, ring_latency
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import (
-    SECOND,
     Bytes,
     BytesPerSecond,
     Real,
     Seconds,
     at_least,
     at_most,
-    parse,
     rounded_up,
     where,
 )
 
-_HOP_SMALL: Final = parse("1 us", SECOND)
-HOP: Final = parse("2 us", SECOND)
-"""Time of a hop of a ring inside a machine, by the protocol for small messages and that for large
-ones, which waits twice for the start."""
 _SMALL: Final = 0.35
 """Rate of the protocol for small messages: it sends a flag with every word."""
 
@@ -34,7 +27,7 @@ def inside(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Secon
     """All-reduce over ranks of one machine by the better of two protocols [s]."""
     hops, rate = 2.0 * (ranks - 1.0), d.device.link * k.exchange.link
     moved = hops / ranks * size
-    small = k.exchange.latency + hops * _HOP_SMALL + moved / (_SMALL * rate)
+    small = k.exchange.latency + hops * HOP_SMALL + moved / (_SMALL * rate)
     large = 2.0 * k.exchange.latency + hops * HOP + moved / rate
     return where(ranks > 1, at_most(small, large), 0.0)
 
@@ -49,7 +42,8 @@ def tensor_all_reduce(
     machines = rounded_up(d.layout.tensor / d.layout.domain)
     local = inside(size, at_most(d.layout.tensor, d.layout.domain), d, k)
     moved = 2.0 * (machines - 1.0) / machines * size
-    latency = 2.0 * (machines - 1.0) * k.exchange.network_latency
+    far = k.exchange.network_latency
+    latency = 2.0 * ring_latency(machines, machines, far, far)
     between = moved / (d.device.network * k.exchange.network) + latency
     return local, where(machines > 1, between, 0.0)
 
@@ -127,13 +121,12 @@ def channels(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Rea
 
 
 def send(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
-    """Send to the next stage [s]: the slowest one, out of the machine where a stage ends it.
+    """Send of `size` bytes to the next stage [s]: the slowest, out of the machine where one ends.
 
     Each device sends through its own part of the machine's network.
     """
     layout, link = d.layout, d.device.link * k.exchange.link
-    scattered = layout.scattered_sends > 0
-    part = size / where(scattered, layout.tensor, 1.0)
+    scattered, part = layout.scattered_sends > 0, sent_part(size, d)
     crosses = layout.devices > layout.domain
     network = part / (_own_network(d) * k.exchange.network_sends)
     gathered = where(scattered, size / link, 0.0)
@@ -152,15 +145,10 @@ def all_to_all(rows: Real, width: Bytes | Real, d: Description, k: Kernels) -> S
     width : float or array
         Bytes of a token [B].
     """
-    ranks, choices, once = d.layout.expert, d.shape.top_k, d.layout.deduplicated > 0
-    local = at_most(ranks, d.layout.domain)
-    machines = ranks / local
-    near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
-    far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
-    here = where(machines > 1, near / machines, near)
-    link = rows * width * here / (d.device.link * k.exchange.link_experts)
-    network = rows * width * far / (_own_network(d) * k.exchange.network_experts)
-    return where(ranks > 1, link + network + k.exchange.network_latency, 0.0)
+    sent = dispatched(rows * width, d)
+    link = sent.inside / (d.device.link * k.exchange.link_experts)
+    network = sent.outside / (_own_network(d) * k.exchange.network_experts)
+    return where(d.layout.expert > 1, link + network + k.exchange.network_latency, 0.0)
 
 
 def _own_network(d: Description) -> BytesPerSecond | Real:

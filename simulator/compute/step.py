@@ -12,21 +12,13 @@ from simulator.compute.exchange import all_reduce, ring, send
 from simulator.compute.layer import gathering, layer_times
 from simulator.compute.offload import ON_DEVICE, HostUpdate, host_update
 from simulator.compute.passes import Outside, chosen, layer_pass, outside, stage_pass
-from simulator.compute.shapes import (
-    between_copies,
-    expert_copies,
-    layer_parameters,
-    shared_part,
-    sharers,
-    stage_layers,
-    table_parameters,
-    tokens,
-)
+from simulator.compute.shapes import layer_parameters, stage_layers
+from simulator.compute.traffic import Summed, activation_bytes, summed, tied_bytes
 from simulator.equations.batch import scaled, waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
-from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
+from simulator.units import Real, Seconds, at_least, where
 
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
@@ -165,10 +157,8 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
 def _sent(d: Description, k: Kernels) -> Seconds | Real:
     """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
     layout = d.layout
-    along = where(layout.sequence_parallel > 0, layout.tensor, 1.0)
-    size = tokens(d) * d.shape.hidden * d.work.element / along
     seen = where(layout.async_sends > 0, k.exchange.unhidden_sends, 1.0)
-    return 2.0 * send(size, d, k) * layout.chunks * seen
+    return 2.0 * send(activation_bytes(d), d, k) * layout.chunks * seen
 
 
 def _gradients(
@@ -179,40 +169,22 @@ def _gradients(
     What overlaps hides behind the backward pass of one micro-batch. Copies of the table of tokens
     on the first and last stage add up their gradients.
     """
-    layout, work, table = d.layout, d.work, table_parameters(d)
-    held, shared = layer_parameters(d)
-    in_group = _in_group(d, k, shared * layers + table, sharers(d), 1.0, layers)
-    if anywhere(d.shape.experts):
-        size = (held - shared) * layers
-        of_experts = _in_group(d, k, size, expert_copies(d), between_copies(d), layers)
-        in_group = in_group + where(d.shape.experts > 0, of_experts, 0.0)
-    whole = where(layout.sharded > 0, 0.0, in_group) + _between_groups(d, k, layers)
+    whole: Seconds | Real = 0.0
+    for one in summed(d, layers):
+        whole = whole + one.share * _sum_time(d, k, one, layers)
     left = at_least(whole * k.exchange.unhidden_gradients, whole - behind)
-    seen = where(layout.overlapped_gradients > 0, left, whole)
-    copies = ring(2.0 * table * work.gradient_bytes, 2.0, d, k)
-    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), copies, 0.0)
-    return seen + tied, whole - seen
+    seen = where(d.layout.overlapped_gradients > 0, left, whole)
+    tied = tied_bytes(d)
+    copies = where(tied > 0.0, ring(tied, 2.0, d, k), 0.0)
+    return seen + copies, whole - seen
 
 
-def _in_group(  # noqa: PLR0913, PLR0917 - the group, and what it does
-    d: Description, k: Kernels, parameters: Real, ranks: Real, apart: Real, messages: Real
-) -> Seconds | Real:
-    """Sum of gradients over ranks that hold copies of parameters [s], a message for each layer.
+def _sum_time(d: Description, k: Kernels, one: Summed, messages: Real) -> Seconds | Real:
+    """A sum of gradients over the ranks that hold copies [s], a message for each layer.
 
     Where each rank updates its part, gradients are scattered and updated parameters gathered.
     """
-    work, parts = d.work, d.layout.sharded_optimizer > 0
-    gradients, updated = parameters * work.gradient_bytes, parameters * work.gather_bytes
-    whole = all_reduce(gradients, ranks, d, k, apart=apart, messages=messages)
-    there = ring(gradients, ranks, d, k, apart=apart, messages=messages)
-    back = ring(updated, ranks, d, k, apart=apart, messages=messages)
-    return where(parts, there + back, whole)
-
-
-def _between_groups(d: Description, k: Kernels, layers: Real) -> Seconds | Real:
-    """All-reduce of each rank's part of the gradients over the groups that share state [s]."""
-    held, shared = layer_parameters(d)
-    group = at_most(d.layout.replicas, d.layout.shard_group)
-    own = shared_part(d, shared * layers + table_parameters(d), (held - shared) * layers)
-    size = own * d.work.gradient_bytes
-    return all_reduce(size, d.layout.replicas / group, d, k, apart=group, messages=layers)
+    whole = all_reduce(one.there, one.ranks, d, k, apart=one.apart, messages=messages)
+    there = ring(one.there, one.ranks, d, k, apart=one.apart, messages=messages)
+    back = ring(one.back, one.ranks, d, k, apart=one.apart, messages=messages)
+    return where(one.scattered > 0, there + back, whole)

@@ -140,14 +140,22 @@ def _of_tensors(d: Description) -> Moved:
 
 def _of_experts(d: Description) -> Moved:
     """Dispatch and combination of tokens, forward and backward, on average over the layers."""
-    layout, choices, once = d.layout, d.shape.top_k, d.layout.deduplicated > 0
-    rows, width = tokens(d) / layout.tensor, d.work.element * d.shape.hidden
-    local = at_most(layout.expert, layout.domain)
-    machines = layout.expert / local
-    near = where(once, distinct_places(layout.expert, choices), choices) * (1.0 - 1.0 / local)
+    size = tokens(d) / d.layout.tensor * d.work.element * d.shape.hidden
+    return dispatched(size, d).times(4.0 * d.shape.routed * where(d.layout.expert > 1, 1.0, 0.0))
+
+
+def dispatched(size: Bytes | Real, d: Description) -> Moved:
+    """Tokens of `size` bytes to the ranks of their experts.
+
+    Each goes to `top_k` experts: a copy for each, or one for each rank inside the machine and each
+    machine beyond it.
+    """
+    ranks, choices, once = d.layout.expert, d.shape.top_k, d.layout.deduplicated > 0
+    local = at_most(ranks, d.layout.domain)
+    machines = ranks / local
+    near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
     far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
-    sent = Moved(rows * width * near / machines, rows * width * far)
-    return sent.times(4.0 * d.shape.routed * where(layout.expert > 1, 1.0, 0.0))
+    return Moved(size * near / machines, size * far)
 
 
 def _of_parameters(d: Description) -> Moved:
@@ -168,36 +176,94 @@ def _of_parameters(d: Description) -> Moved:
 def _of_sends(d: Description) -> Moved:
     """An activation to the next stage and a gradient to the one before, for each chunk."""
     layout = d.layout
-    along = where(layout.sequence_parallel > 0, layout.tensor, 1.0)
-    size = tokens(d) * d.shape.hidden * d.work.element / along
-    scattered = layout.scattered_sends > 0
-    part = size / where(scattered, layout.tensor, 1.0)
+    part = sent_part(activation_bytes(d), d)
     stage = layout.tensor * layout.context * layout.replicas
     several = layout.devices > layout.domain
     leaves = where(several, at_most(stage / layout.domain, 1.0), 0.0)
-    gathered = where(scattered, part * (layout.tensor - 1.0), 0.0)
+    gathered = where(layout.scattered_sends > 0, part * (layout.tensor - 1.0), 0.0)
     sent = Moved(part * (1.0 - leaves) + gathered, part * leaves)
     return sent.times(2.0 * layout.chunks * where(layout.pipeline > 1, 1.0, 0.0))
 
 
+def activation_bytes(d: Description) -> Bytes | Real:
+    """What a micro-batch of a stage hands to the next one [B]."""
+    along = where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
+    return tokens(d) * d.shape.hidden * d.work.element / along
+
+
+def sent_part(size: Bytes | Real, d: Description) -> Bytes | Real:
+    """A device's part of a send of `size` bytes where those of a tensor group share it [B]."""
+    return size / where(d.layout.scattered_sends > 0, d.layout.tensor, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summed:
+    """Gradients that are added up once a step, over ranks that hold copies of their parameters.
+
+    `there` bytes of gradients go to the ranks, `back` bytes of sums or updated parameters return;
+    `ranks` lie `apart` replicas. `scattered`: 1 where each rank sums and updates a part and gathers
+    the others' parameters, 0 where all ranks get the whole sum. `share`: 1, or 0 where this layout
+    adds up nothing here.
+    """
+
+    there: Bytes | Real
+    back: Bytes | Real
+    ranks: Real
+    apart: Real
+    scattered: Real
+    share: Real
+
+
+def summed(d: Description, layers: Real) -> tuple[Summed, ...]:
+    """All sums of gradients of a stage of so many layers: within groups, experts', between groups.
+
+    Copies of the table of tokens are not among them (`tied_bytes`).
+    """
+    layout, table = d.layout, table_parameters(d)
+    held, shared = layer_parameters(d)
+    whole = where(layout.sharded > 0, 0.0, 1.0)
+    of_all, of_experts = shared * layers + table, (held - shared) * layers
+    found = [_summed(d, of_all, sharers(d), 1.0, whole)]
+    if anywhere(d.shape.experts > 0):
+        routed = where(d.shape.experts > 0, whole, 0.0)
+        found.append(_summed(d, of_experts, expert_copies(d), between_copies(d), routed))
+    group = at_most(layout.replicas, layout.shard_group)
+    own = shared_part(d, of_all, of_experts) * d.work.gradient_bytes
+    between = Summed(
+        there=own,
+        back=own,
+        ranks=layout.replicas / group,
+        apart=group,
+        scattered=0.0,
+        share=1.0,
+    )
+    return (*found, between)
+
+
+def _summed(d: Description, parameters: Real, ranks: Real, apart: Real, share: Real) -> Summed:
+    work, parts = d.work, d.layout.sharded_optimizer
+    back = where(parts > 0, work.gather_bytes, work.gradient_bytes)
+    return Summed(
+        there=parameters * work.gradient_bytes,
+        back=parameters * back,
+        ranks=ranks,
+        apart=apart,
+        scattered=parts,
+        share=share,
+    )
+
+
+def tied_bytes(d: Description) -> Bytes | Real:
+    """Gradients of the table of tokens to its copy on the last stage and back, where waited for."""
+    layout = d.layout
+    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
+    return 2.0 * table_parameters(d) * d.work.gradient_bytes * tied
+
+
 def _of_gradients(d: Description, layers: Real) -> Moved:
     """Gradients there and parameters (or gradients) back, between the copies of each."""
-    layout, work, table = d.layout, d.work, table_parameters(d)
-    held, shared = layer_parameters(d)
-    back = where(layout.sharded_optimizer > 0, work.gather_bytes, work.gradient_bytes)
-    width = work.gradient_bytes + back
-    sent = passed_round((shared * layers + table) * width, sharers(d), d)
-    if anywhere(d.shape.experts > 0):
-        own = passed_round(
-            (held - shared) * layers * width, expert_copies(d), d, apart=between_copies(d)
-        )
-        sent = sent + own.times(where(d.shape.experts > 0, 1.0, 0.0))
-    in_group = sent.times(where(layout.sharded > 0, 0.0, 1.0))
-    group = at_most(layout.replicas, layout.shard_group)
-    own_part = shared_part(d, shared * layers + table, (held - shared) * layers)
-    between = passed_round(
-        2.0 * own_part * work.gradient_bytes, layout.replicas / group, d, apart=group
-    )
-    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
-    copies = passed_round(2.0 * table * work.gradient_bytes, 2.0, d)
-    return in_group + between + copies.times(tied)
+    sent = passed_round(tied_bytes(d), 2.0, d)
+    for one in summed(d, layers):
+        passed = passed_round(one.there + one.back, one.ranks, d, apart=one.apart)
+        sent = sent + passed.times(one.share)
+    return sent

@@ -7,7 +7,8 @@ and between overlap, since large messages are cut in chunks: the slower of them 
 
 A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
 bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a
-machine's network between machines. Its latency grows with the depth of a tree over the machines.
+machine's network between machines. Its latency grows with the hops of the operation over machines
+(`latency`): those of a tree for an all-reduce, those of a ring for gathers and scatters.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
+from simulator.network.latency import between_latency
 from simulator.scenario.hardware.host import Host, PeerTopology
 from simulator.scenario.hardware.link import Collective, Curve, Link, Regime
 from simulator.units import SECOND, Bytes, BytesPerSecond, Real, Seconds, parse
@@ -29,8 +31,6 @@ EFFICIENCY: Final = 0.8
 over NVLink 3, 366 of 450 over NVLink 4, 682 of 900 over NVLink 5 (ml-engineering, network)."""
 LOCAL_LATENCY: Final = parse("10 us", SECOND)
 """What an empty collective inside a machine takes where nothing was measured; a guess."""
-REMOTE_LATENCY: Final = parse("30 us", SECOND)
-"""What each level of a tree over machines adds where nothing was measured; a guess."""
 
 
 HYBRID_MESH: Final = ((2.0, 1.0 / 6.0), (4.0, 4.0 / 6.0), (8.0, 1.0))
@@ -218,25 +218,25 @@ def _between(operation: Collective, size: Real, members: Team, host: Host) -> Re
 
 def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
     """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
-    depth = np.log2(members.machines)
+    empty = between_latency(operation, float(members.machines))
     crossing = crossing_bytes(operation, size, members.machines) * members.sharers
     link = None if host.network is None else host.network.link
     measured = [] if link is None else [c for c in link.curves if c.machines > 1]
     own = [c for c in measured if c.operation is operation]
     if own:
         nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))
-        return _fastest([_carried(r, nearest, depth) for r in nearest.regimes], crossing)
-    latency: Seconds = REMOTE_LATENCY * depth
-    return latency + 0.0 * crossing, network_rate(host) + 0.0 * crossing
+        return _fastest([_carried(r, nearest, empty) for r in nearest.regimes], crossing)
+    return empty + 0.0 * crossing, network_rate(host) + 0.0 * crossing
 
 
-def _carried(regime: Regime, curve: Curve, depth: float) -> Regime:
-    """A measured regime as rate through a machine's network, and latency at another depth."""
+def _carried(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
+    """A measured regime as rate through a machine's network, and latency of as many hops."""
     one: Bytes = 1.0
     over_links = wire_bytes(curve.operation, one, curve.ranks)
     over_network = crossing_bytes(curve.operation, one, curve.machines)
+    measured = between_latency(curve.operation, float(curve.machines))
     return Regime(
-        latency=regime.latency * max(1.0, float(depth)) / np.log2(curve.machines),
+        latency=regime.latency * float(empty / measured),
         bandwidth=regime.bandwidth * float(over_network / over_links),
     )
 

@@ -1,14 +1,51 @@
 """What an empty collective takes: steps of a ring, or of a tree, over machines and inside of them.
 
+Every kind of training counts them here: data parallelism of any model, and the tensors, parameters
+and gradients of spread language models.
+
 A gather or a scatter passes each rank's part on to the next rank, so it takes as many steps as
 there are other ranks. An all-reduce may go up and down a tree over the machines instead.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from simulator.units import Real, Seconds, at_least, at_most, plain, where
+from simulator.scenario.hardware.link import Collective
+from simulator.units import SECOND, Real, Seconds, at_least, at_most, parse, plain, where
+
+HOP_SMALL: Final = parse("1 us", SECOND)
+HOP: Final = parse("2 us", SECOND)
+"""Time of a hop of a ring inside a machine, by the protocol for small messages and that for large
+ones, which waits twice for the start."""
+HOP_REMOTE: Final = parse("15 us", SECOND)
+"""Time of a hop between machines where no collective over the network was measured; a guess."""
+
+
+def between_latency(
+    operation: Collective, machines: Real, far: Seconds | Real = HOP_REMOTE
+) -> Seconds | Real:
+    """What an operation over machines takes without bytes, one rank on each [s].
+
+    Examples
+    --------
+    Up and down a tree over 8 machines, and round a ring of them:
+
+    >>> operations = (Collective.ALL_REDUCE, Collective.ALL_GATHER)
+    >>> [round(between_latency(operation, 8.0), 9) for operation in operations]
+    [9e-05, 0.000105]
+    """
+    if operation is Collective.ALL_REDUCE:
+        return all_reduce_latency(machines, machines, 0.0, far)
+    if operation in _IN_TURN:
+        return ring_latency(machines, machines, 0.0, far)
+    return where(machines > 1, far, 0.0)
+
+
+_IN_TURN: Final = (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
+"""Operations that pass each rank's part on to the next one."""
 
 
 def ring_latency(

@@ -10,7 +10,6 @@ import pytest
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.exchange import (
-    HOP,
     all_reduce,
     channels,
     inside,
@@ -19,6 +18,7 @@ from simulator.compute.exchange import (
     tensor_all_reduce,
 )
 from simulator.files.scenario import load_scenario
+from simulator.network.latency import HOP
 from simulator.scenario.workload.kernels import Kernels
 
 SIZE = 64e6

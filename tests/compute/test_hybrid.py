@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
-from simulator.compute.exchange import HOP, ring
+from simulator.compute.exchange import ring
 from simulator.compute.footprint import MemoryFit, memory_fit
 from simulator.compute.layer import gathering
 from simulator.compute.shapes import layer_parameters, table_parameters
 from simulator.compute.step import TrainingStep, training_step
 from simulator.files.scenario import load_scenario
+from simulator.network.latency import HOP
 from simulator.pipeline.limits import check_modelled
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.kernels import Kernels

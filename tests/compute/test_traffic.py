@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.compute.describe import describe
+from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters
+from simulator.compute.step import training_step
 from simulator.compute.traffic import Moved, all_reduced, passed_round, traffic
 from simulator.files.scenario import load_scenario
 
@@ -98,3 +99,17 @@ def test_tokens_go_to_experts_and_back() -> None:
     found = traffic(d).experts
     assert found.inside == pytest.approx(4.0 * 2.0 * 7.0 / 8.0 * sent)
     assert found.outside == 0.0
+
+
+def test_gradients_take_as_long_as_the_bytes_they_put_on_links() -> None:
+    """On one machine, twice the bytes take longer by just what the links need for the others."""
+    name = "bert-large-dgx-a100"
+    d, k = described(name, overlapped_gradients=0.0), kernels_of(load_scenario(name))
+    work = replace(
+        d.work,
+        gradient_bytes=2.0 * d.work.gradient_bytes,
+        gather_bytes=2.0 * d.work.gather_bytes,
+    )
+    once, twice = (training_step(one, k).gradients for one in (d, replace(d, work=work)))
+    rate = d.device.link * k.exchange.link_gradients
+    assert twice - once == pytest.approx(traffic(d).gradients.inside / rate * k.slowness)

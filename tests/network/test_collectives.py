@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from simulator.network.collectives import (
     team,
     wire_bytes,
 )
+from simulator.network.latency import HOP_REMOTE
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.link import Collective
 from simulator.units import BYTE, parse
@@ -174,3 +178,30 @@ def test_few_devices_of_a_mesh_share_few_links(ranks: int, links: int) -> None:
 def test_all_links_lead_through_a_switch() -> None:
     """Two devices behind switches talk as fast as sixteen."""
     assert reachable(2, machine("node/dgx-2")) == 1.0
+
+
+@pytest.mark.parametrize("machines", [2, 8, 64])
+def test_empty_gathers_over_machines_take_the_hops_of_a_ring_and_all_reduces_those_of_a_tree(
+    machines: int,
+) -> None:
+    """Without bytes: m - 1 hops one after the other, or twice the depth of a tree."""
+    members = Team(ranks=machines, machines=machines)
+    host = machine("node/dgx-a100-80gb")
+    gathered = float(collective_time(Collective.ALL_GATHER, 0.0, members, host))
+    assert gathered == pytest.approx((machines - 1) * HOP_REMOTE)
+    reduced = float(collective_time(REDUCE, 0.0, members, host))
+    assert reduced == pytest.approx(2.0 * math.log2(machines) * HOP_REMOTE)
+
+
+def test_a_measured_gather_is_carried_over_by_the_hops_of_its_ring() -> None:
+    """A latency measured over 2 machines is 15 times as long over 16, not four times."""
+    host = machine("instance/aws/p5.48xlarge")
+    assert host.network is not None
+    assert host.network.link is not None
+    curve = next(c for c in host.network.link.curves if c.machines == 2)
+    gather = replace(curve, operation=Collective.ALL_GATHER)
+    link = replace(host.network.link, curves=(gather,))
+    alone = replace(host, network=replace(host.network, link=link), peer_link=None, host_link=None)
+    near = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=2, machines=2), alone))
+    far = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=16, machines=16), alone))
+    assert far == pytest.approx(15.0 * near)
