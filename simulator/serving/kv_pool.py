@@ -55,7 +55,7 @@ def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
         activations if engine.activations_inside else 0.0,
         graphs if engine.graphs_inside else 0.0,
     )
-    blocks = pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens)
+    blocks = int(pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens))
     cache = blocks * serving.block_tokens * work.kv_bytes_per_token
     items = {
         "weights": work.weights_bytes,
