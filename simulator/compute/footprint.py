@@ -18,11 +18,12 @@ from typing import Final, cast
 import numpy as np
 
 from simulator.compute import device_memory
+from simulator.compute.checkpoint import snapshots
 from simulator.compute.cost_model import cost_model
-from simulator.compute.device_memory import offloaded, weight_width
+from simulator.compute.device_memory import offloaded
 from simulator.compute.memory import DeviceMemory
 from simulator.confidence.provenance import Assumption, Source
-from simulator.equations import batch, host_memory, memory
+from simulator.equations import batch, host_memory
 from simulator.equations.uncertainty import probability, room
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
@@ -187,16 +188,6 @@ def batch_in_bytes(scenario: Scenario) -> Term:
     )
 
 
-def checkpoint_bytes(scenario: Scenario) -> Real:
-    """Bytes of a checkpoint: weights and optimizer state as stored [B]; 0 without a model."""
-    job = scenario.job
-    if job.model is None:
-        return 0.0
-    width = weight_width(job.train)
-    kept = width + memory.state_bytes(job.train.optimizer, width)
-    return memory.tensor_bytes(job.model.parameters, kept)
-
-
 def host_ram(scenario: Scenario) -> HostRam:
     """RAM that one training machine needs, item by item.
 
@@ -215,7 +206,7 @@ def host_ram(scenario: Scenario) -> HostRam:
     }
     if _in_memory(scenario.job):
         terms["dataset"] = term(batch.stated, value=scenario.job.stored_total)
-    terms |= offloaded(scenario)
+    terms |= {**offloaded(scenario), **snapshots(scenario)}
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:

@@ -144,6 +144,7 @@ def _terms(section: RunSection) -> Terms:
 def _checkpoints(section: CheckpointSection) -> Checkpoints:
     return Checkpoints(
         interval=section.interval,
+        to=section.to,
         asynchronous=section.asynchronous,
         blocking=section.blocking,
         durable=section.durable,

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
+    Choice,
     CountField,
     CountOrZeroField,
     FractionField,
@@ -20,6 +21,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.scenario.long_run import Target
 
 VariationField = Annotated[float, Number(low=1.0, high=20.0)]
 DrawsField = Annotated[int, Number(low=100, high=100_000, whole=True)]
@@ -80,6 +82,9 @@ class CheckpointSection(FileModel):
 
     interval: TimeField | None = None
     """Training between two checkpoints; that of train.checkpoint_every_steps, or the best one."""
+    to: Annotated[Target, Choice(Target)] = Target.STORE
+    """Where a checkpoint goes first: the store, the machine's own drives (local), or the memory of
+    a neighbouring machine (peer); the store gets it in the background then."""
     asynchronous: bool = False
     """Training waits for the copy to host RAM only, not until the store has it."""
     blocking: TimeOrZeroField | None = None
@@ -87,7 +92,8 @@ class CheckpointSection(FileModel):
     durable: TimeOrZeroField | None = None
     """From its beginning until it could be loaded; from the model and its store by default."""
     load: TimeOrZeroField | None = None
-    """Reading it at a restart; five times the time to write it by default, which is a guess."""
+    """Reading it at a restart; by default through the same store, at the share of its read rate
+    that a published restart reached."""
 
 
 class RunSection(FileModel):

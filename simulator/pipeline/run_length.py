@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from simulator.compute.checkpoint import checkpoint_shares
 from simulator.equations.step import iterations_per_epoch
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
-from simulator.pipeline.stages.checkpoint import checkpoint_shares
 from simulator.pipeline.stages.read import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
 from simulator.scenario.hardware.storage import Scope

@@ -15,7 +15,8 @@ BLOCKED: Final = "checkpoints"
 LOST: Final = "lost work"
 REPAIR: Final = "waiting for repair"
 CAPACITY: Final = "waiting for capacity"
-RESTARTING: Final = ("detection", "replacement", "start", "load")
+LOADING: Final = "load"
+RESTARTING: Final = ("detection", "replacement", "start", LOADING)
 PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY)
 """What the time of a run goes to, by name."""
 QUANTILES: Final = (0.5, 0.9, 0.99)

@@ -17,6 +17,7 @@ from simulator.equations.reliability import interruption_rate
 from simulator.results.outlook import (
     BLOCKED,
     CAPACITY,
+    LOADING,
     LOST,
     PARTS,
     REPAIR,
@@ -103,6 +104,7 @@ class _Drawing:
         self._running = np.ones(draws, dtype=bool)
         self._live = np.ones(draws, dtype=bool)
         self._unnoticed = np.zeros(draws, dtype=bool)
+        self._from_near = np.zeros(draws, dtype=bool)
         self._parts = {name: np.zeros(draws) for name in PARTS}
         self._struck = {cause: np.zeros(draws) for cause in Cause}
         self._machines = _Machines(run, draws, self._random)
@@ -182,12 +184,31 @@ class _Drawing:
             whole = np.floor(passed / period)
             rest = np.minimum(passed - whole * period, saving.interval)
             progress = whole * saving.interval + rest
-            late = saving.durable - saving.blocking
-            durable = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
+            durable = self._durable(passed, period)
+            if saving.near is not None:
+                late = saving.near.durable - saving.blocking
+                close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
+                durable = np.where(self._leaves_near(cause), np.maximum(close, durable), durable)
         notice = 0.0 if self.run.spells is None else self.run.spells.notice
         warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
         saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
         return progress, np.where(warned | (cause == Cause.PLANNED), saved, durable)
+
+    def _durable(self, passed: Array, period: Seconds) -> Array:
+        """Work that a checkpoint in the store holds [s]; it takes one write at a time."""
+        saving = self.run.saving
+        late = saving.durable - saving.blocking
+        stride = max(1.0, np.ceil(late / period - 1e-9)) * period
+        work = stride / period * saving.interval
+        return np.asarray(np.floor(np.maximum(0.0, passed - late) / stride) * work)
+
+    def _leaves_near(self, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
+        """Whether a nearer copy than the store's is left after each of these."""
+        near = self.run.saving.near
+        if near is None:
+            return np.zeros(cause.shape, dtype=bool)
+        stays: NDArray[np.bool_] = (cause == Cause.JOB) | (cause == Cause.PLANNED)
+        return stays | ((cause == Cause.MACHINE) & near.outlives_machine)
 
     def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
         """Time to what comes next, and what it is."""
@@ -203,10 +224,14 @@ class _Drawing:
         cause = np.where(spell <= failure, Cause.CAPACITY, cause)
         return np.minimum(failure, spell), cause
 
-    def _strike(self, some: Some, cause: NDArray[np.int_], chance: Array) -> None:
-        """The attempt is over: count why, and see what is gone."""
+    def _strike(
+        self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
+    ) -> None:
+        """The attempt is over (`fresh`), or a restart: count why, and see what is gone."""
         self._running[some] = False
         self._unnoticed[some] = (cause == Cause.MACHINE) | (cause == Cause.JOB)
+        # What a restart that fails has to load does not come nearer by that.
+        self._from_near[some] = self._leaves_near(cause) & (fresh | self._from_near[some])
         for each in Cause:
             self._struck[each][some[cause == each]] += 1.0
         self._machines.fail(some[cause == Cause.MACHINE], self._clock, chance[2])
@@ -244,13 +269,16 @@ class _Drawing:
         done = begun <= passed
         self._clock[some] += np.minimum(begun, passed)
         self._running[some[done]] = True
-        self._strike(some[~done], cause[~done], chance)
+        self._strike(some[~done], cause[~done], chance, fresh=False)
 
     def _restart_part(self, name: str, some: Some) -> Array:
         """What a part of the restart takes; what was announced need not be noticed."""
         if self.run.failures is None:
             return np.zeros(some.size)
         takes = float(getattr(self.run.failures.restart, name))
+        near = self.run.saving.near
+        if name == LOADING and near is not None:
+            return np.where(self._from_near[some], min(takes, near.load), takes)
         return np.where(self._unnoticed[some], takes, 0.0 if name == RESTARTING[0] else takes)
 
 

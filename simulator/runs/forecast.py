@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from simulator.equations.cost import best_checkpoint_interval
 from simulator.equations.reliability import interruption_rate
-from simulator.pipeline.loads import alone
-from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoints
-from simulator.pipeline.stages.base import Path, Phase, ask
-from simulator.pipeline.topology import Location, build
 from simulator.results.outlook import CAPACITY, PARTS, QUANTILES, Intervals, Outlook
 from simulator.results.prediction import Prediction
 from simulator.runs.attempts import Lives, lives
+from simulator.runs.checkpoint_io import checkpoint_times
 from simulator.scenario.long_run import (
     Checkpoints,
     Failures,
@@ -26,13 +23,8 @@ from simulator.scenario.long_run import (
     LongRun,
     Saving,
 )
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Checkpointing
 from simulator.units import Seconds, Usd
 
-LOAD_FACTOR: Final = 5.0
-"""Reading a checkpoint at a restart, as a multiple of writing it: a guess between 2.5 and 13, the
-two published pairs (ByteCheckpoint, arXiv 2407.20143 table 8: 51 and 129 s, 20 and 266 s)."""
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
 TRIAL_DRAWS: Final = 200
@@ -118,24 +110,31 @@ def _long_run(
     prediction: Prediction, told: Interruptions, seed: int
 ) -> tuple[LongRun, Intervals | None]:
     scenario, given = prediction.scenario, told.checkpoints
-    blocking, durable = checkpoint_times(scenario, given)
-    failures = _with_load(told.failures, given, durable)
+    times = checkpoint_times(scenario, given, prediction.timing)
+    blocking = times.blocking + times.dragged
+    failures = _with_load(told.failures, times.load)
     machines = sum(group.count for group in scenario.cluster.groups)
     written = float(checkpoints(scenario))
-    work = prediction.timing.total_time - written * checkpoint_times(scenario, Checkpoints())[0]
+    own = checkpoint_times(scenario, Checkpoints()).blocking if written else 0.0
+    saving = Saving(
+        interval=NEVER,
+        blocking=blocking,
+        durable=max(blocking, times.durable),
+        near=times.near,
+    )
     run = LongRun(
-        work=work,
+        work=prediction.timing.total_time - written * own,
         work_doubt=_doubt(prediction),
         machines=machines,
-        saving=Saving(interval=NEVER, blocking=blocking, durable=durable),
+        saving=saving,
         failures=failures,
         spells=told.spells,
     )
     rate = _rate(run)
     if rate <= 0.0 or blocking <= 0.0:
         return run, None
-    daly = min(work, float(best_checkpoint_interval(rate, blocking)))
-    young = min(work, math.sqrt(2.0 * blocking / rate))
+    daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
+    young = min(run.work, math.sqrt(2.0 * blocking / rate))
     best = _best_interval(run, daly, seed)
     every = scenario.job.train.checkpointing
     used = given.interval
@@ -164,7 +163,8 @@ def _best_interval(run: LongRun, daly: Seconds, seed: int) -> Seconds:
         tried = replace(sure, saving=replace(run.saving, interval=interval))
         return float(lives(tried, draws=TRIAL_DRAWS, seed=seed).finish.mean())
 
-    least = run.saving.durable - run.saving.blocking
+    saving = run.saving
+    least = (saving.durable if saving.near is None else saving.near.durable) - saving.blocking
     choices = sorted({min(run.work, max(least, daly * factor)) for factor in TRIED})
     return min(choices, key=mean)
 
@@ -177,31 +177,7 @@ def _doubt(prediction: Prediction) -> float:
     return math.log(band["p90"] / band["p10"]) / (2.0 * _Z90)
 
 
-def _with_load(failures: Failures | None, given: Checkpoints, durable: Seconds) -> Failures | None:
+def _with_load(failures: Failures | None, load: Seconds) -> Failures | None:
     if failures is None:
         return None
-    load = LOAD_FACTOR * durable if given.load is None else given.load
     return replace(failures, restart=replace(failures.restart, load=load))
-
-
-def checkpoint_times(scenario: Scenario, given: Checkpoints) -> tuple[Seconds, Seconds]:
-    """What training waits for a checkpoint, and when it can be loaded after its beginning [s].
-
-    A checkpoint that is written in the background blocks until it is copied to host RAM.
-    """
-    job = scenario.job
-    writing = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
-    scenario = replace(scenario, jobs=(replace(job, train=writing),))
-    topology, stages = build(scenario), ask(CHECKPOINTING, scenario, Phase.WARM)
-    demands = [demand for stage in stages for demand in stage.demands]
-    times = [float(alone(topology, demand, Location(rank=0))) for demand in demands]
-    copies = [
-        time
-        for demand, time in zip(demands, times, strict=True)
-        if demand.path is Path.DEVICE_TO_HOST
-    ]
-    durable = sum(times) if given.durable is None else given.durable
-    blocking = given.blocking
-    if blocking is None:
-        blocking = min(durable, sum(copies)) if given.asynchronous else durable
-    return blocking, max(blocking, durable)

@@ -56,7 +56,7 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
 """Numbers that closed forms take as arrays, by the type that holds them; None is a structure."""
 
 IGNORED: Final[Mapping[type, frozenset[str]]] = {
-    Scenario: frozenset({"name", "title", "notes", "doubts", "interruptions"}),
+    Scenario: frozenset({"name", "title", "notes", "doubts"}),
     CpuPool: frozenset({"model"}),
     Host: frozenset({"note"}),
     Gpu: frozenset({"note"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from simulator.units import PerSecond, Seconds, Usd
 
@@ -85,18 +86,40 @@ class Spells:
     in_order: bool = False
 
 
+class Target(StrEnum):
+    """Where a checkpoint goes first; to the store it goes in any case."""
+
+    STORE = "store"
+    LOCAL = "local"
+    PEER = "peer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """A copy of a checkpoint nearer than the store.
+
+    It can be loaded `durable` after its writing began, which takes `load`; `outlives_machine`:
+    also after a machine is gone, as one in the memory of a neighbour.
+    """
+
+    durable: Seconds
+    load: Seconds
+    outlives_machine: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
     """How a checkpoint is written.
 
     Training waits for `blocking`; the checkpoint can be loaded `durable` after its writing began
     (the same where training waits for all of it). `interval` is the work between two of them
-    (infinite: none is written).
+    (infinite: none is written). `near` is a copy that some failures leave.
     """
 
     interval: Seconds
     blocking: Seconds
     durable: Seconds
+    near: Near | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +128,10 @@ class Checkpoints:
 
     `interval` is the work between two, `blocking` what training waits for each, `durable` what
     passes from its beginning until it can be loaded, `load` what reading it takes at a restart.
+    `to` is where it goes first.
     """
 
+    to: Target = Target.STORE
     interval: Seconds | None = None
     asynchronous: bool = False
     blocking: Seconds | None = None

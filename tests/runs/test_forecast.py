@@ -11,8 +11,8 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.outlook import Cause, Outlook
 from simulator.results.prediction import Prediction
-from simulator.runs.forecast import checkpoint_times, outlook
-from simulator.scenario.long_run import Checkpoints, Failures, Interruptions, Restart
+from simulator.runs.forecast import outlook
+from simulator.scenario.long_run import Failures, Interruptions, Restart
 
 DAY = 86400.0
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
@@ -74,17 +74,6 @@ def test_the_seed_decides(prediction: Prediction) -> None:
     """The same seed gives the same answer, another one another."""
     assert asked(prediction) == asked(prediction)
     assert asked(prediction, seed=1).finish != asked(prediction).finish
-
-
-def test_writing_in_the_background(prediction: Prediction) -> None:
-    """Training waits for the copy over PCIe alone: 14 bytes a parameter over all devices."""
-    scenario = prediction.scenario
-    waits, safe = checkpoint_times(scenario, Checkpoints())
-    assert waits == safe
-    blocking, durable = checkpoint_times(scenario, Checkpoints(asynchronous=True))
-    assert durable == safe
-    assert blocking < 0.02 * durable
-    assert checkpoint_times(scenario, Checkpoints(blocking=3.0, durable=2.0)) == (3.0, 3.0)
 
 
 def test_a_scenario_that_tells_of_failures_is_predicted_with_them() -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from support.scenarios import host, link, scenario, simulate, store
 
+from simulator.compute.checkpoint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.allreduce import AllReduce, bucket_shares
 from simulator.pipeline.stages.base import Path, Phase, Resource
-from simulator.pipeline.stages.checkpoint import Checkpoint, checkpoint_shares
+from simulator.pipeline.stages.checkpoint import Checkpoint
 from simulator.pipeline.stages.collate import Collate
 from simulator.pipeline.stages.compute import Backward, Forward
 from simulator.pipeline.stages.copy import Copy
