@@ -34,6 +34,7 @@ from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models.cpu_only import CpuOnly
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, parse
@@ -79,7 +80,7 @@ def defaults(
     """
     found: dict[str, str] = dict(_shipped()["defaults"])
     found |= _shipped()["own_machine"] if own_machine else {}
-    found |= _of_tokens(model)
+    found |= _of_model(model)
     if host is None:
         return found
     if host.gpu is None or host.gpu_count == 0:
@@ -95,11 +96,13 @@ def own_machine() -> str:
     return str(_shipped()["own_machine"]["hardware.machine"])
 
 
-def _of_tokens(name: str) -> dict[str, str]:
-    """What suits a model that reads tokens; nothing for others, and for names that are none."""
+def _of_model(name: str) -> dict[str, str]:
+    """What suits a model of tokens or of a table; nothing for others, and for unknown names."""
     if name not in model_names():
         return {}
     model = load_model(name)
+    if isinstance(model, CpuOnly):
+        return dict(_shipped()["table_model"])
     if not isinstance(model, Transformer) or model.embedding.patch:
         return {}
     size = _BYTES_PER_TOKEN * model.sequence

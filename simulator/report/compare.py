@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
+from simulator.report.named import bottleneck_called, limit_called, metric_called
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.metrics import number_at, select
@@ -77,11 +78,17 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     for metric in METRICS:
         values = [number_at(side.prediction, metric) for side in sides]
         if any(value is not None for value in values):
-            rows.append((metric, *_cells(metric, values)))
+            rows.append((metric_called(metric), *_cells(metric, values)))
     for name in _resources(sides):
         shares = [_busy(side.prediction, name) for side in sides]
-        rows.append((f"utilization.{name}", *("-" if s is None else percent(s) for s in shares)))
-    rows.append(("bottleneck", *(side.prediction.timing.bottleneck for side in sides)))
+        rows.append(
+            (
+                f"busy: {bottleneck_called(name)}",
+                *("-" if s is None else percent(s) for s in shares),
+            )
+        )
+    limits = [limit_called(s.prediction.timing.bottleneck, s.prediction.scenario) for s in sides]
+    rows.append((metric_called("bottleneck"), *limits))
     rows.append(("fits", *("yes" if side.prediction.fits else "no" for side in sides)))
     return rows
 

@@ -69,6 +69,14 @@ METRICS_CALLED: Final = {
     "mfu": "MFU",
     "hfu": "HFU",
     "bottleneck": "limited by",
+    "first_step_s": "first step ends after",
+    "step_split_s.data_stall": "waiting for data",
+    "vcpus_short": "vCPUs short of a GPU",
+    "host_ram_bytes.total": "RAM needed",
+    "gpu_memory_bytes.total": "GPU memory needed",
+    "cost.usd_per_step": "cost of a step",
+    "cost.time_to_train_s": "time to train",
+    "cost.energy_j_per_step": "energy of a step",
 }
 """What people call a metric; others go by their own name."""
 SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu"})
@@ -140,8 +148,8 @@ def metric_called(name: str) -> str:
 
     Examples
     --------
-    >>> metric_called("cost.usd_to_train"), metric_called("gpu_memory_bytes.total")
-    ('cost of the run', 'gpu_memory_bytes.total')
+    >>> metric_called("cost.usd_to_train"), metric_called("run.goodput")
+    ('cost of the run', 'run.goodput')
     """
     return METRICS_CALLED.get(name, name)
 
