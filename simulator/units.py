@@ -367,15 +367,15 @@ def show(value: float, unit: Unit, digits: int = 4) -> str:
     '50 GB/s'
     >>> show(0.0021, SECOND)
     '2.1 ms'
-    >>> show(0.01, USD_PER_SECOND)
-    '$36/h'
+    >>> show(0.01, USD_PER_SECOND), show(12345.0, USD, 5)
+    ('$36/h', '$12,345')
     """
     if not math.isfinite(value):
         return f"{value} {unit.symbol}"
     factor, symbol = scale(value, unit)
     number = _plain(value / factor, digits)
     if symbol.startswith("$"):
-        return f"${number}{symbol[1:]}"
+        return f"${_grouped(number)}{symbol[1:]}"
     return f"{number} {symbol}"
 
 
@@ -397,6 +397,12 @@ def scale(value: float, unit: Unit) -> tuple[float, str]:
         if size >= factor * _LONG_TIME.get(symbol, 1.0) * (1 - 1e-9):
             return factor, symbol
     return scales[-1]
+
+
+def _grouped(number: str) -> str:
+    """A written number with its thousands apart."""
+    whole, point, rest = number.partition(".")
+    return f"{int(whole):,}{point}{rest}" if whole.isdigit() else number
 
 
 def _plain(number: float, digits: int) -> str:

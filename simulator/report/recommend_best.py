@@ -26,7 +26,7 @@ from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move
 from simulator.studies.recommend.ranking import CLOSE, ratio
 from simulator.studies.recommend.weighing import Trade, is_beyond
-from simulator.units import BYTE, SECOND, USD, Unit, show
+from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 
 LONGEST: Final = 150
 """Letters of a warning; `plan simulate` prints all of it."""
@@ -122,16 +122,24 @@ def before_lines(answer: Recommendation) -> list[str]:
             f"the program is written for {written} and has to be ported to {winner.machine.stack}; "
             "no figure counts that work"
         )
-    lines += [_moved(move) for move in answer.moves]
+    rent = number(winner.figures, "cost.usd_per_h")
+    lines += [_moved(move, rent) for move in answer.moves]
     lines += [shorten(printable(text), LONGEST) for text in winner.outcome.warnings]
     return [*lines, NOT_BILLED]
 
 
-def _moved(move: Move) -> str:
+def _moved(move: Move, rent: float | None) -> str:
+    """A copy of the data, its least time, what the machines cost meanwhile, and the space."""
     where = move.target if move.target != move.source else "the drives of this machine"
     text = f"the data move: {show(move.size, BYTE, DIGITS)} from {move.source} to {where}"
-    least = "" if move.least is None else f", {show(move.least, SECOND, 2)} at the least"
-    return printable(f"{text}{least}; that copy is neither in the time nor in the cost")
+    costs = []
+    if move.least is not None:
+        meanwhile = "" if rent is None else f", {dollars(rent * move.least / HOUR)} of rent"
+        costs.append(f"the copy takes {show(move.least, SECOND, 2)} at the least{meanwhile}")
+    if move.per_month is not None:
+        costs.append(f"the space there costs {dollars(move.per_month)} a month")
+    said = "; ".join(costs) or "how long the copy takes is not known"
+    return printable(f"{text}; {said}; neither is in the figures above")
 
 
 def _limit(choice: Choice) -> tuple[str, str]:

@@ -74,16 +74,21 @@ def test_outside_of_the_evidence_stands_in_the_title(answer: Recommendation) -> 
 def test_what_is_not_counted_is_said(answer: Recommendation) -> None:
     """Copies, ports, and what no bill has."""
     port = Program(stacks=frozenset({"cuda"}), ported=frozenset({"neuron"}))
-    there = replace(answer.ranked[0], machine=machine("t", stack="neuron"))
+    first = answer.ranked[0]
+    paid = {**first.figures, "cost.usd_per_h": 4.0}
+    there = replace(first, machine=machine("t", stack="neuron"), figures=paid)
     found = replace(
         answer,
         ranked=(there, *answer.ranked[1:]),
         program=port,
-        moves=(Move(source="storage/a", target="storage/b", size=1e12, least=1000.0),),
+        moves=(
+            Move(source="storage/a", target="storage/b", size=1e12, least=1800.0, per_month=80.0),
+        ),
     )
     lines = "\n".join(before_lines(found))
     assert "written for cuda and has to be ported to neuron" in lines
-    assert "the data move: 1 TB from storage/a to storage/b, 17 min at the least" in lines
+    assert "the data move: 1 TB from storage/a to storage/b; the copy takes 30 min at" in lines
+    assert "$2.00 of rent; the space there costs $80 a month; neither is in the figures" in lines
     assert "not on the bill: rent of stores" in lines
     assert "ported" not in "\n".join(before_lines(answer))
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.pipeline.stages.read import drives_of
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.units import Bytes, Seconds
+from simulator.units import DAY, Bytes, Seconds, Usd
+
+MONTH: Final = 30.0 * DAY
+"""For which stores are paid [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +21,14 @@ class Move:
     """A copy of the data that has to be made before the run, and that nothing counts.
 
     `least` is the time it takes at the datasheets' rates of both stores and of one machine's
-    network [s]; None where no rate is known.
+    network [s]; None where no rate is known. `per_month` is what the space costs there [$].
     """
 
     source: str
     target: str
     size: Bytes
     least: Seconds | None = None
+    per_month: Usd | None = None
 
 
 def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
@@ -39,7 +44,7 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
     elsewhere : bool
         Whether the candidate's machine is another one: its own drives begin empty.
     """
-    found = []
+    found: list[Move] = []
     origin = _origin(now)
     for target in _read_from(chosen):
         empty = elsewhere and target.scope is Scope.LOCAL
@@ -47,7 +52,10 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
         if size > 0.0 and (target.name != origin.name or empty):
             least = _least(size, now, chosen, origin, target)
             source = origin.name
-            found.append(Move(source=source, target=target.name, size=size, least=least))
+            rent = None if target.price is None else target.price * size * MONTH
+            found.append(
+                Move(source=source, target=target.name, size=size, least=least, per_month=rent)
+            )
     return tuple(found)
 
 
