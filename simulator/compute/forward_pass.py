@@ -38,6 +38,8 @@ _NARROW: Final = 1.0
 """Bytes of an activation that a product below 16 bit reads [B]."""
 _SCALED: Final = {Precision.FP4: 0.5625}
 """Bytes of a weight with its scale: one of 8 bit for 16 values of NVFP4 [B]."""
+_WIDE: Final = (Precision.FP16, Precision.FP32)
+"""What a device without bfloat16 computes in, the first that it has."""
 _MACS: Final = 2.0
 _PER_LAYER: Final = 2.0
 """All-reduces of a layer under tensor parallelism: after attention, and after its MLP."""
@@ -197,7 +199,11 @@ def serving_device(
     host_link : float or None
         Rate of its link to the host [B/s].
     """
-    wide = gpu.peak[gpu.fallback.get(Precision.BF16, Precision.BF16)]
+    wide = next(
+        gpu.peak[each]
+        for each in (gpu.fallback.get(Precision.BF16, Precision.BF16), *_WIDE)
+        if each in gpu.peak
+    )
     return Device(
         peak16=wide,
         peak=gpu.peak.get(gpu.fallback.get(weights, weights), wide),

@@ -275,12 +275,14 @@ class _Parts:
         graphs = given.graph_memory
         figures = serving_figures(given.engine)
         overhead = given.request_overhead
+        most = given.max_batched_tokens or usual.max_batched_tokens
+        self._check_room(given.max_sequences, most)
         return Serving(
             engine=engine_of(file, version, given.version),
             tensor=given.tensor,
             replicas=given.replicas or max(1, devices // given.tensor),
-            max_batched_tokens=given.max_batched_tokens or usual.max_batched_tokens,
-            max_sequences=given.max_sequences or usual.max_sequences,
+            max_batched_tokens=most,
+            max_sequences=given.max_sequences or min(usual.max_sequences, most),
             block_tokens=given.block_tokens or file.block_tokens,
             memory_fraction=given.memory_fraction or fraction,
             graph_memory=version.graph_memory if graphs is None else graphs,
@@ -290,6 +292,13 @@ class _Parts:
             cache=given.cache,
             request_overhead=figures.request if overhead is None else overhead,
         )
+
+    def _check_room(self, sequences: int | None, tokens: int) -> None:
+        """Refuse more requests at once than an iteration has tokens."""
+        if sequences is not None and sequences > tokens:
+            hint = f"an iteration has room for {tokens:,} tokens, one for each request"
+            path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
+            self.problems.append(self._draft.document.problem(path, message, hint=hint))
 
 
 def _spread_problems(draft: _Draft, host: Host, gpus: int) -> Iterator[Problem]:

@@ -16,6 +16,7 @@ from simulator.files.quantity import (
     Choice,
     CountField,
     CountOrZeroField,
+    Number,
     NumberField,
     NumberOrZeroField,
     PositiveShareField,
@@ -27,6 +28,8 @@ from simulator.files.quantity import (
 from simulator.files.sections import CostSection, DegreeField
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Spread
+
+BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
 class ServiceMode(StrEnum):
@@ -88,7 +91,7 @@ class ServingSection(FileModel):
     """Number format of the weights and of the products with them."""
     cache: Annotated[Precision, Choice(Precision)] = Precision.BF16
     """Number format of keys and values."""
-    max_batched_tokens: CountField | None = None
+    max_batched_tokens: BatchedField | None = None
     """Most tokens of an iteration (SGLang's chunked_prefill_size)."""
     max_sequences: CountField | None = None
     """Most requests that run at once on a replica."""

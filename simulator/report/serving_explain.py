@@ -35,7 +35,7 @@ def iterations(found: Explained) -> dict[str, Iteration]:
     answers = Iteration(decoding=decoding, context_tokens=context)
     both = Iteration(
         prefill_tokens=prompt,
-        prefill_pairs=causal_pairs(prompt, 0),
+        prefill_pairs=float(causal_pairs(prompt, 0)),
         first_tokens=1,
         decoding=decoding,
         context_tokens=context,

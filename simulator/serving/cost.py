@@ -33,7 +33,7 @@ def cost_of(service: Service, told: Answered | None, saturation: Saturation | No
     prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
 
     def per(rate: PerSecond) -> Usd:
-        return per_million_tokens(price, rate)
+        return float(per_million_tokens(price, rate))
 
     return ServiceCost(
         per_second=price,

@@ -91,7 +91,7 @@ def alone(service: Service, work: Pass) -> Seconds:
     """What a mean request takes that has a replica to itself [s]."""
     load = service.load
     prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
-    pairs = causal_pairs(prompt, 0)
+    pairs = float(causal_pairs(prompt, 0))
     first = work.seconds(Iteration(prefill_tokens=prompt, prefill_pairs=pairs, first_tokens=1))
     later = work.decode_seconds(1, prompt + 1.0, output - 1) if output > 1 else 0.0
     return service.serving.request_overhead + first + later

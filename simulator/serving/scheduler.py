@@ -176,7 +176,7 @@ class Scheduler:
                 break
             todo = self.length(request) - before
             now = min(todo, left)
-            pairs += causal_pairs(now, before)
+            pairs += float(causal_pairs(now, before))
             left -= now
             self._partial = None if now == todo else (request, before + now)
             if now == todo:

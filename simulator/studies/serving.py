@@ -235,18 +235,15 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
         for name, changed in stronger.items():
             host = replace(service.group.host, gpu=changed)
             yield name, replace(service, group=replace(service.group, host=host))
-    for name, settings in {
-        "twice the tokens of an iteration": {"max_batched_tokens": 2 * serving.max_batched_tokens},
-        "half the tokens of an iteration": {
-            "max_batched_tokens": max(1, serving.max_batched_tokens // 2)
-        },
-        "half the requests at once": {"max_sequences": max(1, serving.max_sequences // 2)},
-    }.items():
-        yield name, replace(service, serving=replace(serving, **settings))
-    yield (
-        "no time beside iterations",
-        replace(service, serving=replace(serving, request_overhead=0.0)),
-    )
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
+    settings = {
+        "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
+        "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
+        "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
+        "no time beside iterations": replace(serving, request_overhead=0.0),
+    }
+    for name, other in settings.items():
+        yield name, replace(service, serving=other)
     ways = service.load.arrivals
     if isinstance(ways, OpenLoop) and math.isfinite(ways.rate):
         for factor in (0.5, STRONGER, 2.0):

@@ -15,6 +15,7 @@ from simulator.files.scenario import load_scenario
 from simulator.files.service import ServiceReader
 from simulator.files.service_mode import describes_service
 from simulator.files.shipped import service_names
+from simulator.predict import pass_of
 from simulator.scenario.serving import Admission, Batching, ClosedLoop, Service, Trace
 
 CHAT = "llama3-8b-chat-h100"
@@ -91,6 +92,8 @@ def test_the_version_decides() -> None:
         ("load.prompt.tokens=-1", "is out of range"),
         ("load.shared_prefix=2000", "is as long as a prompt"),
         ("slo.first_token=3", "is a bare number"),
+        ("serving.max_sequences=9000", "is more than serving.max_batched_tokens"),
+        ("serving.max_batched_tokens=1", "is out of range"),
         ("load.size=4", "is not a known key"),
     ],
 )
@@ -99,6 +102,12 @@ def test_mistakes_are_named(setting: str, said: str) -> None:
     text = mistakes(setting)
     assert said in text
     assert setting.partition("=")[0].rpartition(".")[2] in text
+
+
+def test_an_accelerator_without_bfloat16_serves_in_half_precision() -> None:
+    """A V100 has no bfloat16 and computes in fp16."""
+    found = service("hardware.machine=instance/lambda/gpu_8x_v100", "model.name=gpt2")
+    assert pass_of(found).weights_bytes > 0.0
 
 
 def test_a_job_is_no_service() -> None:
