@@ -85,6 +85,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     job = reader.read({}).scenario
     found = report.Answer(
         name=job.name,
+        asked=scenario,
         resource=asked,
         loss=share,
         rows=rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,10 +21,12 @@ DIGITS: Final = 3
 class Answer:
     """What was asked, and what came out: a row for each number of machines.
 
-    `accelerated`: the machines compute on accelerators, which are counted.
+    `asked` is the scenario as it was typed; `accelerated`: the machines compute on accelerators,
+    which are counted.
     """
 
     name: str
+    asked: str
     resource: Resource
     loss: float
     rows: Sequence[Sized]
@@ -43,7 +46,7 @@ def as_text(found: Answer) -> str:
             "",
             *table,
             *section(_offered(found), [_offer(one) for one in found.offers]),
-            *section("Try it", [f"plan simulate ... {_settings(found.rows[0])}"]),
+            *section("Try it", _trial(found)),
         ]
     )
 
@@ -93,10 +96,13 @@ def _offer(one: Offer) -> str:
     return f"{one.name}  price unknown"
 
 
-def _settings(one: Sized) -> str:
-    return " ".join(f"--set {_option(size)}" for size in one.sizes if size.value is not None) or (
-        "as it is"
-    )
+def _trial(found: Answer) -> list[str]:
+    """The command with the size that is enough; that any is, where something else limits."""
+    one = found.rows[0]
+    settings = [f"--set {_option(size)}" for size in one.sizes if size.value is not None]
+    if not settings:
+        return [f"any {found.resource} is enough: something else limits, as plan simulate says"]
+    return [f"plan simulate {shlex.quote(found.asked)} {' '.join(settings)}"]
 
 
 def _option(size: Size) -> str:
