@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -41,18 +42,31 @@ def bounds(
     """
     cold, warm = demands[Phase.COLD], demands[Phase.WARM]
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
-    batches = lengths.batches - 1.0 + lengths.last_share
-    beside = extras.once
-    busiest = first * least_batch(scenario, topology, cold)
-    busiest = busiest + later * least_batch(scenario, topology, warm)
     slow = slowest(scenario)
     one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
     starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
+    lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
     return Bounds(
-        lower=(beside + batches * busiest) / steps + extras.per_step,
-        upper=(beside + starts + whole * one_by_one * slow) / steps + extras.per_step,
+        lower=lower,
+        upper=(extras.once + starts + whole * one_by_one * slow) / steps + extras.per_step,
     )
+
+
+def lower_bound(
+    scenario: Scenario,
+    topology: Topology,
+    demands: Mapping[Phase, Sequence[StageDemands]],
+    lengths: Lengths,
+    extras: Extras,
+) -> Real:
+    """The lower of the bounds on total time / steps of the run [s]; parameters as for `bounds`."""
+    first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
+    batches = lengths.batches - 1.0 + lengths.last_share
+    busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
+    busiest = busiest + later * least_batch(scenario, topology, demands[Phase.WARM])
+    lower: Real = (extras.once + batches * busiest) / lengths.total_steps + extras.per_step
+    return lower
 
 
 def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:

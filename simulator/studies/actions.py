@@ -8,7 +8,7 @@ predictions know of their mean step; where a job does not fit, if it then does.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.compute.footprint import Verdict, host_ram, memory_fit
-from simulator.engine.bounds import bounds
+from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import all_doubts, draw, figures
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
 from simulator.files.catalogue import Catalogue
@@ -91,7 +91,6 @@ class _Tried:
     """A lever by closed forms: the run's time and what it costs a second; whether it fits."""
 
     lever: Lever
-    scenario: Scenario
     time: Seconds
     price: float | None
     fits: bool
@@ -121,17 +120,18 @@ def actions(
         Where bugs of ours that changes meet are noted; without it the first one is raised.
     """
     ground = _ground(reader, base.scenario, catalogue)
-    own = _tried(Lever(kind=Kind.WORKERS, what="", settings={}), reader)
+    unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
+    own, *others = _tried((unchanged, *levers(ground, starved=_waits(base))), reader)
     if own is None:
         return ()
     found: list[Action] = []
     tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
     slack = base.timing.total_time / own.time
-    promising = _promising(own, levers(ground, starved=_waits(base)), reader, slack)
+    promising = _promising(own, others, slack)
     if in_a_hurry:
         promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
     for tried in promising[:tries]:
-        action = _action(base, tried, met)
+        action = _action(base, tried.lever, reader, met)
         if action is not None and _counts(base, action):
             found = _undominated([*found, action])
         if len(found) == MOST:
@@ -197,7 +197,7 @@ def _stores(catalogue: Catalogue) -> Iterator[Storage]:
             yield store
 
 
-def _promising(own: _Tried, found: Iterable[Lever], reader: Reader, slack: float) -> list[_Tried]:
+def _promising(own: _Tried, found: Iterable[_Tried | None], slack: float) -> list[_Tried]:
     """The best lever of each kind by closed forms, best first.
 
     Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
@@ -209,15 +209,14 @@ def _promising(own: _Tried, found: Iterable[Lever], reader: Reader, slack: float
         return _value(waiting if tried.lever.kind in _FILLING else own, tried)
 
     best: dict[Kind, _Tried] = {}
-    for lever in found:
-        tried = _tried(lever, reader)
+    for tried in found:
         if tried is None or not tried.fits:
             continue
         if own.fits and value(tried) <= math.log(1.0 + LEAST):
             continue
-        known = best.get(lever.kind)
+        known = best.get(tried.lever.kind)
         if known is None or value(tried) > value(known) + ALIKE:
-            best[lever.kind] = tried
+            best[tried.lever.kind] = tried
     return sorted(best.values(), key=lambda one: -value(one))
 
 
@@ -243,42 +242,48 @@ def _worth(base: Prediction, action: Action) -> float:
     return _score(base.timing.total_time, action.time, cost, after)
 
 
-def _tried(lever: Lever, reader: Reader) -> _Tried | None:
-    """A lever by closed forms; None where the scenario refuses it."""
+def _tried(found: Sequence[Lever], reader: Reader) -> list[_Tried | None]:
+    """Levers by closed forms; None where the scenario refuses one."""
+    read = reader.read_bare([lever.settings for lever in found])
+    return [
+        None if isinstance(one, PlanError) else _in_closed_form(lever, one.scenario)
+        for lever, one in zip(found, read, strict=True)
+    ]
+
+
+def _in_closed_form(lever: Lever, scenario: Scenario) -> _Tried | None:
     try:
-        scenario = reader.read(lever.settings).scenario
         check_modelled(scenario)
         question = question_of(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
     except PlanError:
         return None
     at, parts = question.lengths, question.extras
-    demands = question.demands
-    least = bounds(scenario, question.topology, demands, at, parts)
+    least = lower_bound(scenario, question.topology, question.demands, at, parts)
     fits = ram.verdict is not Verdict.NO
     fits = fits and (memory is None or memory.verdict is not Verdict.NO)
     return _Tried(
         lever=lever,
-        scenario=scenario,
-        time=float(least.lower) * at.total_steps,
+        time=float(least) * at.total_steps,
         price=machines_price(scenario),
         fits=fits,
     )
 
 
-def _action(base: Prediction, tried: _Tried, met: Met | None) -> Action | None:
+def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> Action | None:
     """The change, predicted."""
     try:
-        after = predict(tried.scenario, seed=base.seed or 0, doubts=False)
+        scenario = reader.read(lever.settings).scenario
+        after = predict(scenario, seed=base.seed or 0, doubts=False)
     except PlanError:
         return None
     except BrokenLaw as error:
         noted(error, met)
         return None
-    low, high = _interval(base, after, tried.lever)
+    low, high = _interval(base, after, lever)
     before, now = base.cost.per_second, after.cost.per_second
     return Action(
-        lever=tried.lever,
+        lever=lever,
         prediction=after,
         shorter=1.0 - after.timing.total_time / base.timing.total_time,
         low=low,

@@ -6,6 +6,7 @@ by their task's number, and a task whose worker died is given to another one.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -214,7 +215,10 @@ class _Processes:
     def start(self) -> ProcessPoolExecutor:
         # A forked child would inherit the threads' locks of numerical libraries.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.number, mp_context=context, initializer=_enter)
+        after = gc.get_threshold()[0]
+        return ProcessPoolExecutor(
+            self.number, mp_context=context, initializer=_enter, initargs=(after,)
+        )
 
     def stop(self, executor: Executor) -> None:
         processes = list((getattr(executor, "_processes", None) or {}).values())
@@ -284,8 +288,12 @@ def local_workers(processes: int, worth: float = WORTH_A_PROCESS) -> Iterator[Wo
         made.end()
 
 
-def _enter() -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one answers it."""
+def _enter(collected_after: int) -> None:
+    """Ctrl-C reaches every process of a terminal; only the first one answers it.
+
+    Python's collector looks as seldom as in the process that asks.
+    """
+    gc.set_threshold(collected_after)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 
