@@ -52,6 +52,12 @@ the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0
 """
 
 
+OVERHEAD_LOG_SD: Final = 0.5
+"""Standard deviation of the logarithm of what a request takes beside its iterations.
+
+A guess, 2026-11-23: another fit has 16 ms (inference-sim/inference-sim@f90a1e3, defaults.yaml)
+where 30 are expected here, and clients far away have more.
+"""
 _ONE: Final = {"hardware.count": 1}
 """A candidate is one machine with all its accelerators; how many are needed is found out."""
 
@@ -195,6 +201,7 @@ class _Draft:
             slo=_slo(file.slo),
             cost=_cost(file.cost),
             log_sd=LOG_SD,
+            overhead_log_sd=OVERHEAD_LOG_SD if self.serving.request_overhead is None else 0.0,
             notes=tuple(_notes(self.serving, parts.settings)),
         )
 

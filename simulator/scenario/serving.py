@@ -215,8 +215,9 @@ class Service:
     """Everything a prediction of serving needs.
 
     `group` are the machines. `kernels` and `figures` say what products and the engine reach on
-    their accelerators, `log_sd` how far the forward pass may be off: the standard deviation of its
-    logarithm. `notes` are assumptions.
+    their accelerators. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
+    the time of a request beside its iterations: standard deviations of their logarithms. `notes`
+    are assumptions.
     """
 
     name: str
@@ -230,4 +231,5 @@ class Service:
     title: str = ""
     cost: CostPlan = field(default_factory=CostPlan)
     log_sd: float = 0.0
+    overhead_log_sd: float = 0.0
     notes: tuple[Assumption, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
@@ -21,28 +22,37 @@ def intervals(
     found: ServicePrediction, work: Pass, pool: Pool
 ) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
-    log_sd = found.service.log_sd
-    if log_sd <= 0.0 or found.saturation is None:
+    if found.service.log_sd <= 0.0 or found.saturation is None:
         return {}
-    fast, slow = math.exp(-P90 * log_sd), math.exp(P90 * log_sd)
     runs = [
-        _at(found, work, pool, fast),
+        _at(found, work, pool, -P90),
         _figures(found.service, found.answered, found.saturation),
-        _at(found, work, pool, slow),
+        _at(found, work, pool, P90),
     ]
     names = runs[0].keys() & runs[1].keys()
     return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
 
 
-def _at(found: ServicePrediction, work: Pass, pool: Pool, factor: float) -> dict[str, float]:
-    """The figures of a run with all iterations `factor` times as long."""
-    service, known = found.service, found.saturation
+def _at(found: ServicePrediction, work: Pass, pool: Pool, deviations: float) -> dict[str, float]:
+    """The figures of a run whose iterations are so many deviations longer than expected.
+
+    So is what a request takes beside them.
+    """
+    service, known = slowed(found.service, deviations), found.saturation
     if known is None:
         return {}
+    factor = math.exp(deviations * service.log_sd)
     rate, tokens = known.request_rate / factor, known.output_rate / factor
     saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, ScaledPass(work, factor), pool, found.seed).answered(saturation)
     return _figures(service, told, saturation)
+
+
+def slowed(service: Service, deviations: float) -> Service:
+    """The service with requests that take so many deviations longer beside their iterations."""
+    longer = math.exp(deviations * service.overhead_log_sd)
+    overhead = longer * service.serving.request_overhead
+    return replace(service, serving=replace(service.serving, request_overhead=overhead))
 
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:

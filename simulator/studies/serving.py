@@ -14,7 +14,7 @@ from simulator.scenario.goal import Plain
 from simulator.scenario.serving import OpenLoop, Service
 from simulator.serving.cost import cost_of, price_of
 from simulator.serving.forward import ScaledPass
-from simulator.serving.intervals import P90
+from simulator.serving.intervals import P90, slowed
 from simulator.serving.run import offered_rate, saturated
 from simulator.serving.sizing import Sizing
 from simulator.units import UsdPerSecond
@@ -149,8 +149,8 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     if told is None:
         msg = "machines that keep limits are not beyond saturation"
         raise TypeError(msg)
-    slow = math.exp(P90 * service.log_sd)
-    sure = replace(sizing, work=ScaledPass(sizing.work, slow)).machines()
+    slow = ScaledPass(sizing.work, math.exp(P90 * service.log_sd))
+    sure = replace(sizing, service=slowed(sizing.service, P90), work=slow).machines()
     rate = sizing.saturation[0] * service.serving.replicas
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     return Choice(

@@ -94,7 +94,8 @@ def test_recommend(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_recommend_where_nothing_will_do(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, and the limit that binds."""
-    code, out, _ = run(capsys, "recommend", CHAT, "--set", "slo.per_token=1 us")
+    one = 'goal.machines=["instance/lambda/gpu_1x_h100_sxm5"]'
+    code, out, _ = run(capsys, "recommend", CHAT, "--set", "slo.per_token=1 us", "--set", one)
     assert code == Exit.DOES_NOT_FIT
     assert "the limit per token" in out
 

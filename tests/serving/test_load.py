@@ -1,0 +1,76 @@
+"""The requests of a load: lengths, arrivals, and how a router deals them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Spread
+from simulator.serving.load import requests_of, usual_count
+
+UNIFORM = Lengths(tokens=1024, spread=Spread.UNIFORM, ratio=0.8)
+
+
+def load(arrivals: ClosedLoop | OpenLoop, prompt: Lengths = UNIFORM) -> Load:
+    """A load with such arrivals and prompts."""
+    return Load(arrivals=arrivals, prompt=prompt, output=UNIFORM)
+
+
+def test_lengths_are_those_of_the_benchmark_client() -> None:
+    """With its seed the client of vLLM's and SGLang's benchmark draws the same sequence."""
+    np.random.seed(0)  # noqa: NPY002 - the client's own generator
+    prompts = np.random.randint(819, 1025, size=40)  # noqa: NPY002
+    outputs = np.random.randint(819, 1025, size=40)  # noqa: NPY002
+    found = requests_of(load(ClosedLoop(concurrency=4)), 40, seed=0)
+    assert found.prompts == prompts.tolist()
+    assert found.outputs == outputs.tolist()
+
+
+def test_a_closed_loop_runs_ten_requests_a_client() -> None:
+    """All clients send their first request at the start."""
+    asked = load(ClosedLoop(concurrency=16))
+    assert usual_count(asked) == 160
+    assert requests_of(asked, 160, seed=0).arrivals == [0.0] * 16
+
+
+@pytest.mark.parametrize(("shape", "variation"), [(1.0, 1.0), (0.25, 2.0), (math.inf, 0.0)])
+def test_arrivals_have_their_rate_and_burstiness(shape: float, variation: float) -> None:
+    """Gaps have the mean of the rate; their variation is one over the root of the shape."""
+    ways = OpenLoop(rate=5.0, burstiness=shape)
+    arrivals = requests_of(load(ways), 40_000, seed=1).arrivals
+    gaps = np.diff(arrivals)
+    assert gaps.mean() == pytest.approx(0.2, rel=0.03)
+    assert gaps.std() / gaps.mean() == pytest.approx(variation, rel=0.03, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        UNIFORM,
+        Lengths(tokens=300.0),
+        Lengths(tokens=300.0, spread=Spread.EXPONENTIAL),
+        Lengths(tokens=300.0, spread=Spread.LOGNORMAL, deviation=0.7),
+    ],
+)
+def test_lengths_have_their_mean(lengths: Lengths) -> None:
+    """Drawn lengths are whole tokens with the mean that the load says."""
+    found = requests_of(load(OpenLoop(rate=1.0), lengths), 40_000, seed=2).prompts
+    assert min(found) >= 1
+    assert np.mean(found) == pytest.approx(lengths.mean, rel=0.02)
+
+
+def test_a_router_deals_in_turn() -> None:
+    """Replicas get every request once, and clients are dealt with them."""
+    every = requests_of(load(ClosedLoop(concurrency=5)), 50, seed=3)
+    parts = [every.part(index, 2) for index in range(2)]
+    assert [part.clients for part in parts] == [3, 2]
+    assert sorted(parts[0].prompts + parts[1].prompts) == sorted(every.prompts)
+
+
+def test_requests_are_cut_to_what_a_cache_holds() -> None:
+    """The tail of a distribution never exceeds the cache, which no request could leave again."""
+    tail = Lengths(tokens=1000.0, spread=Spread.LOGNORMAL, deviation=3.0)
+    found = requests_of(load(OpenLoop(rate=1.0), tail), 5000, seed=4, most=4000)
+    assert max(map(sum, zip(found.prompts, found.outputs, strict=True))) == 4000
