@@ -63,6 +63,12 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
     return found[-1]
 
 
+def is_newer(file: EngineFile, wanted: str) -> bool:
+    """Whether a version is newer than all whose rules were looked at."""
+    newest = _number(file.newest) or ()
+    return (_number(wanted) or ())[: len(newest)] > newest
+
+
 def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:
     """The defaults on an accelerator: the last entry whose memory it has."""
     fits = [

@@ -15,7 +15,7 @@ from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_of, load_problems
 from simulator.files.document import Document, check
-from simulator.files.engines import device_of, engine_file, engine_of, version_of
+from simulator.files.engines import device_of, engine_file, engine_of, is_newer, version_of
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
@@ -366,6 +366,10 @@ def _notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
         yield Assumption(
             what="engine version (serving.version not given)", value=version, source=source
         )
+    elif is_newer(engine_file(given.engine), given.version):
+        newest = engine_file(given.engine).newest
+        what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
+        yield Assumption(what=what, value=f"those of {newest}", source=source)
     named = {
         "max_batched_tokens": f"{found.max_batched_tokens:,}",
         "max_sequences": f"{found.max_sequences:,}",

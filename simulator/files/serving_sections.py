@@ -252,5 +252,7 @@ class EngineFile(FileModel):
     """When."""
     verified: bool = True
     """Whether all of it was read there."""
+    newest: TextField
+    """The newest version whose rules were looked at."""
     version: list[EngineVersionTable]
     """Oldest first."""

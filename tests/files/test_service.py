@@ -104,6 +104,14 @@ def test_mistakes_are_named(setting: str, said: str) -> None:
     assert setting.partition("=")[0].rpartition(".")[2] in text
 
 
+def test_a_newer_version_is_told() -> None:
+    """A version that nobody looked at is answered by the newest rules, and the answer says so."""
+    told = [note.what for note in service("serving.version=0.31").notes]
+    assert any("0.31, which nobody looked at" in what for what in told)
+    known = [note.what for note in service("serving.version=0.22.3").notes]
+    assert not any("nobody looked at" in what for what in known)
+
+
 def test_an_accelerator_without_bfloat16_serves_in_half_precision() -> None:
     """A V100 has no bfloat16 and computes in fp16."""
     found = service("hardware.machine=instance/lambda/gpu_8x_v100", "model.name=gpt2")
