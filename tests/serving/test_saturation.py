@@ -1,0 +1,55 @@
+"""The saturation of a replica: the rate at which requests start while others always wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.files.merge_documents import chain_of
+from simulator.files.service import ServiceReader
+from simulator.scenario.serving import Service
+from simulator.serving.forward import ScaledPass
+from simulator.serving.kv_pool import Pool
+from simulator.serving.saturation import saturation_rates
+from tests.support.serving import MadePass
+
+PLENTY = Pool(items={}, capacity=0.0, blocks=10**8, block=16)
+
+
+def service(sequences: int, output: int, spread: str = "constant") -> Service:
+    """Prompts of one token and equal answers on an engine with so many seats."""
+    settings = {
+        "serving.max_sequences": sequences,
+        "load.prompt.tokens": 1,
+        "load.prompt.spread": "constant",
+        "load.output.tokens": output,
+        "load.output.spread": spread,
+    }
+    return ServiceReader(chain_of("llama3-8b-chat-h100"), "x").read(settings)
+
+
+@pytest.mark.parametrize(("seats", "rate"), [(8, 8 / 0.018), (32, 32 / 0.042)])
+def test_batches_of_a_fixed_and_a_growing_part(seats: int, rate: float) -> None:
+    """10 ms and 1 ms for each of b requests: b / (10 ms + b ms), as the facts' table has it."""
+    found, tokens = saturation_rates(
+        service(seats, 1), MadePass(fixed=0.01, prompt_token=0.001), PLENTY, 0
+    )
+    assert found == pytest.approx(rate, rel=0.01)
+    assert tokens == pytest.approx(rate, rel=0.01)
+
+
+@pytest.mark.parametrize("spread", ["constant", "exponential"])
+def test_seats_that_do_not_slow_each_other(spread: str) -> None:
+    """32 seats with answers of 50 iterations of 10 ms complete 64 a second."""
+    found, tokens = saturation_rates(service(32, 50, spread), MadePass(fixed=0.01), PLENTY, 0)
+    assert found == pytest.approx(64.0, rel=0.05)
+    assert tokens == pytest.approx(3200.0, rel=0.02)
+
+
+def test_twice_the_time_is_half_the_rate() -> None:
+    """What intervals take for granted: rates scale with the forward pass."""
+    work = MadePass(fixed=0.01, prompt_token=1e-4, sequence=1e-4, context=1e-6)
+    fast, slow = (
+        saturation_rates(service(16, 40, "exponential"), one, PLENTY, 0)[0]
+        for one in (work, ScaledPass(work, 2.0))
+    )
+    assert fast == pytest.approx(2.0 * slow, rel=1e-9)
