@@ -18,7 +18,9 @@ from simulator.cli.scenarios import (
     candidate_reader,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
+from simulator.cli.serving import refuse, reported_page
 
 
 @click.command(
@@ -60,6 +62,10 @@ def report(  # noqa: PLR0913 - one parameter an option
     Exit code 1 says that the job does not fit.
     """
     check_writable(output, "--output")
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        refuse(calibration=calibration)
+        return reported_page(service, output, seed)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     job = reader.read({}).scenario
     from simulator.predict import predict

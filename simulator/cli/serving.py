@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.output import columns, emit
+from simulator.cli.output import columns, complain, emit, made, write_file
 from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -93,6 +94,19 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     found = Explained(prediction=prediction, work=pass_of(service))
     emit(reported(ExplainReport(), found, Format(form)))
     return Exit.FINE
+
+
+def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
+    """``plan report`` of a service: one HTML file with latencies against the load."""
+    from simulator.predict import predict_service
+    from simulator.report.page.service import as_page
+    from simulator.studies.serving import against_load
+
+    prediction = predict_service(reader.read({}), seed=seed)
+    page = as_page(prediction, against_load(prediction), made(seed))
+    write_file(output, page, "--output")
+    complain(f"wrote {output}")
+    return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
 
 
 def refuse(**given: object) -> None:

@@ -50,9 +50,9 @@ def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = F
         "",
         *wrapped(verdict(prediction), hang="", width=width),
         *section("Latency", _latency_lines(prediction)),
-        *section("Rates", columns(list(_rate_rows(prediction)), "<<")),
-        *section("Memory of each device", columns(list(_memory_rows(prediction)), "<>")),
-        *section("Cost", columns(list(_cost_rows(prediction)), "<<")),
+        *section("Rates", columns(list(rate_rows(prediction)), "<<")),
+        *section("Memory of each device", columns(list(memory_rows(prediction)), "<>")),
+        *section("Cost", columns(list(cost_rows(prediction)), "<<")),
         *section("The answer hangs on", list(_assumptions(prediction, full=full))),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
     ]
@@ -146,6 +146,11 @@ def _band(prediction: ServicePrediction, name: str) -> str:
 
 
 def _latency_lines(prediction: ServicePrediction) -> list[str]:
+    return columns(latency_rows(prediction), "<>>>><")
+
+
+def latency_rows(prediction: ServicePrediction) -> list[tuple[str, ...]]:
+    """A head and a row for each latency; none beyond saturation."""
     if prediction.answered is None:
         return []
     rows: list[tuple[str, ...]] = [("", *_QUANTILES, "80% of the mean")]
@@ -155,7 +160,7 @@ def _latency_lines(prediction: ServicePrediction) -> list[str]:
         digits = _digits(prediction, path)
         cells = [quantity(getattr(latency, each), SECOND, digits) for each in _QUANTILES]
         rows.append((called, *cells, _time_band(prediction, path)))
-    return columns(rows, "<>>>><")
+    return rows
 
 
 def _digits(prediction: ServicePrediction, name: str) -> int:
@@ -173,7 +178,8 @@ def _time_band(prediction: ServicePrediction, name: str) -> str:
     return f"{quantity(low or 0.0, SECOND, 2)} to {upper}"
 
 
-def _rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    """Rates, what is in the system, what an iteration holds."""
     told = prediction.answered
     if told is not None:
         requests = _band(prediction, "requests_per_s")
@@ -197,7 +203,8 @@ def _rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         yield "at saturation", f"{significant(found.output_rate, 3)} output tokens/s{most}"
 
 
-def _memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    """What a device holds."""
     memory = prediction.memory
     for name, size in memory.items.items():
         yield name, show(size, BYTE)
@@ -205,7 +212,8 @@ def _memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     yield "cache of a replica", f"{memory.cache_tokens:,} tokens"
 
 
-def _cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    """What machines, tokens and requests cost."""
     cost = prediction.cost
     if cost.per_second is None:
         yield "machines", "no price known"

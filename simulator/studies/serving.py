@@ -200,6 +200,24 @@ def sweep(
     return tuple(found)
 
 
+LOADS: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of saturation at which latencies are shown against the load."""
+
+
+def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
+    """The service at loads up to its saturation; none where its load is no rate of arrivals."""
+    service, found = prediction.service, prediction.saturation
+    ways = service.load.arrivals
+    if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
+        return ()
+    at = [replace(ways, rate=share * found.request_rate) for share in LOADS]
+    loads = [replace(service.load, arrivals=one, requests=None) for one in at]
+    return tuple(
+        predict_service(replace(service, load=load), seed=prediction.seed, doubts=False)
+        for load in loads
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
     """A change to a service, and the service with it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +141,15 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
         assert sum(one["parts"].values()) == pytest.approx(one["seconds"], rel=1e-9)
     _, text, _ = run(capsys, "explain", CHAT)
     assert "reading keys and values" in text
+
+
+def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """One HTML file with latencies against the load, which loads nothing."""
+    path = tmp_path / "service.html"
+    code, _, err = run(capsys, "report", CHAT, "-o", str(path))
+    page = path.read_text(encoding="utf-8")
+    assert (code, err) == (Exit.FINE, f"plan: wrote {path}\n")
+    assert "against the load" in page
+    assert page.count("<figure") == 2
+    assert "Pareto" not in page
+    assert "src=" not in page
