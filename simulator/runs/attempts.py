@@ -6,9 +6,7 @@ to the next, so that the cost grows with the events of one run and hardly with t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,38 +23,14 @@ from simulator.results.outlook import (
     USEFUL,
     Cause,
 )
-from simulator.scenario.long_run import LongRun, Saving, Spells
+from simulator.runs.memoryless import is_memoryless, memoryless_lives
+from simulator.runs.progress import PATIENCE, Array, Lives, leaves_near, undisturbed
+from simulator.runs.progress import kept as kept_work
+from simulator.scenario.long_run import LongRun, Spells
 from simulator.units import Seconds
 
-Array: TypeAlias = NDArray[np.float64]
 Some: TypeAlias = NDArray[np.intp]
 """Numbers of draws."""
-
-PATIENCE: Final = 100.0
-"""A run that takes so many times its undisturbed time is said never to end."""
-
-
-def undisturbed(run: LongRun, work: Array) -> Array:
-    """Time for so much work with its checkpoints and without an interruption [s]."""
-    return work + _marks(work, run.saving) * run.saving.blocking
-
-
-def _marks(work: Array, saving: Saving) -> Array:
-    """Checkpoints before so much work is done; none after its end."""
-    return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lives:
-    """What the draws came to, an entry for each.
-
-    `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
-    [s]; `interruptions` says how often each was interrupted, by cause.
-    """
-
-    finish: Array
-    parts: Mapping[str, Array]
-    interruptions: Mapping[Cause, Array]
 
 
 def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
@@ -81,6 +55,8 @@ def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
     work = run.work * np.exp(run.work_doubt * random.standard_normal(draws))
     if run.failures is None and run.spells is None:
         return _plain(run, work)
+    if is_memoryless(run):
+        return memoryless_lives(run, work, random)
     return _Drawing(run, work, random).ended()
 
 
@@ -163,7 +139,7 @@ class _Drawing:
         left = self._work[some] - self._done[some]
         takes = undisturbed(self.run, left)
         ends = takes <= passed
-        progress, kept = self._kept(passed, cause)
+        progress, kept = kept_work(self.run, passed, cause)
         kept = np.where(ends, left, kept)
         blocked = np.where(ends, takes - left, passed - progress)
         self._parts[USEFUL][some] += kept
@@ -173,42 +149,6 @@ class _Drawing:
         self._clock[some] += np.where(ends, takes, passed)
         self._live[some[ends]] = False
         self._strike(some[~ends], cause[~ends], chance)
-
-    def _kept(self, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:
-        """Work done in an attempt that is cut off, and what of it a checkpoint holds [s]."""
-        saving = self.run.saving
-        if np.isinf(saving.interval):
-            progress, durable = passed, np.zeros_like(passed)
-        else:
-            period = saving.interval + saving.blocking
-            whole = np.floor(passed / period)
-            rest = np.minimum(passed - whole * period, saving.interval)
-            progress = whole * saving.interval + rest
-            durable = self._durable(passed, period)
-            if saving.near is not None:
-                late = saving.near.durable - saving.blocking
-                close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
-                durable = np.where(self._leaves_near(cause), np.maximum(close, durable), durable)
-        notice = 0.0 if self.run.spells is None else self.run.spells.notice
-        warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
-        saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
-        return progress, np.where(warned | (cause == Cause.PLANNED), saved, durable)
-
-    def _durable(self, passed: Array, period: Seconds) -> Array:
-        """Work that a checkpoint in the store holds [s]; it takes one write at a time."""
-        saving = self.run.saving
-        late = saving.durable - saving.blocking
-        stride = max(1.0, np.ceil(late / period - 1e-9)) * period
-        work = stride / period * saving.interval
-        return np.asarray(np.floor(np.maximum(0.0, passed - late) / stride) * work)
-
-    def _leaves_near(self, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
-        """Whether a nearer copy than the store's is left after each of these."""
-        near = self.run.saving.near
-        if near is None:
-            return np.zeros(cause.shape, dtype=bool)
-        stays: NDArray[np.bool_] = (cause == Cause.JOB) | (cause == Cause.PLANNED)
-        return stays | ((cause == Cause.MACHINE) & near.outlives_machine)
 
     def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
         """Time to what comes next, and what it is."""
@@ -231,7 +171,9 @@ class _Drawing:
         self._running[some] = False
         self._unnoticed[some] = (cause == Cause.MACHINE) | (cause == Cause.JOB)
         # What a restart that fails has to load does not come nearer by that.
-        self._from_near[some] = self._leaves_near(cause) & (fresh | self._from_near[some])
+        self._from_near[some] = leaves_near(self.run.saving, cause) & (
+            fresh | self._from_near[some]
+        )
         for each in Cause:
             self._struck[each][some[cause == each]] += 1.0
         self._machines.fail(some[cause == Cause.MACHINE], self._clock, chance[2])

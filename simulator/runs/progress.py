@@ -1,0 +1,79 @@
+"""What an attempt achieves before it ends: work done, work kept, and what a life comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.results.outlook import Cause
+from simulator.scenario.long_run import LongRun, Saving
+from simulator.units import Seconds
+
+Array: TypeAlias = NDArray[np.float64]
+PATIENCE: Final = 100.0
+"""A run that takes so many times its undisturbed time is said never to end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """What the draws came to, an entry for each.
+
+    `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
+    [s]; `interruptions` says how often each was interrupted, by cause.
+    """
+
+    finish: Array
+    parts: Mapping[str, Array]
+    interruptions: Mapping[Cause, Array]
+
+
+def undisturbed(run: LongRun, work: Array) -> Array:
+    """Time for so much work with its checkpoints and without an interruption [s]."""
+    return work + _marks(work, run.saving) * run.saving.blocking
+
+
+def _marks(work: Array, saving: Saving) -> Array:
+    """Checkpoints before so much work is done; none after its end."""
+    return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
+
+
+def kept(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:
+    """Work done in an attempt that is cut off, and what of it a checkpoint holds [s]."""
+    saving = run.saving
+    if np.isinf(saving.interval):
+        progress, durable = passed, np.zeros_like(passed)
+    else:
+        period = saving.interval + saving.blocking
+        whole = np.floor(passed / period)
+        rest = np.minimum(passed - whole * period, saving.interval)
+        progress = whole * saving.interval + rest
+        durable = _durable(run.saving, passed, period)
+        if saving.near is not None:
+            late = saving.near.durable - saving.blocking
+            close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
+            durable = np.where(leaves_near(run.saving, cause), np.maximum(close, durable), durable)
+    notice = 0.0 if run.spells is None else run.spells.notice
+    warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
+    saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
+    return progress, np.where(warned | (cause == Cause.PLANNED), saved, durable)
+
+
+def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
+    """Work that a checkpoint in the store holds [s]; it takes one write at a time."""
+    late = saving.durable - saving.blocking
+    stride = max(1.0, np.ceil(late / period - 1e-9)) * period
+    work = stride / period * saving.interval
+    return np.asarray(np.floor(np.maximum(0.0, passed - late) / stride) * work)
+
+
+def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
+    """Whether a nearer copy than the store's is left after each of these."""
+    near = saving.near
+    if near is None:
+        return np.zeros(cause.shape, dtype=bool)
+    stays: NDArray[np.bool_] = (cause == Cause.JOB) | (cause == Cause.PLANNED)
+    return stays | ((cause == Cause.MACHINE) & near.outlives_machine)
