@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from converters import TableRow
 from converters.serving_rows import ServingRow, rows
-from fitting import posterior
+from fitting import posterior, serving_replies
 from fitting.part import DATA, Outcome, Say
 from fitting.tables import SERVING
 from simulator.compute.describe import shape_of
@@ -110,7 +110,7 @@ def with_figures(x: Vector) -> ServingFile:
         for name in entry.names:
             *path, last = name.split(".")
             table = figures if path == ["figures"] else engine[path[1]]
-            value = float(f"{entry.prior * np.exp(entry.spread * deviation):.5g}")
+            value = float(entry.prior * np.exp(entry.spread * deviation))
             table[last] = ServingFigure(value=value, source=table[last].source)
     return file.model_copy(update={"figures": figures, "engine": engine})
 
@@ -227,13 +227,45 @@ def families(found: Sequence[ServingRow]) -> tuple[str, ...]:
     return tuple(sorted({row.model for row in found}))
 
 
-def left_out(found: Sequence[ServingRow]) -> Vector:
-    """Log errors of every model by figures that were fitted to the others."""
-    errors = np.zeros(len(found))
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Log errors of rows: by the mean form, and simulated, of a token and of the first one."""
+
+    mean: Vector
+    per_token: Vector
+    first_token: Vector
+
+
+def checked(rows: Sequence[ServingRow], file: ServingFile, others: Sequence[ServingRow]) -> Checked:
+    """Rows predicted by a file; what requests take beside iterations is fitted to others."""
+    replies = serving_replies.fit(others, simulate(others, file))
+    found = simulate(rows, file)
+    per_token = np.array([one.per_token for one in found])
+    return Checked(
+        mean=log_errors(rows, file),
+        per_token=np.log(per_token) - np.log([row.per_token for row in rows]),
+        first_token=serving_replies.log_errors(rows, found, replies),
+    )
+
+
+def simulate(rows: Sequence[ServingRow], file: ServingFile) -> list[serving_replies.Simulated]:
+    """What the benchmarks of rows measure, apart from what requests take beside iterations."""
+    setups = [setup(row) for row in rows]
+    known = passes(list(dict.fromkeys(setups)), file)
+    return [
+        serving_replies.simulated(row, known[one], _catalogue())
+        for row, one in zip(rows, setups, strict=True)
+    ]
+
+
+def left_out(found: Sequence[ServingRow], say: Say) -> dict[str, Checked]:
+    """Errors of every model by figures that were fitted to the others."""
+    errors = {}
     for model in families(found):
-        own = [number for number, row in enumerate(found) if row.model == model]
-        file = with_figures(fit([row for row in found if row.model != model]).x)
-        errors[own] = log_errors([found[number] for number in own], file)
+        others = [row for row in found if row.model != model]
+        own = [row for row in found if row.model == model]
+        errors[model] = checked(own, with_figures(fit(others).x), others)
+        say(f"without {model}")
     return errors
 
 
@@ -262,24 +294,33 @@ def part(folder: Path | None, say: Say) -> Outcome:
     found = usable(folder)
     say(f"serving: {len(found)} runs of {len(families(found))} models")
     best = fit(found)
-    lines = list(_sure(best))
-    lines += list(_by_model("fitted to all", found, log_errors(found, with_figures(best.x))))
-    lines += list(_by_model("model left out", found, left_out(found)))
-    file, ships = with_figures(best.x), serving_file()
+    file = with_figures(best.x)
+    lines = [*_sure(best), "fitted to all", *_by_model(_each(found, checked(found, file, found)))]
+    lines += ["model left out", *_by_model(left_out(found, say))]
+    whole = serving_replies.with_replies(file, serving_replies.fit(found, simulate(found, file)))
     return Outcome(
-        figures=_values(file),
-        shipped=_values(ships),
-        files={str(PATH.relative_to(DATA)): _text(file)},
+        figures=_values(whole),
+        shipped=_values(serving_file()),
+        files={str(PATH.relative_to(DATA)): _text(whole)},
         lines=tuple(lines),
     )
 
 
-def _by_model(title: str, found: Sequence[ServingRow], errors: Vector) -> Iterator[str]:
-    yield title
-    for model in families(found):
-        own = np.array([row.model == model for row in found])
-        yield summary(model, errors[own])
-    yield summary("all", errors)
+def _each(found: Sequence[ServingRow], errors: Checked) -> dict[str, Checked]:
+    """The same by model."""
+    own = {model: [row.model == model for row in found] for model in families(found)}
+    return {
+        model: Checked(errors.mean[at], errors.per_token[at], errors.first_token[at])
+        for model, at in own.items()
+    }
+
+
+def _by_model(errors: Mapping[str, Checked]) -> Iterator[str]:
+    for kind in ("mean", "per_token", "first_token"):
+        parts = {model: getattr(one, kind) for model, one in errors.items()}
+        for model, each in parts.items():
+            yield f"{kind:12s} {summary(model, each)}"
+        yield f"{kind:12s} {summary('all', np.concatenate(list(parts.values())))}"
 
 
 def _sure(best: posterior.Posterior) -> Iterator[str]:
@@ -290,13 +331,17 @@ def _sure(best: posterior.Posterior) -> Iterator[str]:
 
 
 def _values(file: ServingFile) -> dict[str, float]:
-    common = {f"figures.{name}": float(one.value) for name, one in file.figures.items()}
+    common = {f"figures.{name}": _rounded(one) for name, one in file.figures.items()}
     own: Mapping[str, float] = {
-        f"engine.{engine}.{name}": float(one.value)
+        f"engine.{engine}.{name}": _rounded(one)
         for engine, tables in file.engine.items()
         for name, one in tables.items()
     }
     return {**common, **own}
+
+
+def _rounded(one: ServingFigure) -> float:
+    return float(f"{float(one.value):.5g}")
 
 
 def _text(file: ServingFile) -> str:

@@ -298,6 +298,8 @@ class _Parts:
             weights=given.weights,
             cache=given.cache,
             request_overhead=figures.request if overhead is None else overhead,
+            prompt_overhead=figures.prompt_token if overhead is None else 0.0,
+            reply_lag=figures.lag if overhead is None else 0.0,
         )
 
     def _check_room(self, sequences: int | None, tokens: int) -> None:

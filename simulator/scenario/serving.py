@@ -89,7 +89,9 @@ class Serving:
     accelerator's memory that the engine takes (see `Engine`), and `graph_memory` what recorded
     graphs take of it. `weights` is the number format of the weights and of products, `cache` that
     of keys and values. With `expert_parallel` each accelerator holds whole experts, else a part of
-    each. `request_overhead` passes before a request reaches the scheduler: network, tokenising.
+    each. `request_overhead`, and `prompt_overhead` for each token of the prompt, pass before a
+    request reaches the scheduler: network, tokenising. A token reaches the client `reply_lag`
+    iterations after it was computed.
     """
 
     engine: Engine
@@ -105,6 +107,8 @@ class Serving:
     weights: Precision = Precision.BF16
     cache: Precision = Precision.BF16
     request_overhead: Seconds = 0.0
+    prompt_overhead: Seconds = 0.0
+    reply_lag: float = 0.0
 
 
 class Spread(StrEnum):

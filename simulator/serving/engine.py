@@ -64,7 +64,7 @@ class Replica:
         shared_prefix: int = 0,
     ) -> None:
         self.work, self.requests = work, requests
-        self.overhead = serving.request_overhead
+        self.overhead, self.per_token = serving.request_overhead, serving.prompt_overhead
         self.scheduler = Scheduler(serving, blocks, requests, shared_prefix)
         self.clock: Seconds = 0.0
         self.counts = Counts()
@@ -78,7 +78,7 @@ class Replica:
             if not scheduler.running and not scheduler.waiting:
                 if self._sent >= len(arrivals):
                     break
-                self.clock = max(self.clock, arrivals[self._sent] + self.overhead)
+                self.clock = max(self.clock, self._ready())
                 continue
             batch = scheduler.compose()
             if batch.work.prefill_tokens:
@@ -92,9 +92,15 @@ class Replica:
     def _receive(self) -> None:
         """Put what has arrived by now among those that wait."""
         arrivals, clock, waiting = self.requests.arrivals, self.clock, self.scheduler.waiting
-        while self._sent < len(arrivals) and arrivals[self._sent] + self.overhead <= clock:
+        while self._sent < len(arrivals) and self._ready() <= clock:
             waiting.append(self._sent)
             self._sent += 1
+
+    def _ready(self) -> Seconds:
+        """When the request that is sent next reaches the scheduler [s]."""
+        requests, number = self.requests, self._sent
+        beside = self.overhead + self.per_token * requests.prompts[number]
+        return requests.arrivals[number] + beside
 
     def _decode(self, batch: Iteration) -> tuple[int, Seconds]:
         """Iterations of decoding alone that nothing disturbs, and what they take [s]."""
@@ -102,7 +108,7 @@ class Replica:
         many = scheduler.undisturbed()
         until = math.inf
         if self._sent < len(arrivals) and scheduler.is_open:
-            until = arrivals[self._sent] + self.overhead - self.clock
+            until = self._ready() - self.clock
         return iterations_until(self.work, batch, many, until)
 
     def _pass(self, batch: Batch, iterations: int, time: Seconds) -> None:

@@ -23,8 +23,14 @@ ENDS: Final = 0.1
 """Share of the requests of a steady run that are left out at its beginning and at its end."""
 
 
-def answered(
-    parts: Sequence[Requests], counts: Counts, slo: Slo, *, blocks: int, steady: bool
+def answered(  # noqa: PLR0913 - what a run left, and how it is read
+    parts: Sequence[Requests],
+    counts: Counts,
+    slo: Slo,
+    *,
+    blocks: int,
+    steady: bool,
+    lag: float = 0.0,
 ) -> Answered:
     """What the requests of all replicas saw.
 
@@ -40,6 +46,9 @@ def answered(
         Blocks of the cache of one replica.
     steady : bool
         Whether the beginning and the end are left out; a benchmark or a trace counts whole.
+    lag : float
+        Iterations that pass until a token reaches the client; each takes as long as those of the
+        request's own tokens.
     """
     columns = _columns(parts)
     arrived, ended = columns["arrivals"], columns["last"]
@@ -48,6 +57,7 @@ def answered(
     whole = (ended - arrived)[counted]
     later = columns["outputs"][counted] - 1.0
     each = np.where(later > 0.0, (whole - first) / np.maximum(later, 1.0), 0.0)
+    first, whole = first + lag * each, whole + lag * each
     waited = (columns["scheduled"] - arrived)[counted]
     start = float(arrived[counted].min())
     stop = float(arrived[counted].max()) if steady else float(ended.max())

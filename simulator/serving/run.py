@@ -61,7 +61,8 @@ class ServiceRun:
         requests = requests.part(0, replicas)
         counts = self._replica(requests)
         slo, blocks = self.service.slo, self.pool.blocks
-        one = answered([requests], counts, slo, blocks=blocks, steady=True)
+        lag = self.service.serving.reply_lag
+        one = answered([requests], counts, slo, blocks=blocks, steady=True, lag=lag)
         offered = offered_rate(self.service) or 0.0
         return _together(one, replicas, offered / (replicas * one.request_rate))
 
@@ -73,7 +74,8 @@ class ServiceRun:
         for part in parts:
             total.add(self._replica(part))
         slo, blocks = self.service.slo, self.pool.blocks
-        return answered(parts, total, slo, blocks=blocks, steady=False)
+        lag = self.service.serving.reply_lag
+        return answered(parts, total, slo, blocks=blocks, steady=False, lag=lag)
 
     def _replica(self, requests: Requests) -> Counts:
         shared = self.service.load.shared_prefix
@@ -94,7 +96,8 @@ def alone(service: Service, work: Pass) -> Seconds:
     pairs = float(causal_pairs(prompt, 0))
     first = work.seconds(Iteration(prefill_tokens=prompt, prefill_pairs=pairs, first_tokens=1))
     later = work.decode_seconds(1, prompt + 1.0, output - 1) if output > 1 else 0.0
-    return service.serving.request_overhead + first + later
+    serving = service.serving
+    return serving.request_overhead + serving.prompt_overhead * prompt + first + later
 
 
 def _together(one: Answered, replicas: int, longer: float) -> Answered:

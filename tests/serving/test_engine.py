@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,9 @@ from hypothesis import settings as tries
 from hypothesis import strategies as st
 
 from simulator.compute.forward_pass import Iteration
-from simulator.scenario.serving import Admission, Batching
+from simulator.scenario.serving import Admission, Batching, Slo
 from simulator.serving.engine import Replica, iterations_until
+from simulator.serving.latencies import answered
 from simulator.serving.load import Requests
 from tests.support.serving import PLENTY, MadePass, run, settings, stays
 
@@ -135,3 +138,25 @@ def test_iterations_until_a_time(sequences: int, context: int, most: int, until:
     assert time == pytest.approx(work.decode_seconds(sequences, context, found))
     assert found == most or time >= until
     assert found == 1 or work.decode_seconds(sequences, context, found - 1) < until
+
+
+def test_a_request_waits_for_its_prompt_to_be_read_before_it_is_scheduled() -> None:
+    """A tenth of a millisecond for each of 100 tokens passes before the first iteration."""
+    work = MadePass(fixed=0.01)
+    plain, late = Requests([100], [3], [5.0]), Requests([100], [3], [5.0])
+    run(plain, work, settings())
+    run(late, work, replace(settings(), prompt_overhead=1e-4))
+    assert late.first[0] == pytest.approx(plain.first[0] + 0.01)
+
+
+def test_tokens_reach_the_client_some_iterations_later() -> None:
+    """A lag of four iterations of 10 ms shifts the first and the last token, not the rate."""
+    requests = Requests([100], [11], [0.0])
+    counts = run(requests, MadePass(fixed=0.01), settings())
+    told = {
+        lag: answered([requests], counts, Slo(), blocks=PLENTY, steady=False, lag=lag)
+        for lag in (0.0, 4.0)
+    }
+    assert told[4.0].first_token.mean == pytest.approx(told[0.0].first_token.mean + 0.04)
+    assert told[4.0].end_to_end.mean == pytest.approx(told[0.0].end_to_end.mean + 0.04)
+    assert told[4.0].per_token.mean == told[0.0].per_token.mean

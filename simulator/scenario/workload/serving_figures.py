@@ -19,9 +19,11 @@ class ServingFigures:
     `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
     tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
     engine's time of an iteration, and of each sequence that takes a token in it [s]. `request`:
-    what a request takes beside its iterations, from the client and back [s]. `link`: share of the
-    rate of the links between devices, `all_reduce` the latency of an all-reduce over links of their
-    own, and `hop` that of each rank over the host's [s].
+    what a request takes beside its iterations, from the client and back, and `prompt_token` what
+    each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
+    arrival at the client. `link`: share of the rate of the links between devices, `all_reduce` the
+    latency of an all-reduce over links of their own, and `hop` that of each rank over the
+    host's [s].
     """
 
     stream: float
@@ -35,6 +37,8 @@ class ServingFigures:
     iteration: Seconds
     sequence: Seconds
     request: Seconds
+    prompt_token: Seconds
+    lag: float
     link: float
     all_reduce: Seconds
     hop: Seconds

@@ -1,0 +1,128 @@
+"""What a request takes beside its iterations: figures of the way to the engine and back.
+
+Each run is simulated as its benchmark ran it, with its burst of first requests and its end. What
+the measured time to the first token has beyond the simulated mean is put down to the request
+itself, to each token of its prompt, and to iterations that pass until a token reaches the client
+(engines schedule one iteration ahead, poll for new requests every so many, and stream in pieces).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from converters.serving_rows import ServingRow
+from fitting import posterior
+from simulator.compute.forward_pass import ForwardPass
+from simulator.files.catalogue import Catalogue
+from simulator.files.engines import device_of, engine_file, engine_of, version_of
+from simulator.files.serving_figures import ServingFigure, ServingFile, engines
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, Serving, Slo, Spread
+from simulator.serving.engine import Replica
+from simulator.serving.kv_pool import pool_of
+from simulator.serving.latencies import answered
+from simulator.serving.load import requests_of, usual_count
+
+Vector = NDArray[np.float64]
+
+REQUEST: Final = 0.02
+TOKEN: Final = 8e-6
+LAG: Final = 3.0
+"""What is expected of a request [s], of a token of its prompt [s], of the lag [iterations]."""
+SPREAD: Final = 1.0
+DEVIATION: Final = 0.1
+"""Log error that is taken as none: repeats of a configuration differ by 3 to 26%."""
+_BOUND: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Mean times of a run to the first token and for each further one, nothing beside [s]."""
+
+    first_token: float
+    per_token: float
+
+
+def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simulated:
+    """What the benchmark of a row would measure if requests took nothing beside iterations."""
+    gpu, file = catalogue.gpu(row.gpu), engine_file(row.engine)
+    version = version_of(file, None)
+    usual = device_of(version, gpu)
+    serving = Serving(
+        engine=engine_of(file, version, None),
+        tensor=row.tensor,
+        max_batched_tokens=usual.max_batched_tokens,
+        max_sequences=usual.max_sequences,
+        block_tokens=file.block_tokens,
+        memory_fraction=usual.memory_fraction or version.memory_fraction,
+        graph_memory=version.graph_memory,
+    )
+    load = Load(
+        arrivals=ClosedLoop(concurrency=row.concurrency),
+        prompt=_lengths(row.prompt, row.ratio),
+        output=_lengths(row.output, row.ratio),
+    )
+    pool = pool_of(serving, gpu.memory, one)
+    longest = pool.tokens or row.prompt + row.output
+    requests = requests_of(load, usual_count(load) or 0, 0, longest)
+    blocks = max(pool.blocks, (row.prompt + row.output) // file.block_tokens + 2)
+    counts = Replica(serving, blocks, one, requests).run()
+    told = answered([requests], counts, Slo(), blocks=blocks, steady=False)
+    return Simulated(told.first_token.mean, told.per_token.p50)
+
+
+def _lengths(tokens: int, ratio: float) -> Lengths:
+    return Lengths(tokens=tokens, spread=Spread.UNIFORM, ratio=ratio)
+
+
+def fit(rows: Sequence[ServingRow], found: Sequence[Simulated]) -> Mapping[str, float]:
+    """The most likely figures, by name in the file."""
+    names = engines()
+    count = 2 * len(names) + 1
+
+    def errors(x: Vector) -> Vector:
+        return log_errors(rows, found, _figures(x))
+
+    bounds = np.full(count, -_BOUND), np.full(count, _BOUND)
+    weight = posterior.weights(row.model for row in rows)
+    best = posterior.fit(errors, weight, np.zeros(count), bounds, DEVIATION, most=20)
+    return _figures(best.x)
+
+
+def _figures(x: Vector) -> dict[str, float]:
+    names = engines()
+    token, requests, lags = x[0], x[1 : len(names) + 1], x[len(names) + 1 :]
+    found = {"figures.prompt_token": TOKEN * np.exp(SPREAD * token)}
+    for name, request, lag in zip(names, requests, lags, strict=True):
+        found[f"engine.{name}.request"] = REQUEST * np.exp(SPREAD * request)
+        found[f"engine.{name}.lag"] = LAG * np.exp(SPREAD * lag)
+    return {name: float(value) for name, value in found.items()}
+
+
+def log_errors(
+    rows: Sequence[ServingRow], found: Sequence[Simulated], figures: Mapping[str, float]
+) -> Vector:
+    """Log of predicted over measured times to the first token."""
+    predicted = [
+        one.first_token
+        + figures[f"engine.{row.engine}.request"]
+        + figures["figures.prompt_token"] * row.prompt * 0.5 * (1.0 + row.ratio)
+        + figures[f"engine.{row.engine}.lag"] * one.per_token
+        for row, one in zip(rows, found, strict=True)
+    ]
+    return np.log(predicted) - np.log([row.first_token for row in rows])
+
+
+def with_replies(file: ServingFile, found: Mapping[str, float]) -> ServingFile:
+    """The file with these figures."""
+    figures = dict(file.figures)
+    engine = {name: dict(own) for name, own in file.engine.items()}
+    for name, value in found.items():
+        *path, last = name.split(".")
+        table = figures if path == ["figures"] else engine[path[1]]
+        table[last] = ServingFigure(value=float(f"{value:.5g}"), source=table[last].source)
+    return file.model_copy(update={"figures": figures, "engine": engine})
