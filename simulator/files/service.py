@@ -55,8 +55,9 @@ the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0
 OVERHEAD_LOG_SD: Final = 0.5
 """Standard deviation of the logarithm of what a request takes beside its iterations.
 
-A guess, 2026-11-23: another fit has 16 ms (inference-sim/inference-sim@f90a1e3, defaults.yaml)
-where 30 are expected here, and clients far away have more.
+A guess, 2026-11-23: times to the first token of models left out of the fit are about 30% off in the
+median (evidence/fit.py serving), another fit has 16 ms (inference-sim/inference-sim@f90a1e3)
+where 5 to 23 are fitted here, and clients far away have more.
 """
 _ONE: Final = {"hardware.count": 1}
 """A candidate is one machine with all its accelerators; how many are needed is found out."""

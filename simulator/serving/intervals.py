@@ -51,8 +51,14 @@ def _at(found: ServicePrediction, work: Pass, pool: Pool, deviations: float) -> 
 def slowed(service: Service, deviations: float) -> Service:
     """The service with requests that take so many deviations longer beside their iterations."""
     longer = math.exp(deviations * service.overhead_log_sd)
-    overhead = longer * service.serving.request_overhead
-    return replace(service, serving=replace(service.serving, request_overhead=overhead))
+    serving = service.serving
+    slower = replace(
+        serving,
+        request_overhead=longer * serving.request_overhead,
+        prompt_overhead=longer * serving.prompt_overhead,
+        reply_lag=longer * serving.reply_lag,
+    )
+    return replace(service, serving=slower)
 
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
