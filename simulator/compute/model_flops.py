@@ -87,16 +87,17 @@ def _model_flops(scenario: Scenario) -> Term | None:
 def _again(scenario: Scenario) -> float:
     """What of a sample's forward pass is computed a second time [FLOP].
 
-    Small modules are no products; a head is never computed again. Of selective recomputation this
-    is one more forward pass of attention; Korthikanti et al. (https://arxiv.org/abs/2205.05198)
-    count three, so that their HFU is up to 4% higher.
+    Small modules are no products; a head is never computed again. Selective recomputation counts as
+    Korthikanti et al. do (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h), whose
+    HFU is what others quote: attention's part of all three passes once more, although a device
+    computes one of them again.
     """
     recompute, (products, attention) = scenario.job.train.recompute, _forward(scenario)
     heads = _FLOPS_PER_MAC * sum(stack.head_macs for stack in _stacks(scenario.job.model))
     if scenario.job.mode is not Mode.TRAIN:
         return 0.0
     return {
-        Recompute.SELECTIVE: attention,
+        Recompute.SELECTIVE: _PASSES[Mode.TRAIN] * attention,
         Recompute.OPERATORS: _EVERY_SECOND * (products - heads),
         Recompute.FULL: products - heads + attention,
     }.get(recompute, 0.0)

@@ -82,14 +82,19 @@ def run_rows(prediction: Prediction) -> list[Row]:
     timing = prediction.timing
     bounds, known = prediction.bounds, partial(band, prediction)
     average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
-    steps, total = f"{prediction.steps_per_epoch:,} steps", f"{prediction.total_steps:,} steps"
+    batch = batch_called(prediction.scenario)
+    many = f"{batch}es" if batch.endswith("ch") else f"{batch}s"
+    steps, total = (f"{n:,} {many}" for n in (prediction.steps_per_epoch, prediction.total_steps))
     rows = [
         ("throughput", f"{count(timing.throughput)} samples/s{known('throughput_samples_per_s')}"),
-        ("first step", f"{show(timing.first_step, SECOND)} after the start{known('first_step_s')}"),
+        (
+            f"first {batch}",
+            f"{show(timing.first_step, SECOND)} after the start{known('first_step_s')}",
+        ),
         ("epoch", f"{show(timing.epoch_time, SECOND)} ({steps}){known('epoch_time_s')}"),
         ("first epoch", f"{show(timing.first_epoch_time, SECOND)} (caches cold)"),
         ("total", f"{show(timing.total_time, SECOND)} ({total}){known('total_time_s')}"),
-        ("bounds", f"{average} for total time / steps, in closed form"),
+        ("bounds", f"{average} for total time / {many}, in closed form"),
     ]
     rows += [(name, f"{show(time, SECOND)}, once") for name, time in prediction.one_off.items()]
     if prediction.break_even_epochs is not None:

@@ -14,22 +14,22 @@ from simulator.predict import predict
 from simulator.results.metrics import number_at
 
 KORTHIKANTI = (
-    # model, GPUs, tensor, pipeline, global batch, step [s], published MFU
-    ("gpt3-22b", 8, 8, 1, 4, 1.10, 0.415),
-    ("gpt3-175b", 64, 8, 8, 64, 13.75, 0.514),
-    ("gpt-530b", 280, 8, 35, 280, 37.83, 0.560),
-    ("gpt-530b", 2240, 8, 35, 2240, 39.15, 0.542),
-    ("gpt-1t", 512, 8, 64, 512, 71.49, 0.563),
+    # model, GPUs, tensor, pipeline, global batch, step [s], published MFU and HFU
+    ("gpt3-22b", 8, 8, 1, 4, 1.10, 0.415, 0.437),
+    ("gpt3-175b", 64, 8, 8, 64, 13.75, 0.514, 0.528),
+    ("gpt-530b", 280, 8, 35, 280, 37.83, 0.560, 0.570),
+    ("gpt-530b", 2240, 8, 35, 2240, 39.15, 0.542, None),
+    ("gpt-1t", 512, 8, 64, 512, 71.49, 0.563, 0.570),
 )
 """Korthikanti et al., 2022, table 5 and section 6.3, https://arxiv.org/abs/2205.05198."""
 
 
 @pytest.mark.parametrize("row", KORTHIKANTI, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_a_measured_step_has_the_published_mfu(
-    row: tuple[str, int, int, int, int, float, float],
+    row: tuple[str, int, int, int, int, float, float, float | None],
 ) -> None:
-    """A published step time gives the MFU that was published with it."""
-    model, gpus, tensor, pipeline, batch, step, published = row
+    """A published step time gives the MFU and the HFU that were published with it."""
+    model, gpus, tensor, pipeline, batch, step, published, hardware = row
     scenario = load_scenario(
         "turing-nlg-530b",
         overrides=(
@@ -45,6 +45,10 @@ def test_a_measured_step_has_the_published_mfu(
     found = model_utilization(scenario, batch / step)
     assert found is not None
     assert float(found.value) == pytest.approx(published, rel=0.005)
+    computed = hardware_utilization(scenario, batch / step)
+    assert computed is not None
+    if hardware is not None:
+        assert float(computed.value) == pytest.approx(hardware, rel=0.005)
 
 
 def test_full_recomputation_is_a_third_more() -> None:

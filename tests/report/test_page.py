@@ -203,3 +203,11 @@ def test_the_page_says_how_it_came_to_be(prediction: Prediction) -> None:
     asked = page.partition('id="asked"')[2].partition("<h2")[0]
     for name in ("Machine", "Data", "Input", "Model", "Rent"):
         assert f'<th scope="row">{name}</th>' in asked
+
+
+def test_a_job_that_prepares_data_has_no_steps() -> None:
+    """Nothing on its page is a step of training, and nothing waits for data."""
+    page = as_page(predict(load_scenario("offline-preparation"), doubts=False))
+    words = re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
+    shown = words.partition("What this rests on")[0]
+    assert not re.search(r"\b(steps?|waiting for data|to train)\b", shown)

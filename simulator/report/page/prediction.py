@@ -25,6 +25,7 @@ from simulator.report.setting import setting_rows
 from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
+from simulator.scenario.workload.train import Mode
 from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
 from simulator.units import USD_PER_SECOND, show
@@ -71,6 +72,7 @@ class Shown:
     fits: bool
     tiles: tuple[Tile, ...]
     inputs: tuple[Row, ...]
+    batch: str
     waterfall: tuple[Bar, ...]
     hidden: str
     busy: tuple[Bar, ...]
@@ -128,7 +130,8 @@ def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
         fits=prediction.fits,
         tiles=tuple(tiles(prediction)),
         inputs=_inputs(prediction),
-        waterfall=waterfall(prediction),
+        batch=batch_called(prediction.scenario),
+        waterfall=_steps_parts(prediction),
         hidden=f"{hidden}." if hidden else "",
         busy=busy(prediction),
         idle=idle(prediction),
@@ -142,6 +145,12 @@ def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
         warnings=tuple(printable(line) for line in prediction.warnings),
         assumptions=tuple(sorted(prediction.assumptions, key=lambda one: one.source.verified)),
     )
+
+
+def _steps_parts(prediction: Prediction) -> tuple[Bar, ...]:
+    """The parts of a step; none where samples only pass through."""
+    prepares = prediction.scenario.job.mode is Mode.PREPARE
+    return () if prepares else waterfall(prediction)
 
 
 def _stacks(prediction: Prediction) -> tuple[Stack, ...]:
