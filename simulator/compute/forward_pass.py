@@ -271,7 +271,8 @@ class _On(NamedTuple):
         rate = self.device.link if own else self.device.host_link
         latency = self.figures.all_reduce if own else ranks * self.figures.hop
         size = tokens * self.shape.hidden * _HALF
-        passed = 2.0 * (ranks - 1) / ranks * size / (rate * self.figures.link)
+        share = self.figures.link if own else self.figures.host_link
+        passed = 2.0 * (ranks - 1) / ranks * size / (rate * share)
         return _PER_LAYER * (latency + passed)
 
 

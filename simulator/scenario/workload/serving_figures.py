@@ -21,9 +21,9 @@ class ServingFigures:
     engine's time of an iteration, and of each sequence that takes a token in it [s]. `request`:
     what a request takes beside its iterations, from the client and back, and `prompt_token` what
     each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
-    arrival at the client. `link`: share of the rate of the links between devices, `all_reduce` the
-    latency of an all-reduce over links of their own, and `hop` that of each rank over the
-    host's [s].
+    arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
+    that of those to the host where there are no others. `all_reduce`: latency of an all-reduce over
+    links between devices; `hop`: that of each rank over the host's [s].
     """
 
     stream: float
@@ -40,6 +40,7 @@ class ServingFigures:
     prompt_token: Seconds
     lag: float
     link: float
+    host_link: float
     all_reduce: Seconds
     hop: Seconds
     carried_over: bool = False
