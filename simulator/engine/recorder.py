@@ -20,6 +20,7 @@ from simulator.engine.steady_state import (
     CHECK_EVERY,
     Steady,
     batch_means,
+    chance_of_an_epoch,
     find_period,
     known_well,
     undisturbed,
@@ -169,7 +170,10 @@ class Observer:
         self._steady: Steady | None = None
         self._floor = 0.0
         self._closed_at = 0
-        self._random = job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies
+        spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+        self._deviation = max((s.relative_deviation for s in spreads if s.varies), default=0.0)
+        self._random = self._deviation > 0.0
+        self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation
         crew = job.loader.crew
         away = 0 if job.remote is None else job.remote.queue + makers
@@ -280,7 +284,7 @@ class Observer:
             if ragged and last > first + 1:
                 last -= 1
             if self._random:
-                half_width = batch_means(self._durations[first:last])
+                half_width = self._by_chance(self._durations[first:last])
         else:
             last, half_width = self._closed_at, self._steady.half_width
             first = max(0, last - self._steady.window)
@@ -296,6 +300,11 @@ class Observer:
             samples=samples,
             floor=self._floor,
         )
+
+    def _by_chance(self, durations: Sequence[Seconds]) -> Seconds:
+        """95% half-width of the mean step of an epoch that was simulated to its end [s]."""
+        least = chance_of_an_epoch(self._deviation, self._samples / self._burst)
+        return min(batch_means(durations), least * fmean(durations))
 
     def _close(self, period: int, issued: int) -> None:
         spare = self.supply.limit - issued - self._per_step

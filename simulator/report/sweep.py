@@ -26,7 +26,7 @@ BESIDE: Final = (
 
 _HEADS: Final = {
     "total_time_s": "total",
-    "cost.usd_to_train": "to train",
+    "cost.usd_to_train": "cost",
     "throughput_samples_per_s": "samples/s",
     "accelerator_utilization": "busy",
     "bottleneck": "bottleneck",

@@ -90,7 +90,8 @@ def _step_title(prediction: Prediction) -> str:
     known = band(prediction, "step_time_s.mean")
     if not known and timing.half_width > NEGLIGIBLE * step.mean:
         known = f" +- {show(timing.half_width, SECOND)}"
-    return f"Step {show(step.mean, SECOND)}{known} (over steps: {spread})"
+    bursts = "they come in bursts; " if step.p50 <= NEGLIGIBLE * step.mean else ""
+    return f"Step {show(step.mean, SECOND)}{known} ({bursts}over steps: {spread})"
 
 
 def split_lines(timing: Timing) -> list[str]:

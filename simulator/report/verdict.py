@@ -97,6 +97,8 @@ def _speed(prediction: Prediction) -> str:
         "for checkpoints": share(Part.CHECKPOINT, prediction),
     }
     said += "".join(f" and {why} {percent(part)}" for why, part in also.items() if part > STARVED)
+    if cores := _of_cores(prediction):
+        said += f"; the CPUs are {_busy(timing, timing.bottleneck)} busy{cores}"
     return f"{said}.{_slack(prediction)}"
 
 
@@ -115,8 +117,8 @@ def _without_device(prediction: Prediction) -> str:
     if limit is not None:
         return f"Worker-bound: {makes_of(limit, prediction)} {rate}.{_slack(prediction)}"
     name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
-    said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy."
-    return f"{said}{_slack(prediction)}"
+    said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy"
+    return f"{said}{_of_cores(prediction)}.{_slack(prediction)}"
 
 
 def _fed(prediction: Prediction, device: str) -> str:
@@ -221,6 +223,16 @@ def _fullest(prediction: Prediction) -> float | None:
 def _serial(prediction: Prediction) -> Cycle | None:
     """Who holds the job up by doing one thing after another, where no resource is full."""
     return None if _fullest(prediction) is None else serial_limit(prediction)
+
+
+def _of_cores(prediction: Prediction) -> str:
+    """What busy threads come to in cores, where the CPUs bind and few threads fill their cores."""
+    timing = prediction.timing
+    full = _cores_full(prediction)
+    is_cpu = timing.bottleneck.rpartition(".")[2] == Resource.CPU
+    if not is_cpu or not _use(timing, timing.bottleneck) < FULL <= full:
+        return ""
+    return f", which is {percent(full)} of what their cores can do"
 
 
 def _cores_full(prediction: Prediction) -> float:

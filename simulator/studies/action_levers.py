@@ -105,6 +105,10 @@ def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
     yield from _machines(ground)
 
 
+def _workers(number: int) -> str:
+    return f"{number} worker{'' if number == 1 else 's'}"
+
+
 def _loader(ground: Ground) -> Iterator[Lever]:
     """Workers and prefetch."""
     scenario = ground.scenario
@@ -116,7 +120,7 @@ def _loader(ground: Ground) -> Iterator[Lever]:
             if own < number <= min(MOST_WORKERS, max(4, 4 * each)):
                 yield Lever(
                     kind=Kind.WORKERS,
-                    what=f"{number} workers a process in place of {own or 'none'}",
+                    what=f"{_workers(number)} a process in place of {own or 'none'}",
                     settings={WORKERS: number},
                 )
     threaded = loader.kind is not LoaderKind.PYTORCH

@@ -416,6 +416,20 @@ def test_a_random_mean_is_known_to_a_percent_and_says_how_well() -> None:
     assert sum(inside) >= 7
 
 
+def test_an_epoch_of_three_waves_is_known_as_well_as_its_samples_allow() -> None:
+    """Waves say little of how epochs differ; samples do, and all seeds lie within what is said."""
+    spread = Spread(shape=Shape.GAMMA, relative_deviation=0.2)
+    job = question(
+        scenario(batches=108, batch_cpu=0.1, workers=36, compute=0.001, cost_spread=spread)
+    )
+    found = [solve(job, Options(seed=seed)) for seed in range(6)]
+    middle = sum(timing.epoch_time for timing in found) / len(found)
+    shares = [timing.half_width / timing.step_time.mean for timing in found]
+    assert max(shares) < 0.25
+    for timing, share in zip(found, shares, strict=True):
+        assert abs(timing.epoch_time / middle - 1.0) <= share
+
+
 def test_a_budget_of_events_ends_a_random_run() -> None:
     """It is not longer by more than a few steps' events, and says how badly its mean is known."""
     spread = Spread(shape=Shape.LOGNORMAL, relative_deviation=20.0)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from simulator.engine.steady_state import LEAST_WINDOW, batch_means, find_period, undisturbed
+from simulator.engine.steady_state import (
+    LEAST_WINDOW,
+    batch_means,
+    chance_of_an_epoch,
+    find_period,
+    undisturbed,
+)
 
 EQUAL = [0.3] * 200
 
@@ -68,3 +75,14 @@ def test_steps_of_waves_are_known_by_their_waves() -> None:
     steps = [0.01] * 35 + [1.0]
     assert batch_means(steps * 12, burst=36) == pytest.approx(0.0, abs=1e-12)
     assert batch_means(steps * 12) > 0.005
+
+
+@pytest.mark.parametrize("makers", [1, 8])
+def test_whole_epochs_differ_by_no_more_than_their_samples_allow(makers: int) -> None:
+    """Epochs until the last of some makers is done spread as far as is said, and one no less."""
+    draws = np.random.default_rng(1).gamma(25.0, 1.0 / 25.0, size=(2000, makers, 60))
+    epochs = draws.sum(axis=2).max(axis=1)
+    seen = 1.96 * float(epochs.std() / epochs.mean())
+    most = chance_of_an_epoch(0.2, 60)
+    assert seen <= most * 1.05
+    assert makers > 1 or seen > most * 0.95

@@ -13,11 +13,20 @@ from simulator.predict import predict
 from simulator.report.verdict import marks, verdict
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
+from simulator.scenario.hardware.host import CpuPool
+from simulator.scenario.scenario import Scenario
 
 
 def with_timing(prediction: Prediction, **changes: object) -> Prediction:
     """The prediction with other times."""
     return replace(prediction, timing=replace(prediction.timing, **changes))  # type: ignore[arg-type] # names are checked by replace
+
+
+def with_pool(scenario: Scenario, pool: CpuPool) -> Scenario:
+    """The scenario with other CPUs."""
+    trainers = scenario.cluster.trainers
+    own = replace(trainers, host=replace(trainers.host, cpu=pool))
+    return replace(scenario, cluster=replace(scenario.cluster, groups=(own,)))
 
 
 def test_starved_devices(prediction: Prediction) -> None:
@@ -194,6 +203,17 @@ def test_without_a_device(prediction: Prediction) -> None:
     """A job without accelerator is bound by what is busiest."""
     bare = with_timing(prediction, accelerator_utilization=None)
     assert verdict(bare) == "CPU-bound: 25,600 samples/s, with the CPUs 99.0% busy."
+
+
+def test_threads_that_fill_their_cores(prediction: Prediction) -> None:
+    """CPUs that bind and are half busy by threads are said to be full by cores."""
+    half = {**prediction.timing.usage, Resource.CPU: Usage(mean=0.6, total=28.8, units=48)}
+    pool = CpuPool(cores=24, threads=48, smt_worth=0.0)
+    told = with_timing(prediction, usage=half)
+    told = replace(told, scenario=with_pool(prediction.scenario, pool))
+    assert "; the CPUs are 60.0% busy, which is 100.0% of what their cores can do." in verdict(told)
+    bare = verdict(with_timing(told, accelerator_utilization=None))
+    assert "the CPUs 60.0% busy, which is 100.0% of what their cores can do." in bare
 
 
 def test_a_misfit_comes_first(prediction: Prediction) -> None:

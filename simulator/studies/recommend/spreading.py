@@ -53,9 +53,11 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Setting
             whole = replicas * tensor * pipeline * context == devices
             if not whole or replicas > batch or devices == 1:
                 continue
-            for expert in _experts(replicas * context, gpus, shape):
-                for sharding in _shardings(tensor, pipeline, replicas * context):
-                    yield _way(tensor, pipeline, context, expert, sharding)
+            yield from (
+                _way(tensor, pipeline, context, expert, sharding)
+                for expert in _experts(replicas * context, gpus, shape)
+                for sharding in _shardings(tensor, pipeline, replicas * context)
+            )
 
 
 def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
