@@ -34,8 +34,9 @@ def as_text(found: Neighbourhood) -> str:
 
 def about(found: Neighbourhood) -> str:
     """What is listed, and what a distance means."""
+    rows = "measured row" if len(found.rows) == 1 else f"{len(found.rows)} measured rows"
     return (
-        f"The {len(found.rows)} measured rows most like {printable(found.scenario)}, of "
+        f"The {rows} most like {printable(found.scenario)}, of "
         f"{found.compared:,}. A distance of 1 is a factor of two in one feature; another "
         "accelerator, model or precision counts 2."
     )

@@ -30,6 +30,8 @@ from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
 from simulator.units import USD_PER_SECOND, show
 
+FEW: Final = 3
+"""Measured rows from which on a drawing of them says more than the table."""
 PLOT: Final = (4.4, 4.0)
 """Width and height of the plot of evidence [inch]: its text can be read on a phone."""
 
@@ -230,7 +232,9 @@ def _evidence(near: Neighbourhood) -> Evidence:
     )
     said = about(close) if rows else _far(near)
     scores = tuple(score_lines(close)) if rows else ()
-    return Evidence(about=said, rows=rows, scores=scores, plot=_plot(close))
+    return Evidence(
+        about=said, rows=rows, scores=scores, plot=_plot(close) if len(rows) >= FEW else None
+    )
 
 
 def _far(near: Neighbourhood) -> str:
