@@ -104,7 +104,8 @@ class Scheduler:
         """Iterations of decoding alone until one ends, must give way, or might be joined."""
         decoding = self.decoding
         most = decoding.left
-        if self.waiting and self.serving.engine.admission is Admission.ESTIMATE:
+        seated = len(self.running) < self.serving.max_sequences
+        if seated and self.waiting and self.serving.engine.admission is Admission.ESTIMATE:
             most = min(most, RECHECK)
         room = self.blocks - self._held + len(decoding) * self.shared
         return max(1, decoding.iterations_within(room, most))
