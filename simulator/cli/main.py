@@ -36,6 +36,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
             "simulator.cli.goodput",
             "When a run that is interrupted ends, and its bill.",
         ),
+        "campaign": ("simulator.cli.campaign", "Several jobs on one pool: waits, ends, the bill."),
         "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
     },
     "Choose": {

@@ -120,7 +120,8 @@ def _file_options(verb: Command) -> Command:
         "plan sweep mine.toml --over input.workers=1..16 --plot workers.png",
         "plan sweep mine.toml --over 'hardware.machine=node/*' --where \"total_time_s < '3 h'\"",
         "plan sweep mine.toml --over train.batch_size=64,128,256 --html sweep.html",
-        "plan sweep mine.toml --store s.sqlite --shard $SLURM_ARRAY_TASK_ID/8  # then --merge",
+        "plan sweep mine.toml --store all.sqlite --shard 3/8",
+        "plan sweep mine.toml --store all.sqlite --merge",
     )
 )
 @scenario_arguments

@@ -86,6 +86,15 @@ def outlook(  # noqa: PLR0913 - what is asked
     )
 
 
+def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
+    """Equally likely times of a predicted run [s]: with its failures, or its step's doubt alone."""
+    found = prediction.outlook
+    if found is None:
+        found = outlook(prediction, Interruptions(), draws=TRIAL_DRAWS, seed=seed)
+    drawn = lives(found.run, draws=TRIAL_DRAWS, seed=seed)
+    return tuple(float(time) for time in drawn.finish)
+
+
 def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
     ordered = np.sort(values)
     # No interpolation: between a finite and an infinite time there is no number.
