@@ -144,7 +144,8 @@ def _counted(floors: Floors) -> Real:
     made before: at most the batches that may be asked for and not yet taken, and those on their
     way to the device. Its own work in a step a device never does before. Where order is not kept,
     the small last batch may be among those counted. Longer epochs are looked at until steps repeat,
-    in whole periods, or after `most_steps` in whole bursts of batches.
+    in whole periods; but a long one of equal batches may end before that too, and then only the
+    least step of a run that goes on is assured.
     """
     scenario, length = floors.scenario, floors.lengths
     job, crew = scenario.job, scenario.job.loader.crew
@@ -164,8 +165,8 @@ def _counted(floors: Floors) -> Real:
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
     made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
     used = floors.device * np.maximum(0.0, 1.0 - small / counted)
-    short = steps <= MOST_STEPS
-    return np.where(short, np.maximum(made, used), floors.step)[()]
+    counted_out = np.maximum(made, used)
+    return np.where(steps <= MOST_STEPS, counted_out, np.maximum(counted_out, floors.goes_on))[()]
 
 
 def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:

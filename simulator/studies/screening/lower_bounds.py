@@ -64,7 +64,12 @@ class Floors:
         shared = longest(load for _, load in self._loads) * per_step
         made = np.maximum(self._cycle, self._crowd.cycle) * per_step
         floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
-        return np.maximum(floor, self._least * per_step * self._assured[0])
+        return np.maximum(floor, self.goes_on)
+
+    @cached_property
+    def goes_on(self) -> Real:
+        """What a mean step surely comes to, as a long run cannot live on what was made before."""
+        return self._least * self.lengths.accumulation * self._assured[0]
 
     @cached_property
     def device(self) -> Real:

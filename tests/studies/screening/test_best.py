@@ -240,3 +240,16 @@ def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
     (best,), prediction = best_cases([job]), predict(job, doubts=False)
     assert better(best, prediction) == []
     assert best.figures["step_time_s.mean"] > 0.93 * prediction.timing.step_time.mean
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize(("workers", "batch"), [(14, 192), (14, 384)])
+def test_an_epoch_that_ends_before_its_steps_repeat_is_not_undercut(
+    workers: int, batch: int
+) -> None:
+    """Its steps are counted from the end of a warm-up, with what was ready then."""
+    machine = "instance/aws/p5.48xlarge"
+    asked = (f"hardware.machine={machine}", f"input.workers={workers}", f"train.batch_size={batch}")
+    job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
+    prediction = predict(job, doubts=False)
+    assert better(best_cases([job])[0], prediction) == []
