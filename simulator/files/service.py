@@ -120,7 +120,10 @@ class ServiceReader:
         for machine in self._machines(goal, file, document):
             for tensor, precision in product(goal.tensor, weights):
                 if tensor <= self._gpus(machine):
-                    settings = {"serving.tensor": tensor, "serving.weights": str(precision)}
+                    settings: dict[str, Plain] = {
+                        "serving.tensor": tensor,
+                        "serving.weights": str(precision),
+                    }
                     found.append({"hardware.machine": machine, **settings, **_ONE})
         return tuple(found)
 

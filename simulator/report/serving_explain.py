@@ -122,8 +122,11 @@ def _lines(found: Explained, one: Iteration) -> list[str]:
 
 def _request(found: Explained) -> Iterator[str]:
     service, told = found.prediction.service, found.prediction.answered
-    overhead = show(service.serving.request_overhead, SECOND)
-    yield f"{overhead} beside its iterations: network and tokenising (serving.request_overhead)."
+    serving, load = service.serving, service.load
+    overhead = serving.request_overhead + serving.prompt_overhead * load.prompt.mean
+    beside, lag = show(overhead, SECOND), significant(serving.reply_lag, 2)
+    yield f"A mean one takes {beside} until the scheduler has it: network and tokenising."
+    yield f"A token reaches the client {lag} iterations after it was computed."
     if told is None:
         return
     batch, wait = significant(told.batch, 3), show(told.wait.mean, SECOND)

@@ -258,7 +258,9 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
         "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
         "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
         "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
-        "no time beside iterations": replace(serving, request_overhead=0.0),
+        "no time beside iterations": replace(
+            serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0
+        ),
     }
     for name, other in settings.items():
         yield name, replace(service, serving=other)
