@@ -8,6 +8,7 @@ from typing import Any, Final
 from simulator.report.evidence import share
 from simulator.report.figures import figure
 from simulator.report.layout import columns, printable, section, wrapped
+from simulator.report.named import metric_called
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
 from simulator.studies.measured_here import measured_here
@@ -53,8 +54,8 @@ def headline(prediction: Prediction, found: Neighbourhood) -> str:
     others = f" and {rows - 1} more" if rows > 1 else ""
     wider = "; the intervals are widened to hold it" if any(one.outside for one in here) else ""
     return (
-        f"Measured at this very configuration: {first.metric} {value}, {first.ratio:.3g} times "
-        f"what is predicted ({first.set}: {first.id}{others}){wider}."
+        f"Measured at this very configuration: {metric_called(first.metric)} {value}, "
+        f"{first.ratio:.3g} times what is predicted ({first.set}: {first.id}{others}){wider}."
     )
 
 

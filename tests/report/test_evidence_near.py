@@ -85,7 +85,7 @@ def test_what_was_measured_here_leads() -> None:
     here = replace(near("the very same", 0.0, 400.0), apart={})
     text = headline(prediction, replace(found(2.5, within=1), rows=(here, *ROWS)))
     assert text == (
-        "Measured at this very configuration: throughput_samples_per_s 100 samples/s, 0.25 times "
+        "Measured at this very configuration: speed 100 samples/s, 0.25 times "
         "what is predicted (mlperf_storage: the very same); the intervals are widened to hold it."
     )
     assert headline(prediction, found(2.5, within=1)) == ""
