@@ -97,7 +97,8 @@ def alone(service: Service, work: Pass) -> Seconds:
     first = work.seconds(Iteration(prefill_tokens=prompt, prefill_pairs=pairs, first_tokens=1))
     later = work.decode_seconds(1, prompt + 1.0, output - 1) if output > 1 else 0.0
     serving = service.serving
-    return serving.request_overhead + serving.prompt_overhead * prompt + first + later
+    sent = serving.request_overhead + serving.prompt_overhead * prompt
+    return sent + first + later + serving.reply_lag * later / max(1, output - 1)
 
 
 def _together(one: Answered, replicas: int, longer: float) -> Answered:
