@@ -115,12 +115,13 @@ def _loader(ground: Ground) -> Iterator[Lever]:
     loader, work = scenario.job.loader, scenario.job.preprocessing
     threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
     own, each = loader.workers, max(1, int(threads))
+    each_process = " a process" if scenario.ranks_per_host > 1 else ""
     if scenario.job.remote is None or own:
         for number in sorted({2 * own, 4 * own, each, 2 * each, 4, 16}):
             if own < number <= min(MOST_WORKERS, max(4, 4 * each)):
                 yield Lever(
                     kind=Kind.WORKERS,
-                    what=f"{_workers(number)} a process in place of {own or 'none'}",
+                    what=f"{_workers(number)}{each_process} in place of {own or 'none'}",
                     settings={WORKERS: number},
                 )
     threaded = loader.kind is not LoaderKind.PYTORCH
