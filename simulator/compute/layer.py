@@ -12,7 +12,6 @@ from simulator.compute.exchange import channels, ring, tensor_all_reduce
 from simulator.compute.kernels import Both, bandwidth
 from simulator.compute.products import Array, product_times
 from simulator.compute.shapes import (
-    Product,
     attention_products,
     between_copies,
     expert_copies,
@@ -25,6 +24,7 @@ from simulator.compute.shapes import (
 )
 from simulator.compute.traffic import tensor_reduces
 from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Product
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
 
 

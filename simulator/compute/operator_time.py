@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.compute.kernels import Both
-from simulator.compute.products import Gemms, Units, gemm_seconds, three_passes
+from simulator.compute.products import Gemms, Units, forward_and_backward, stacked, three_passes
 from simulator.equations.roofline import roofline_time
 from simulator.scenario.workload.kernels import Launching
-from simulator.scenario.workload.models import Operator, Product
+from simulator.scenario.workload.models import Operator
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 
 _Array: TypeAlias = NDArray[np.float64]
@@ -107,13 +107,12 @@ def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | N
     """
     if not operators or launching is None or rates.units is None:
         return _NOTHING
-    m, n, inner, count, flops, back, traffic, back_traffic = _columns(
-        [
-            (*_sides(op.product), op.flops, op.backward_flops, op.traffic, op.backward_traffic)
-            for op in operators
-            if op.product is not None
-        ]
-    )
+    rows = [
+        (*op.product[:4], op.flops, op.backward_flops, op.traffic, op.backward_traffic)
+        for op in operators
+        if op.product is not None
+    ]
+    m, n, inner, count, flops, back, traffic, back_traffic = stacked(rows)
     one = _MACS * m * n * inner * count
     of_weights = np.minimum(1.0, flops / np.maximum(back, 1.0))
     shares = np.array((np.ones_like(of_weights), 1.0 - of_weights, of_weights))
@@ -128,17 +127,12 @@ def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | N
         fill=launching.fill,
     )
     gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
-    forward, to_input, to_weights = gemm_seconds(gemms, units).sum(axis=1)
-    return Both(forward, to_input + to_weights)
+    candidates = np.broadcast_shapes(*(np.shape(value) for row in rows for value in row))
+    forward, backward = forward_and_backward(gemms, units)
+    return Both(_sum(forward, candidates), _sum(backward, candidates))
 
 
-def _sides(product: Product) -> tuple[Real, Real, Real, Real]:
-    return product.rows, product.columns, product.inner, product.separate
-
-
-def _columns(rows: Sequence[tuple[Real, ...]]) -> _Array:
-    """Figures of operators, one array each: operators, and candidates where there are several."""
-    count = len(rows[0])
-    alike = np.broadcast_arrays(*(np.asarray(value, dtype=float) for row in rows for value in row))
-    stacked = np.array(alike)
-    return np.moveaxis(stacked.reshape(len(rows), count, *stacked.shape[1:]), 1, 0)
+def _sum(times: _Array, candidates: tuple[int, ...]) -> Real:
+    """Sum over products: a number, or an array as the candidates stand."""
+    total: Real = times.sum(axis=0).reshape(candidates)[()]
+    return total

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.compute.description import Description, Device
-from simulator.compute.shapes import Product
 from simulator.equations.gemm import memory_time, product_time, product_traffic
 from simulator.memo import Memo
 from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Product
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real
 
 Array = NDArray[np.float64]
@@ -61,6 +61,28 @@ def three_passes(m: Array, n: Array, inner: Array) -> tuple[Array, Array, Array]
     return np.array((m, m, n)), np.array((n, inner, inner)), np.array((inner, n, m))
 
 
+def forward_and_backward(g: Gemms, units: Units) -> tuple[Array, Array]:
+    """Seconds of products forward, and of their gradients; sides stand as `three_passes` has them.
+
+    Whatever differs between the passes, such as `traffic`, has three layers too.
+    """
+    forward, inputs, weights = gemm_seconds(g, units)
+    return forward, inputs + weights
+
+
+def stacked(rows: Sequence[Sequence[Real]]) -> Array:
+    """Figures of rows as one array: figures, then rows, then candidates (one, if all are plain)."""
+    if _are_plain(rows):
+        return np.array(rows, dtype=float).T[:, :, None]
+    alike = np.array(np.broadcast_arrays(*(value for row in rows for value in row)), dtype=float)
+    return alike.reshape(len(rows), len(rows[0]), -1).transpose(1, 0, 2)
+
+
+def _are_plain(rows: Sequence[Sequence[Real]]) -> bool:
+    """Whether all figures are numbers, for one candidate."""
+    return not any(isinstance(value, np.ndarray) for row in rows for value in row)
+
+
 def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tuple[Array, Array]:
     """Seconds of each product, forward and backward (both factors' gradients).
 
@@ -92,18 +114,13 @@ def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tu
 _known: Final[Memo[tuple[Array, Array]]] = Memo(4096)
 
 
-def _are_plain(products: Sequence[Product]) -> bool:
-    """Whether all figures are numbers, for one candidate."""
-    return not any(isinstance(value, np.ndarray) for product in products for value in product)
-
-
 def _worked_out(
     products: Sequence[Product],
     device: Device,
     widths: tuple[Bytes | Real, Bytes | Real],
     k: Kernels,
 ) -> tuple[Array, Array]:
-    m, n, inner, batch, share, low, aligned = _columns(products)
+    m, n, inner, batch, share, low, aligned = stacked(products)
     m, n, inner = three_passes(m, n, inner)
     width, result = np.where(low > 0, *widths), widths[1]
     moved = share * batch * product_traffic(m, n, inner, width, result)
@@ -116,14 +133,4 @@ def _worked_out(
         wave=k.product.wave,
         fill=k.product.fill,
     )
-    forward, inputs, weights = gemm_seconds(Gemms(m, n, inner, batch, share, moved), units)
-    return forward, inputs + weights
-
-
-def _columns(products: Sequence[Product]) -> Array:
-    """Each figure of the products as an array of products and candidates."""
-    if _are_plain(products):
-        return np.array(products, dtype=float).T[:, :, None]
-    alike = np.broadcast_arrays(*(value for product in products for value in product))
-    count = len(Product._fields)
-    return np.array(alike).reshape(len(products), count, -1).transpose(1, 0, 2)
+    return forward_and_backward(Gemms(m, n, inner, batch, share, moved), units)

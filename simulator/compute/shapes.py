@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from simulator.compute.description import Description, once
 from simulator.equations.lengths import mean_square_length
 from simulator.equations.pipeline import end_layers, middle_layers
 from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Product
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
 
 _TILE: Final = 128.0
@@ -16,21 +17,6 @@ _ALIGNED: Final = 8.0
 """Columns whose multiples let matrix units read whole words."""
 _WHOLE: Final = 1e-8
 """Columns beyond a multiple that are rounding."""
-
-
-class Product(NamedTuple):
-    """`batch` products of m x k and k x n values in the forward pass, for a `share` of the layers.
-
-    `low`: at the precision of linear layers, else in 16 bit. `aligned`: share of the rate left.
-    """
-
-    m: Real
-    n: Real
-    k: Real
-    batch: Real = 1.0
-    share: Real = 1.0
-    low: Real = 1.0
-    aligned: Real = 1.0
 
 
 @once

@@ -55,7 +55,7 @@ def test_the_head_scores_masked_tokens_alone() -> None:
     every = replace(some, shape=replace(some.shape, scored_share=1.0))
     assert float(some.shape.scored_share) == pytest.approx(MASKED)
     tokens = float(some.layout.micro_batch * some.shape.sequence)
-    assert float(head_product(some, kernels).m) == pytest.approx(MASKED * tokens)
+    assert float(head_product(some, kernels).rows) == pytest.approx(MASKED * tokens)
     assert float(loss(some, kernels)) == pytest.approx(MASKED * float(loss(every, kernels)))
     figures = scenario.job.software.memory
     of_some, of_all = (float(logits_bytes(each, figures)) for each in (some, every))
@@ -68,7 +68,7 @@ def test_positions_that_hold_nothing_are_not_computed() -> None:
     """Products of half-filled samples have half the rows; pairs are those of even lengths."""
     whole, half = job(), job("model.filled=0.5")
     every, some, kernels = describe(whole), describe(half), kernels_of(whole)
-    rows = [float(attention_products(d)[0].m) for d in (every, some)]
+    rows = [float(attention_products(d)[0].rows) for d in (every, some)]
     assert rows[1] == pytest.approx(0.5 * rows[0])
     pairs = [float(fused_attention(d, kernels).forward) for d in (every, some)]
     assert pairs[1] == pytest.approx(pairs[0] / 3.0)

@@ -10,7 +10,6 @@ import pytest
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.operator_time import Rates, work_of
 from simulator.compute.products import product_times
-from simulator.compute.shapes import Product as LayerProduct
 from simulator.confidence.provenance import Source
 from simulator.files.models import load_model
 from simulator.files.scenario import load_scenario
@@ -102,7 +101,7 @@ def test_a_product_takes_as_long_in_every_model_family(sides: tuple[float, float
     """An operator of a convnet and a product of a language model, on the same device."""
     scenario = load_scenario("llama3-8b-fsdp")
     d, k = describe(scenario), kernels_of(scenario)
-    forward, backward = product_times([LayerProduct(*sides)], d, k)
+    forward, backward = product_times([Product(*sides)], d, k)
     rates = Rates(
         matrix=float(d.device.peak * k.product.share),
         vector=1.0,

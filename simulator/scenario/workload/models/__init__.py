@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from simulator.confidence.provenance import Source
 from simulator.scenario.precision import Precision
@@ -25,18 +25,22 @@ from simulator.scenario.workload.train import Recompute
 from simulator.units import Bytes, Flops, Real, Seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Product:
-    """One matrix product of an operator's forward pass: `rows` x `inner` times `inner` x `columns`.
+class Product(NamedTuple):
+    """A matrix product of a forward pass: `rows` x `inner` times `inner` x `columns`, of any model.
 
     A convolution is the product of its windows with its weights. `separate` products of this
-    shape are computed side by side, such as those of heads.
+    shape are computed side by side, such as those of heads. `share`: of a model's layers, how many
+    have it. `low`: 1 at the precision of linear layers, 0 in 16 bit. `aligned`: share of the rate
+    that the alignment of its sides leaves.
     """
 
     rows: Real
     columns: Real
     inner: Real
     separate: Real = 1.0
+    share: Real = 1.0
+    low: Real = 1.0
+    aligned: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,8 +95,8 @@ class Layer:
         if one is None:
             return None
         if self.weights:
-            return replace(one, rows=one.rows * samples)
-        return replace(one, separate=one.separate * samples)
+            return one._replace(rows=one.rows * samples)
+        return one._replace(separate=one.separate * samples)
 
 
 def activation_element(precision: Precision) -> Bytes:
