@@ -10,12 +10,11 @@ import numpy as np
 from simulator.compute.describe import FULL, describe_memory
 from simulator.compute.description import Description
 from simulator.compute.holding import Holding, of_layers, of_whole
-from simulator.compute.memory import DeviceMemory, State, training_memory
+from simulator.compute.memory import DeviceMemory, State, training_memory, with_waste
 from simulator.confidence.provenance import Assumption
 from simulator.equations.batch import batch_bytes, stated
 from simulator.equations.memory import (
     FULL_PRECISION,
-    fragmentation_bytes,
     state_bytes,
     tensor_bytes,
 )
@@ -92,12 +91,7 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     }
     if np.any(held.cache):
         terms["keys_and_values"] = term(stated, value=held.cache)
-    whole = sum((one.value for one in terms.values()), 0.0)
-    return {
-        **terms,
-        "fragmentation": term(fragmentation_bytes, activations=whole, share=f.waste - 1.0),
-        "context": term(stated, value=f.context),
-    }
+    return with_waste(terms, {"context": term(stated, value=f.context)}, f)
 
 
 def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:

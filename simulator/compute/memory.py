@@ -121,6 +121,15 @@ def _sum(terms: Terms) -> Real:
     return sum((one.value for one in terms.values()), 0.0)
 
 
+def with_waste(held: Terms, outside: Terms, f: MemoryFigures) -> dict[str, Term]:
+    """What is asked of the allocator, what it wastes beside, and what lies outside of it [B].
+
+    Jobs that train and those that pass forward alone share this rule.
+    """
+    waste = term(fragmentation_bytes, activations=_sum(held), share=f.waste - 1.0)
+    return {**held, "fragmentation": waste, **outside}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
     """What all stages have in common."""
@@ -161,9 +170,7 @@ def _stages(common: _Common) -> dict[str, _Stage]:
 
 def _in_all(common: _Common, stage: _Stage) -> Terms:
     """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
-    held = _held(common, stage)
-    waste = term(fragmentation_bytes, activations=_sum(held), share=common.f.waste - 1.0)
-    every = {**held, "fragmentation": waste, **_outside(common, stage)}
+    every = with_waste(_held(common, stage), _outside(common, stage), common.f)
     if np.ndim(stage.there) == 0 and stage.there == 1.0:
         return every
     return {name: term(scaled, amount=one, factor=stage.there) for name, one in every.items()}
