@@ -7,6 +7,7 @@ from typing import Any, Final
 from simulator.report.bound_by import next_part
 from simulator.report.called import batch_called
 from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
+from simulator.report.named import limit_called
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import device_word
@@ -96,10 +97,11 @@ def _chosen(found: Advice) -> str:
 def _limit(prediction: Prediction) -> str:
     timing, need = prediction.timing, prediction.cpu_need
     device = device_word(prediction)
+    limits = limit_called(timing.bottleneck, prediction.scenario)
     if need is not None and need.short > 0.0:
         there = count(prediction.scenario.cluster.vcpus_per_gpu or 0.0)
         return (
-            f"What limits then is {timing.bottleneck}: each {device} needs {count(need.per_gpu)} "
+            f"What limits then is the {limits}: each {device} needs {count(need.per_gpu)} "
             f"vCPUs to stay busy, and there are {there} for each."
         )
     if timing.bottleneck in set(Part):
@@ -107,7 +109,7 @@ def _limit(prediction: Prediction) -> str:
         return f"What limits then is {next_part(part, prediction)}."
     usage = timing.usage.get(timing.bottleneck)
     share = 0.0 if usage is None else max(usage.mean, usage.busiest)
-    said = f"What limits then is {timing.bottleneck} ({percent(share)} busy)"
+    said = f"What limits then is the {limits} ({percent(share)} busy)"
     return f"{said}." if share >= FULL else f"{said}, though not full: things wait for one another."
 
 
@@ -119,10 +121,11 @@ def _difference(base: Setting, chosen: Setting) -> str:
     faster = base.step / chosen.step
     made = chosen.prediction
     batch = "step" if made is None else batch_called(made.scenario)
-    return (
-        f"The {batch} takes {show(chosen.step, SECOND)} in place of {show(base.step, SECOND)} "
-        f"(x{1.0 / faster:.3g}), with {show(abs(ram), BYTE, 3)} {more} RAM."
-    )
+    time = f"The {batch} takes {show(chosen.step, SECOND)}"
+    said = f"{time} in place of {show(base.step, SECOND)} (x{1.0 / faster:.3g}), with"
+    if show(chosen.step, SECOND) == show(base.step, SECOND):
+        said = f"{time} as now, and the machine needs"
+    return f"{said} {show(abs(ram), BYTE, 3)} {more} RAM."
 
 
 def _table(found: Advice) -> list[str]:

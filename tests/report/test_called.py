@@ -42,3 +42,15 @@ def test_advice_for_a_preparation_speaks_of_its_rate() -> None:
     text = as_text(Advice(base=now, within=0.01, top=64, chosen=None, best=now, table=(now,)))
     assert "wait" not in text.replace("waits", "")
     assert "Keep input.workers = 48, input.prefetch = 2: the fewest that are as fast as any" in text
+
+
+def test_advice_that_saves_memory_alone_does_not_speak_of_speed() -> None:
+    """Fewer workers that are as fast are said to be so, not to take a step in place of its own."""
+    made = predict(load_scenario("resnet50-imagenet-p4d"), doubts=False)
+    now = Setting(workers=48, prefetch=2, prediction=made)
+    fewer = Setting(workers=24, prefetch=2, prediction=made)
+    told = as_text(
+        Advice(base=now, within=0.01, top=64, chosen=fewer, best=now, table=(now, fewer))
+    )
+    assert "as now, and the machine needs" in " ".join(told.split())
+    assert "(x1)" not in told
