@@ -45,15 +45,15 @@ def explain(  # noqa: PLR0913 - one parameter an option
     METRIC is a dotted path of the --json output (step_time_s.mean, cost.usd_to_train) or the
     start of one (cost); the step time by default.
     """
+    from simulator.results.metrics import select
+
+    if metric is not None:
+        select(metric)
     service = service_reader(scenario, overrides, profiles)
     if service is not None:
         refuse(calibration=calibration, metric=metric)
         explained(service, form, seed)
         return
-    from simulator.results.metrics import select
-
-    if metric is not None:
-        select(metric)
     job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
     from simulator.report import explain_table

@@ -98,10 +98,10 @@ def nearest_scenarios(name: str, folder: Path = Path()) -> str:
         beside = [file.name for file in folder.iterdir() if file.suffix == ".toml"]
     except OSError:
         beside = []
-    shipped = (*scenario_names(), *service_names())
+    shipped = scenario_names()
     close = [
         *difflib.get_close_matches(name, beside, n=2),
-        *difflib.get_close_matches(name.removesuffix(".toml"), shipped, n=3),
+        *difflib.get_close_matches(name.removesuffix(".toml"), (*shipped, *service_names()), n=3),
     ]
     if close:
         return f"did you mean {' or '.join(repr(other) for other in close)}?"
