@@ -101,7 +101,7 @@ def test_many_servers(servers: int, load: float) -> None:
 
 
 def test_batch_service() -> None:
-    """Prompts alone, eight to an iteration, are bulk service: M/D[1,8]/1 of the facts' table."""
+    """Prompts alone, eight to an iteration, are bulk service: M/D[1,8]/1, by its embedded chain."""
     requests = poisson(200.0, np.ones(COUNT))
     counts = run(requests, MadePass(fixed=0.03), settings(sequences=8))
     agrees(stays(requests), 0.0479, lag=0.0)

@@ -29,7 +29,7 @@ def service(sequences: int, output: int, spread: str = "constant") -> Service:
 
 @pytest.mark.parametrize(("seats", "rate"), [(8, 8 / 0.018), (32, 32 / 0.042)])
 def test_batches_of_a_fixed_and_a_growing_part(seats: int, rate: float) -> None:
-    """10 ms and 1 ms for each of b requests: b / (10 ms + b ms), as the facts' table has it."""
+    """10 ms and 1 ms for each of b requests: b / (10 ms + b ms) complete."""
     found, tokens = saturation_rates(
         service(seats, 1), MadePass(fixed=0.01, prompt_token=0.001), PLENTY, 0
     )
