@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from simulator.compute.describe import shape_of
 from simulator.compute.footprint import (
@@ -20,7 +20,6 @@ from simulator.compute.footprint import (
     memory_fit,
     page_cache_bytes,
 )
-from simulator.compute.forward_pass import ForwardPass, Spread, forward_pass, serving_device
 from simulator.engine.bounds import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
@@ -37,12 +36,14 @@ from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.cost import bill, cpu_need
 from simulator.results.prediction import Bounds, Prediction, Timing
-from simulator.results.serving import ServicePrediction
 from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service
 from simulator.scenario.workload.dataset import Placement
-from simulator.serving.answers import answer
+
+if TYPE_CHECKING:
+    from simulator.compute.forward_pass import ForwardPass
+    from simulator.results.serving import ServicePrediction
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -237,11 +238,19 @@ def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> 
     doubts : bool
         Work out intervals; searches that only want the figures leave them out.
     """
+    from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
+
     return answer(service, pass_of(service), seed=seed, doubts=doubts)
 
 
 def pass_of(service: Service) -> ForwardPass:
     """The forward pass of a service on the accelerators of one of its replicas."""
+    from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
+        Spread,
+        forward_pass,
+        serving_device,
+    )
+
     host, serving = service.group.host, service.serving
     if host.gpu is None:
         msg = f"{service.name}: serving on processors is not modelled"

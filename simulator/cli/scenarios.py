@@ -95,12 +95,13 @@ def service_reader(
     """
     from simulator.files.merge_documents import chain_of
     from simulator.files.scenario import default_name_of
-    from simulator.files.service import ServiceReader
     from simulator.files.service_mode import describes_service
 
     chain = chain_of(name, _standard_input(name))
     if not describes_service(chain):
         return None
+    from simulator.files.service import ServiceReader
+
     return ServiceReader(chain, default_name_of(name), overrides=overrides, profiles=profiles)
 
 
