@@ -165,8 +165,9 @@ def _counted(floors: Floors) -> Real:
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
     made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
     used = floors.device * np.maximum(0.0, 1.0 - small / counted)
-    counted_out = np.maximum(made, used)
-    return np.where(steps <= MOST_STEPS, counted_out, np.maximum(counted_out, floors.goes_on))[()]
+    seen = np.maximum(made, used)
+    floor: Real = np.where(steps <= MOST_STEPS, seen, np.maximum(seen, floors.goes_on))[()]
+    return floor
 
 
 def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
