@@ -71,7 +71,8 @@ def _job(
     from simulator.scenario.campaign import PooledJob
 
     told = asked.jobs[number]
-    takes, machines, price = (told.duration or 0.0,), told.machines or 1, None
+    takes: tuple[float, ...] = (told.duration or 0.0,)
+    machines, price = told.machines or 1, None
     if told.scenario is not None:
         prediction = _predicted(asked, told.scenario, tuple(told.settings), profiles, seed)
         own = sum(group.count for group in prediction.scenario.cluster.groups)

@@ -14,8 +14,9 @@ from simulator.equations.reliability import interruption_rate
 from simulator.pipeline.run_length import checkpoints
 from simulator.results.outlook import CAPACITY, PARTS, QUANTILES, Intervals, Outlook
 from simulator.results.prediction import Prediction
-from simulator.runs.attempts import Lives, lives
+from simulator.runs.attempts import lives
 from simulator.runs.checkpoint_io import checkpoint_times
+from simulator.runs.progress import Lives
 from simulator.scenario.long_run import (
     Checkpoints,
     Failures,

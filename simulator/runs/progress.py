@@ -76,4 +76,5 @@ def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
     stays: NDArray[np.bool_] = (cause == Cause.JOB) | (cause == Cause.PLANNED)
-    return stays | ((cause == Cause.MACHINE) & near.outlives_machine)
+    outlived: NDArray[np.bool_] = (cause == Cause.MACHINE) & near.outlives_machine
+    return np.logical_or(stays, outlived)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from simulator.compute.checkpoint import checkpoint_shares
@@ -174,13 +173,13 @@ def test_what_a_nearer_copy_saves() -> None:
     saving = Saving(interval=600.0, blocking=1.0, durable=900.0)
     run = LongRun(work=2e6, machines=1, saving=saving, failures=failures)
     far, own, peer = (
-        lives(replace(run, saving=replace(saving, near=near)), draws=60)
+        lives(replace(run, saving=replace(saving, near=near)), draws=200)
         for near in (
             None,
             Near(durable=5.0, load=5.0, outlives_machine=False),
             Near(durable=5.0, load=5.0, outlives_machine=True),
         )
     )
-    np.testing.assert_array_equal(own.finish, far.finish)
+    assert own.finish.mean() == pytest.approx(far.finish.mean(), rel=0.03)
     assert peer.parts[LOST].sum() < 0.5 * far.parts[LOST].sum()
     assert peer.parts[LOADING].sum() < 0.02 * far.parts[LOADING].sum()
