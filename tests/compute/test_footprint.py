@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simulator.compute import footprint
+from simulator.compute import checkpoint, footprint
 from simulator.compute.footprint import (
     Verdict,
     host_ram,
@@ -361,8 +361,8 @@ def test_several_ranks_hold_buckets_and_buffers() -> None:
 
 def test_a_checkpoint_is_weights_and_optimizer() -> None:
     """Mixed precision with Adam writes 12 bytes a parameter, nothing without a model."""
-    assert footprint.checkpoint_bytes(scenario(model=BERT_LARGE)) == 12 * BERT_LARGE.parameters
-    assert footprint.checkpoint_bytes(scenario()) == 0.0
+    assert checkpoint.checkpoint_bytes(scenario(model=BERT_LARGE)) == 12 * BERT_LARGE.parameters
+    assert checkpoint.checkpoint_bytes(scenario()) == 0.0
 
 
 def test_defaults_are_listed_where_they_apply() -> None:

@@ -21,7 +21,7 @@ KEYS = """
     tokens_per_s tokens_per_s_per_gpu time_per_trillion_tokens_s step_split_s communication_s
     accelerator_utilization utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu
     vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost
-    bound_s mlperf_storage interval assumptions warnings
+    bound_s run mlperf_storage interval assumptions warnings
 """
 INNER = {
     "step_time_s": "mean p50 p95 p99",

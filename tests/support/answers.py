@@ -35,6 +35,18 @@ nodes = 1
 gpus = ["v100*"]
 clouds = ["aws"]
 """
+POOL: Final = """
+schema = 1
+[pool]
+machines = 2
+price = "$10/h"
+[[job]]
+name = "experiments"
+duration = "3 h"
+machines = 1
+count = 4
+every = "1 h"
+"""
 VERBS: Final[dict[str, tuple[str, ...]]] = {
     "simulate": ("simulate", SCENARIO),
     "explain": ("explain", SCENARIO),
@@ -46,6 +58,7 @@ VERBS: Final[dict[str, tuple[str, ...]]] = {
     "scenarios": ("scenarios",),
     "size": ("size", "storage", SCENARIO),
     "goodput": ("goodput", SCENARIO, "--set", "failures.like=rsc-1", "--draws", "100"),
+    "campaign": ("campaign", "pool.toml"),
     "advise": ("advise", "input", SCENARIO, "--within", "50%"),
     "sweep": ("sweep", SCENARIO, "--over", "input.workers=1,2"),
     "recommend": ("recommend", SCENARIO, "--goal", "goal.toml", "--search"),
@@ -72,5 +85,6 @@ def write_evidence(folder: Path) -> None:
         "mine.csv": ROWS,
         "smi.csv": SMI,
         "goal.toml": GOAL,
+        "pool.toml": POOL,
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
