@@ -252,8 +252,19 @@ def _cost(prediction: Prediction) -> str:
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (
         f"{known(prediction, 'cost.usd_to_train')} for the run at "
-        f"{show(cost.per_second, USD_PER_SECOND)}; {rate} samples a dollar"
+        f"{show(cost.per_second, USD_PER_SECOND)}{_dated(prediction)}; {rate} samples a dollar"
     )
+
+
+def _dated(prediction: Prediction) -> str:
+    """When the price of the machines was read; nothing for a price that the user states."""
+    scenario = prediction.scenario
+    trainers = scenario.cluster.trainers
+    listed = trainers.host.price
+    if listed is None or trainers.price is not None or scenario.cost.price is not None:
+        return ""
+    later, date = listed.source.date.startswith(">="), listed.source.date.removeprefix(">=")
+    return f" (price of {date}{' or later' if later else ''})"
 
 
 def _assumption_lines(prediction: Prediction, width: int) -> list[str]:

@@ -394,7 +394,7 @@ def test_memory_bandwidth_of_a_host(catalogue: Catalogue) -> None:
 
 def test_machines_without_a_price(catalogue: Catalogue) -> None:
     """What costs were not found for has none, rather than a guess."""
-    for name in ("node/dgx-h100", "instance/aws/g6.xlarge", "instance/gcp/a3-highgpu-1g"):
+    for name in ("node/dgx-h100", "instance/aws/trn2.48xlarge", "instance/gcp/a3-edgegpu-8g"):
         assert catalogue.host(name).price is None
     assert catalogue.host("node/cpu-only-2s-epyc-7763").gpu is None
 
