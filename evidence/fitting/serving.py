@@ -236,10 +236,13 @@ class Checked:
     first_token: Vector
 
 
-def checked(rows: Sequence[ServingRow], file: ServingFile, others: Sequence[ServingRow]) -> Checked:
-    """Rows predicted by a file; what requests take beside iterations is fitted to others."""
-    replies = serving_replies.fit(others, simulate(others, file))
-    found = simulate(rows, file)
+def checked(
+    rows: Sequence[ServingRow],
+    file: ServingFile,
+    found: Sequence[serving_replies.Simulated],
+    replies: Mapping[str, float],
+) -> Checked:
+    """Rows predicted by a file, as simulated, with what requests take beside iterations."""
     per_token = np.array([one.per_token for one in found])
     return Checked(
         mean=log_errors(rows, file),
@@ -264,7 +267,9 @@ def left_out(found: Sequence[ServingRow], say: Say) -> dict[str, Checked]:
     for model in families(found):
         others = [row for row in found if row.model != model]
         own = [row for row in found if row.model == model]
-        errors[model] = checked(own, with_figures(fit(others).x), others)
+        file = with_figures(fit(others).x)
+        replies = serving_replies.fit(others, simulate(others, file))
+        errors[model] = checked(own, file, simulate(own, file), replies)
         say(f"without {model}")
     return errors
 
@@ -295,9 +300,12 @@ def part(folder: Path | None, say: Say) -> Outcome:
     say(f"serving: {len(found)} runs of {len(families(found))} models")
     best = fit(found)
     file = with_figures(best.x)
-    lines = [*_sure(best), "fitted to all", *_by_model(_each(found, checked(found, file, found)))]
+    runs = simulate(found, file)
+    replies = serving_replies.fit(found, runs)
+    own = _each(found, checked(found, file, runs, replies))
+    lines = [*_sure(best), "fitted to all", *_by_model(own)]
     lines += ["model left out", *_by_model(left_out(found, say))]
-    whole = serving_replies.with_replies(file, serving_replies.fit(found, simulate(found, file)))
+    whole = serving_replies.with_replies(file, replies)
     return Outcome(
         figures=_values(whole),
         shipped=_values(serving_file()),

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from simulator.compute.description import Device, Shape
 from simulator.compute.products import Gemms, Units, gemm_seconds
+from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
 from simulator.scenario.hardware.gpu import Gpu
@@ -108,7 +109,6 @@ class ForwardPass:
     context: Seconds
     fixed: Seconds
     sequence: Seconds
-    request: Seconds
     weights_bytes: Bytes
     kv_bytes_per_token: Bytes
     activation_bytes_per_token: Bytes
@@ -175,7 +175,6 @@ def forward_pass(
         context=context,
         fixed=float(fixed),
         sequence=figures.sequence,
-        request=figures.request,
         weights_bytes=_weights(on),
         kv_bytes_per_token=kv_bytes(shape, spread),
         activation_bytes_per_token=_activations(shape, spread),
@@ -272,7 +271,7 @@ class _On(NamedTuple):
         latency = self.figures.all_reduce if own else ranks * self.figures.hop
         size = tokens * self.shape.hidden * _HALF
         share = self.figures.link if own else self.figures.host_link
-        passed = 2.0 * (ranks - 1) / ranks * size / (rate * share)
+        passed = np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
         return _PER_LAYER * (latency + passed)
 
 

@@ -136,6 +136,10 @@ class SourceTable(FileModel):
     date: TextField
     verified: bool = True
 
+    def source(self) -> Source:
+        """The same as what a figure carries."""
+        return Source(**self.model_dump())
+
 
 KernelFiles: TypeAlias = Mapping[str, KernelFile]
 """A set of kernel figures: files by name."""
@@ -184,10 +188,7 @@ def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
 def _sources() -> Mapping[str, Source]:
     document = read_document(_FOLDER / f"{_SOURCES}.toml")
     tables = {key: value for key, value in document.data.items() if key != "schema"}
-    return {
-        key: Source(**SourceTable.model_validate(value).model_dump())
-        for key, value in tables.items()
-    }
+    return {key: SourceTable.model_validate(value).source() for key, value in tables.items()}
 
 
 def source_of(key: str) -> Source:

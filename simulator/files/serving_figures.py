@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Final
 
-from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel, check, read_document
+from simulator.files.kernel_figures import SourceTable
 from simulator.files.kernels import ANY, Use, kernels
 from simulator.files.quantity import NumberOrZeroField, TextField
 from simulator.scenario.hardware.gpu import Gpu
@@ -19,17 +19,6 @@ from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.scenario.workload.software import Software
 
 PATH: Final = Path(__file__).resolve().parents[1] / "data" / "forward_pass.toml"
-
-
-class SourceTable(FileModel):
-    """What figures rest on."""
-
-    reference: TextField
-    """Where they stand or come from."""
-    date: TextField
-    """Of that."""
-    verified: bool = True
-    """Whether somebody read it there."""
 
 
 class ServingFigure(FileModel):
@@ -73,7 +62,7 @@ def serving_figures(engine: str, file: ServingFile | None = None) -> ServingFigu
     return ServingFigures(
         **{name: float(table.value) for name, table in tables.items()},
         carried_over=own is None,
-        sources={name: _source(file.sources[table.source]) for name, table in tables.items()},
+        sources={name: file.sources[table.source].source() for name, table in tables.items()},
     )
 
 
@@ -105,10 +94,6 @@ def _mean(engines: Mapping[str, Mapping[str, ServingFigure]]) -> dict[str, Servi
         )
         for name in names
     }
-
-
-def _source(table: SourceTable) -> Source:
-    return Source(reference=table.reference, date=table.date, verified=table.verified)
 
 
 @cache

@@ -11,15 +11,19 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def scenario_folder() -> Path:
-    """The folder of shipped scenarios: inside an installed package, else of the checkout."""
-    packaged = _PACKAGE / "data" / "scenarios"
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "scenarios"
+    """The folder of shipped scenarios."""
+    return _shipped("scenarios")
 
 
 def service_folder() -> Path:
-    """The folder of shipped services: inside an installed package, else of the checkout."""
-    packaged = _PACKAGE / "data" / "services"
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "services"
+    """The folder of shipped services."""
+    return _shipped("services")
+
+
+def _shipped(kind: str) -> Path:
+    """Where files of a kind lie: inside an installed package, else of the checkout."""
+    packaged = _PACKAGE / "data" / kind
+    return packaged if packaged.is_dir() else _PACKAGE.parent / kind
 
 
 def service_names() -> tuple[str, ...]:
@@ -121,7 +125,7 @@ def _tried(test: Callable[[], bool]) -> bool:
         return False
 
 
-_FOLDER = Path(__file__).resolve().parents[1] / "data" / "measured"
+_FOLDER = _PACKAGE / "data" / "measured"
 _BASES = "bases"
 
 

@@ -156,6 +156,25 @@ def answered_metrics(answered: Answered) -> dict[str, float]:
     return found
 
 
+def saturation_metrics(saturation: Saturation) -> dict[str, float | None]:
+    """The figures of saturation by their dotted path."""
+    return {
+        "saturation.requests_per_s": saturation.request_rate,
+        "saturation.output_tokens_per_s": saturation.output_rate,
+        "saturation.headroom": saturation.headroom,
+        "saturation.drift_per_s": saturation.drift,
+    }
+
+
+def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
+    """What tokens and requests cost, by their dotted path; the price of machines is no result."""
+    return {
+        "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
+        "cost.usd_per_million_tokens": cost.per_million_tokens,
+        "cost.usd_per_thousand_requests": cost.per_thousand_requests,
+    }
+
+
 _PATHS = {
     "duration": "duration_s",
     "request_rate": "requests_per_s",
@@ -177,11 +196,7 @@ def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]
     if prediction.answered is not None:
         yield from answered_metrics(prediction.answered).items()
     if prediction.saturation is not None:
-        found = prediction.saturation
-        yield "saturation.requests_per_s", found.request_rate
-        yield "saturation.output_tokens_per_s", found.output_rate
-        yield "saturation.headroom", found.headroom
-        yield "saturation.drift_per_s", found.drift
+        yield from saturation_metrics(prediction.saturation).items()
     memory = prediction.memory
     for name, size in memory.items.items():
         yield f"gpu_memory_bytes.{name}", size
@@ -190,6 +205,4 @@ def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]
     yield "cache_tokens", float(memory.cache_tokens)
     cost = prediction.cost
     yield "cost.usd_per_hour", None if cost.per_second is None else HOUR * cost.per_second
-    yield "cost.usd_per_million_output_tokens", cost.per_million_output_tokens
-    yield "cost.usd_per_million_tokens", cost.per_million_tokens
-    yield "cost.usd_per_thousand_requests", cost.per_thousand_requests
+    yield from work_cost_metrics(cost).items()

@@ -8,7 +8,14 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
-from simulator.results.serving import Answered, Saturation, ServicePrediction, answered_metrics
+from simulator.results.serving import (
+    Answered,
+    Saturation,
+    ServicePrediction,
+    answered_metrics,
+    saturation_metrics,
+    work_cost_metrics,
+)
 from simulator.scenario.serving import Service
 from simulator.serving.cost import cost_of
 from simulator.serving.forward import Pass, ScaledPass
@@ -64,18 +71,8 @@ def slowed(service: Service, deviations: float) -> Service:
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
     """What an interval is told of."""
     cost = cost_of(service, told, saturation)
+    maybe = saturation_metrics(saturation) | work_cost_metrics(cost)
     found = {} if told is None else answered_metrics(told)
-    found |= {
-        "saturation.requests_per_s": saturation.request_rate,
-        "saturation.output_tokens_per_s": saturation.output_rate,
-    }
-    maybe = {
-        "saturation.headroom": saturation.headroom,
-        "saturation.drift_per_s": saturation.drift,
-        "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
-        "cost.usd_per_million_tokens": cost.per_million_tokens,
-        "cost.usd_per_thousand_requests": cost.per_thousand_requests,
-    }
     found |= {name: value for name, value in maybe.items() if value is not None}
     return {name: value for name, value in found.items() if name not in _COUNTED}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -60,9 +61,7 @@ class ServiceRun:
         requests = requests_of(load, each * replicas, self.seed, self.pool.tokens)
         requests = requests.part(0, replicas)
         counts = self._replica(requests)
-        slo, blocks = self.service.slo, self.pool.blocks
-        lag = self.service.serving.reply_lag
-        one = answered([requests], counts, slo, blocks=blocks, steady=True, lag=lag)
+        one = self._seen([requests], counts, steady=True)
         offered = offered_rate(self.service) or 0.0
         return _together(one, replicas, offered / (replicas * one.request_rate))
 
@@ -73,9 +72,13 @@ class ServiceRun:
         total = Counts()
         for part in parts:
             total.add(self._replica(part))
+        return self._seen(parts, total, steady=False)
+
+    def _seen(self, parts: Sequence[Requests], counts: Counts, *, steady: bool) -> Answered:
+        """What the requests of replicas saw."""
         slo, blocks = self.service.slo, self.pool.blocks
         lag = self.service.serving.reply_lag
-        return answered(parts, total, slo, blocks=blocks, steady=False, lag=lag)
+        return answered(parts, counts, slo, blocks=blocks, steady=steady, lag=lag)
 
     def _replica(self, requests: Requests) -> Counts:
         shared = self.service.load.shared_prefix

@@ -7,29 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from converters.serving_rows import ServingRow
 from fitting import serving
 from simulator.compute.forward_pass import Iteration
 from simulator.files.serving_figures import serving_file
-from simulator.scenario.precision import Precision
-
-ROW = ServingRow(
-    id="row",
-    model="llama-3.1-8b",
-    gpu="gpu/h100-sxm5-80gb",
-    engine="vllm",
-    version="",
-    weights=Precision.FP8,
-    tensor=1,
-    attention=1,
-    split_experts=False,
-    concurrency=16,
-    prompt=1000,
-    output=500,
-    ratio=1.0,
-    first_token=0.1,
-    per_token=0.01,
-)
+from tests.support.serving_rows import ROW
 
 
 def test_every_expectation_names_a_figure_of_the_file() -> None:
