@@ -11,10 +11,26 @@ from typing import TYPE_CHECKING, Any
 from simulator.version import __version__
 
 if TYPE_CHECKING:
-    from simulator.api import Answer, Configuration, compare, load
+    from simulator.api import (
+        Answer,
+        Configuration,
+        ServiceAnswer,
+        ServiceConfiguration,
+        compare,
+        load,
+    )
     from simulator.errors import PlanError
 
-__all__ = ["Answer", "Configuration", "PlanError", "__version__", "compare", "load"]
+__all__ = [
+    "Answer",
+    "Configuration",
+    "PlanError",
+    "ServiceAnswer",
+    "ServiceConfiguration",
+    "__version__",
+    "compare",
+    "load",
+]
 
 _HOMES = {"PlanError": "simulator.errors"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import simulator
-from simulator import Answer, Configuration, PlanError, load
+from simulator import Answer, Configuration, PlanError, ServiceConfiguration, load
 
 SCENARIO = "resnet18-imagenet-hidden"
 MOST_NAMES = 10
@@ -134,3 +134,53 @@ def test_text_figures_and_files(answer: Answer, tmp_path: Path) -> None:
     assert answer.plot("utilization").axes[0].get_xlabel() == "busy [%]"
     answer.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+
+
+CHAT = "llama3-8b-chat-h100"
+
+
+@pytest.fixture(scope="module")
+def chat() -> ServiceConfiguration:
+    """A shipped service."""
+    found: ServiceConfiguration = load(CHAT)
+    return found
+
+
+def test_services_are_loaded_by_the_same_door(chat: ServiceConfiguration) -> None:
+    """A file with mode = "serve" becomes a service, whose answer has figures and intervals."""
+    answer = chat.simulate()
+    first = answer["first_token_s.mean"]
+    assert first is not None
+    assert answer.interval("first_token_s.mean")["p50"] == first
+    assert answer.metrics.loc["first_token_s.mean", "value"] == first
+    assert "keeps its limits" in repr(answer)
+    assert str(answer).startswith(CHAT)
+    with pytest.raises(PlanError, match=r"did you mean 'first_token_s\.p99'"):
+        _ = answer["first_token.p99"]
+
+
+def test_a_service_with_other_settings(chat: ServiceConfiguration) -> None:
+    """Settings make another one; a sweep has a row for each combination, mistakes included."""
+    assert chat.with_({"hardware.count": 2}).service.serving.replicas == 2
+    assert chat.service.serving.replicas == 1
+    frame = chat.sweep({"load.rate": ["1 /s", "4 /s"], "serving.tensor": "1,2"})
+    assert list(frame["load.rate"]) == ["1 /s", "1 /s", "4 /s", "4 /s"]
+    assert [bool(mistake) for mistake in frame["mistake"]] == [False, True, False, True]
+    with pytest.raises(PlanError, match="is no key of a service"):
+        chat.sweep({"load.rat": "1 /s"})
+
+
+def test_a_service_is_saved_and_sized(chat: ServiceConfiguration, tmp_path: Path) -> None:
+    """The report is one HTML file; the machines of its goal come the cheapest first."""
+    chat.simulate(intervals=False).save(tmp_path / "chat.html")
+    assert "<html" in (tmp_path / "chat.html").read_text(encoding="utf-8")
+    narrow = load(CHAT, {"goal.machines": '["instance/lambda/gpu_1x_h100_sxm5"]'})
+    choices = narrow.recommend()
+    assert list(choices["usd_per_hour"]) == sorted(choices["usd_per_hour"])
+    assert len(choices) >= 1
+
+
+def test_a_calibration_of_training_means_nothing_for_a_service() -> None:
+    """It is refused in place of being passed over."""
+    with pytest.raises(PlanError, match="means nothing for a service"):
+        load(CHAT, calibration="mine.toml")

@@ -1,4 +1,4 @@
-"""``plan schema``: the JSON Schema of scenario files, for editors."""
+"""``plan schema``: the JSON Schema of files of jobs and of services, for editors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 
 import click
 
-from simulator.cli.options import FORMATS
+from simulator.cli.options import FORMATS, examples
 from simulator.cli.output import emit
 
 
-@click.command()
+@click.command(epilog=examples("plan schema service > service.schema.json"))
+@click.argument("what", type=click.Choice(("job", "service")), default="job")
 @click.option(
     "--format",
     "form",
@@ -19,17 +20,17 @@ from simulator.cli.output import emit
     show_default=True,
     help="The schema itself (json), or its keys.",
 )
-def schema(*, form: str) -> None:
-    """Print the JSON Schema of scenario files.
+def schema(*, what: str, form: str) -> None:
+    """Print the JSON Schema of scenario files: of jobs, or of services (mode = "serve").
 
     Editors that know JSON Schema (for TOML: Even Better TOML, Taplo) complete and check
     scenarios with it.
     """
-    from simulator.files.json_schema import scenario_schema
+    from simulator.files.json_schema import scenario_schema, service_schema
     from simulator.report import reference
     from simulator.report.table import Format, rendered
 
-    found = scenario_schema()
+    found = service_schema() if what == "service" else scenario_schema()
     emit(
         rendered(
             Format(form),

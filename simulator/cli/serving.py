@@ -13,6 +13,7 @@ from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from simulator.files.service import ServiceReader
+    from simulator.scenario.serving import Service
 
 
 def simulated(reader: ServiceReader, form: str, seed: int, *, full: bool) -> Exit:
@@ -40,13 +41,34 @@ def recommended(reader: ServiceReader, form: str, seed: int) -> Exit:
     from simulator.report.table import Format, reported
     from simulator.studies.serving import size
 
-    if not reader.read({}).slo.limits:
-        msg = "has no limits to keep; add [slo] with first_token, per_token or end_to_end"
-        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    _check_limits(reader)
     with progress_line("sizing") as progress:
         found = size(reader.read, reader.candidates(), seed=seed, progress=progress)
     emit(reported(SizedReport(), found, Format(form)))
     return Exit.FINE if found.choices else Exit.DOES_NOT_FIT
+
+
+def sized_machines(reader: ServiceReader, form: str, seed: int) -> Exit:
+    """``plan size machines``; exit code 1: no number of its machines keeps the limits."""
+    from simulator.cli.progress import progress_line
+    from simulator.report.serving_needs import NeedsReport
+    from simulator.report.table import Format, reported
+    from simulator.studies.serving import needs
+
+    service = _check_limits(reader)
+    with progress_line("sizing") as progress:
+        found = needs(service, seed=seed, progress=progress)
+    emit(reported(NeedsReport(service), found, Format(form)))
+    return Exit.FINE if found[0].machines is not None else Exit.DOES_NOT_FIT
+
+
+def _check_limits(reader: ServiceReader) -> Service:
+    """The service, which has limits that machines can keep."""
+    service = reader.read({})
+    if not service.slo.limits:
+        msg = "has no limits to keep; add [slo] with first_token, per_token or end_to_end"
+        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    return service
 
 
 def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) -> Exit:

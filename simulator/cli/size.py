@@ -1,8 +1,9 @@
-"""``plan size``: the least storage, network, CPU or RAM with which a job loses little speed."""
+"""``plan size``: the least of a resource that is enough: for a job's speed, a service's limits."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +16,24 @@ from simulator.cli.scenarios import (
     candidate_reader,
     scenario_arguments,
     seed_option,
+    service_reader,
 )
 from simulator.errors import InputError, Problem, UnitError
 
-RESOURCES = ("storage", "network", "cpu", "ram")
-"""As `studies.size.Resource` has them; that module takes long to import."""
+if TYPE_CHECKING:
+    from simulator.files.service import ServiceReader
+
+MACHINES = "machines"
+RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
+"""Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines are
+those of a service."""
 
 
 @click.command(
     epilog=examples(
         "plan size storage mine.toml --loss 5%",
         "plan size network mine.toml --machines 1,2,4,8,16,32,64,128",
+        "plan size machines chat.toml",
     )
 )
 @click.argument("resource", type=click.Choice(RESOURCES))
@@ -59,11 +67,18 @@ def size(  # noqa: PLR0913 - one parameter an option
     counts: str,
     seed: int,
 ) -> int:
-    """Find the least storage, network, CPU or RAM that SCENARIO needs.
+    """Find the least storage, network, CPU or RAM that SCENARIO needs, or the fewest machines.
 
     Enough is what loses no more than --loss of the speed that the job has with plenty of the
-    resource. All else stays as the scenario says; CPUs bring workers in proportion.
+    resource. All else stays as the scenario says; CPUs bring workers in proportion. Machines are
+    those with which a service (mode = "serve") keeps its limits, at its rate and at higher ones.
     """
+    service = service_reader(scenario, overrides, profiles)
+    if service is not None:
+        return _of_service(service, resource, form, seed)
+    if resource == MACHINES:
+        msg = "machines are sized for services; for a job: plan sweep --over hardware.count=1..8"
+        raise click.UsageError(msg)
     from simulator.files.catalogue import Catalogue
     from simulator.report import size as report
     from simulator.report.table import Format, reported
@@ -94,6 +109,15 @@ def size(  # noqa: PLR0913 - one parameter an option
     )
     emit(reported(report, found, Format(form)))
     return Exit.FINE
+
+
+def _of_service(reader: ServiceReader, resource: str, form: str, seed: int) -> int:
+    from simulator.cli.serving import sized_machines
+
+    if resource != MACHINES:
+        msg = f"a service is no job that reads data; plan size {MACHINES} says how many it needs"
+        raise click.UsageError(msg)
+    return sized_machines(reader, form, seed)
 
 
 def _share(text: str) -> float:

@@ -43,10 +43,12 @@ def engine_file(name: str) -> EngineFile:
 def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
     """What holds for a version; for the newest one known where none is wanted.
 
+    One older than all whose rules are known has those of the oldest.
+
     Raises
     ------
     PlanError
-        If `wanted` is no version, or older than all whose rules are known.
+        If `wanted` is no version.
     """
     if wanted is None:
         return file.version[-1]
@@ -55,18 +57,16 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
         msg = "is no version of an engine; write it as numbers with points, such as 0.19"
         raise PlanError(msg)
     found = [one for one in file.version if (_number(one.since) or ()) <= number]
-    if not found:
-        msg = (
-            f"is older than the rules known of {file.name}, which begin at {file.version[0].since}"
-        )
-        raise PlanError(msg)
-    return found[-1]
+    return found[-1] if found else file.version[0]
 
 
-def is_newer(file: EngineFile, wanted: str) -> bool:
-    """Whether a version is newer than all whose rules were looked at."""
-    newest = _number(file.newest) or ()
-    return (_number(wanted) or ())[: len(newest)] > newest
+def stands_in(file: EngineFile, wanted: str) -> str | None:
+    """The nearest version that was looked at, where `wanted` is older or newer than all of them."""
+    number, newest = _number(wanted) or (), _number(file.newest) or ()
+    oldest = file.version[0].since
+    if number < (_number(oldest) or ()):
+        return oldest
+    return file.newest if number[: len(newest)] > newest else None
 
 
 def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:

@@ -1,12 +1,13 @@
-"""The JSON Schema of scenario files, made from the file models."""
+"""The JSON Schema of files of jobs and of services, made from the file models."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.files.document import SCHEMA
+from simulator.files.document import SCHEMA, FileModel
 from simulator.files.field_docs import with_meanings
 from simulator.files.sections import ScenarioFile
+from simulator.files.serving_sections import ServiceFile
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -20,7 +21,16 @@ def scenario_schema() -> dict[str, Any]:
         Draft 2020-12. Titles, descriptions and examples come from the file models; a file that
         extends another may leave out required sections.
     """
-    raw = with_meanings(ScenarioFile.model_json_schema(by_alias=True), ScenarioFile)
+    return _schema(ScenarioFile, "plan scenario")
+
+
+def service_schema() -> dict[str, Any]:
+    """The JSON Schema of a file with ``mode = "serve"``, as `scenario_schema` has that of jobs."""
+    return _schema(ServiceFile, "plan service")
+
+
+def _schema(model: type[FileModel], title: str) -> dict[str, Any]:
+    raw = with_meanings(model.model_json_schema(by_alias=True), model)
     definitions = {name: _tidy(part) for name, part in raw.pop("$defs").items()}
     body = _tidy(raw)
     number = {
@@ -33,7 +43,7 @@ def scenario_schema() -> dict[str, Any]:
     return {
         "$schema": _DIALECT,
         **body,
-        "title": "plan scenario",
+        "title": title,
         "properties": {"schema": number, **body["properties"]},
         "required": ["schema"],
         "anyOf": [{"required": ["extends"]}, whole],

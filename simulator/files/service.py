@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,7 +16,7 @@ from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_of, load_problems
 from simulator.files.document import Document, check
-from simulator.files.engines import device_of, engine_file, engine_of, is_newer, version_of
+from simulator.files.engines import device_of, engine_file, engine_of, stands_in, version_of
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
@@ -103,6 +104,13 @@ class ServiceReader:
         options = [as_option(key, value) for key, value in settings.items()]
         document = self.document(options)
         return _Draft(document, self.catalogue, self.default_name).service()
+
+    def over(self, settings: Mapping[str, Plain]) -> ServiceReader:
+        """A reader of the service with these settings over its own."""
+        changed = copy(self)
+        options = (as_option(key, value) for key, value in settings.items())
+        changed.overrides = (*self.overrides, *options)
+        return changed
 
     def candidates(self) -> tuple[dict[str, Plain], ...]:
         """Settings of every machine and way to lie on it that its [goal] allows.
@@ -372,10 +380,9 @@ def _notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
         yield Assumption(
             what="engine version (serving.version not given)", value=version, source=source
         )
-    elif is_newer(engine_file(given.engine), given.version):
-        newest = engine_file(given.engine).newest
+    elif nearest := stands_in(engine_file(given.engine), given.version):
         what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
-        yield Assumption(what=what, value=f"those of {newest}", source=source)
+        yield Assumption(what=what, value=f"those of {nearest}, the nearest known", source=source)
     named = {
         "max_batched_tokens": f"{found.max_batched_tokens:,}",
         "max_sequences": f"{found.max_sequences:,}",

@@ -17,7 +17,7 @@ from simulator.serving.forward import ScaledPass
 from simulator.serving.intervals import P90, slowed
 from simulator.serving.run import offered_rate, saturated
 from simulator.serving.sizing import Sizing
-from simulator.units import UsdPerSecond
+from simulator.units import PerSecond, UsdPerSecond
 
 Read = Callable[[Mapping[str, Plain]], Service]
 Progress = Callable[[float], None]
@@ -149,8 +149,6 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     if told is None:
         msg = "machines that keep limits are not beyond saturation"
         raise TypeError(msg)
-    slow = ScaledPass(sizing.work, math.exp(P90 * service.log_sd))
-    sure = replace(sizing, service=slowed(sizing.service, P90), work=slow).machines()
     rate = sizing.saturation[0] * service.serving.replicas
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     return Choice(
@@ -158,10 +156,95 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
         service=service,
         answered=told,
         machines=machines,
-        sure=sure,
+        sure=_slow(sizing).machines(),
         price=machines * candidate.each,
         headroom=rate / sizing.offered,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """How many machines of its own kind a service needs at a rate.
+
+    `machines` keep the limits, `sure` do in nine of ten cases; None where no number does, and
+    `reason` says why. `headroom` is by what factor the rate may grow until saturation, `price`
+    that of `machines`, where it is known.
+    """
+
+    rate: PerSecond
+    machines: int | None
+    sure: int | None
+    answered: Answered | None = None
+    headroom: float | None = None
+    price: UsdPerSecond | None = None
+    reason: str = ""
+
+
+GROWTH: Final = (1.0, 2.0, 4.0, 8.0)
+"""Rates that `needs` looks at, over that of the service."""
+
+
+def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) -> tuple[Need, ...]:
+    """The fewest machines that keep the limits of a service, at its rate and at higher ones.
+
+    Parameters
+    ----------
+    service : Service
+        Its machine, tensor degree and number formats stay; how many there are is found out.
+    seed : int
+        Of lengths and arrivals.
+    progress : callable, optional
+        Told how far the study is, 0 to 1.
+
+    Raises
+    ------
+    NotModelled
+        If its load is no rate of arrivals.
+    """
+    found = []
+    for number, factor in enumerate(GROWTH):
+        found.append(_need(_on_one(service, factor), seed))
+        if progress is not None:
+            progress((number + 1) / len(GROWTH))
+    return tuple(found)
+
+
+def _on_one(service: Service, factor: float) -> Service:
+    """The service on one machine, as full of replicas as it gets, with so many times the load."""
+    ways, serving, group = service.load.arrivals, service.serving, service.group
+    if isinstance(ways, OpenLoop):
+        ways = replace(ways, rate=factor * ways.rate)
+    replicas = max(1, group.gpus_per_host // serving.tensor)
+    return replace(
+        service,
+        group=replace(group, count=1),
+        serving=replace(serving, replicas=replicas),
+        load=replace(service.load, arrivals=ways, requests=None),
+    )
+
+
+def _need(service: Service, seed: int) -> Need:
+    sizing = Sizing(service=service, work=pass_of(service), seed=seed)
+    rate, reason = sizing.offered, sizing.hindrance
+    machines = None if reason else sizing.machines()
+    if machines is None:
+        return Need(rate=rate, machines=None, sure=None, reason=reason or sizing.missed())
+    price, on = price_of(service), sizing.on(machines)
+    return Need(
+        rate=rate,
+        machines=machines,
+        sure=_slow(sizing).machines(),
+        answered=sizing.answered(machines),
+        headroom=sizing.saturation[0] * on.serving.replicas / rate,
+        price=None if price is None else machines * price,
+    )
+
+
+def _slow(sizing: Sizing) -> Sizing:
+    """With all iterations, and what requests take beside them, at their P90."""
+    service = sizing.service
+    slow = ScaledPass(sizing.work, math.exp(P90 * service.log_sd))
+    return replace(sizing, service=slowed(service, P90), work=slow)
 
 
 def per_million(choice: Choice) -> float | None:

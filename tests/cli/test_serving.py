@@ -153,3 +153,40 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert page.count("<figure") == 2
     assert "Pareto" not in page
     assert "src=" not in page
+
+
+def test_size_finds_the_fewest_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    """More load takes no fewer machines, and those found keep the limits."""
+    code, out, err = run(capsys, "size", "machines", CHAT, "--set", "load.rate=30 /s", "--json")
+    rates = json.loads(out)["rates"]
+    assert (code, err) == (Exit.FINE, "")
+    counts = [one["machines"] for one in rates]
+    assert counts == sorted(counts)
+    assert all(one["attainment"] >= 0.95 for one in rates)
+    assert all(one["machines_in_9_of_10_cases"] >= one["machines"] for one in rates)
+    _, text, _ = run(capsys, "size", "machines", CHAT, "--set", "load.rate=30 /s")
+    assert f"{counts[0]} x instance/lambda/gpu_1x_h100_sxm5 keep the limits" in text
+
+
+def test_size_says_which_limit_binds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 where no number of machines keeps the limits, and the limit's name."""
+    code, out, _ = run(capsys, "size", "machines", CHAT, "--set", "slo.per_token=1 us")
+    assert code == Exit.DOES_NOT_FIT
+    assert "the limit per token is kept by" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("size", "storage", CHAT), "plan size machines says how many"),
+        (("size", "machines", "resnet18-imagenet-hidden"), "machines are sized for services"),
+        (("schema", "servic"), "'servic' is not one of"),
+    ],
+)
+def test_size_takes_machines_of_services(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    """Jobs read data, services take machines; the message says which was meant."""
+    code, _, err = run(capsys, *arguments)
+    assert code == Exit.BAD_INPUT
+    assert said in err

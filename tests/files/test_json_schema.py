@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from simulator.files.json_schema import scenario_schema
+from simulator.files.json_schema import scenario_schema, service_schema
 from simulator.scenario.precision import Precision
 
 
@@ -69,3 +69,14 @@ def test_a_file_that_extends_another_may_be_short() -> None:
         {"required": ["extends"]},
         {"required": ["hardware", "data", "train"]},
     ]
+
+
+def test_services_have_a_schema_of_their_own() -> None:
+    """It demands a mode, describes every key, and is closed as that of jobs is."""
+    schema = service_schema()
+    assert "mode" in schema["properties"]
+    assert {"hardware", "model", "load"} < schema["properties"].keys()
+    assert schema["anyOf"][0] == {"required": ["extends"]}
+    assert all(part.get("additionalProperties") is not True for part in schema["$defs"].values())
+    load = schema["$defs"]["LoadSection"]["properties"]
+    assert all(node.get("description") or "$ref" in node for node in load.values())

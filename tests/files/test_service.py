@@ -79,7 +79,6 @@ def test_the_version_decides() -> None:
     [
         ("mode=serv", "is not a valid choice"),
         ("serving.engine=vlm", "did you mean 'vllm'?"),
-        ("serving.version=0.1", "is older than the rules known of vllm"),
         ("serving.version=new", "is no version of an engine"),
         ("serving.tensor=4", "is more than the accelerators of a machine"),
         ("serving.replicas=3", "is more than the accelerators have room for"),
@@ -104,10 +103,12 @@ def test_mistakes_are_named(setting: str, said: str) -> None:
     assert setting.partition("=")[0].rpartition(".")[2] in text
 
 
-def test_a_newer_version_is_told() -> None:
-    """A version that nobody looked at is answered by the newest rules, and the answer says so."""
+def test_a_version_that_is_not_known_is_told() -> None:
+    """A version that nobody looked at is answered by the nearest rules, and the answer says so."""
     told = [note.what for note in service("serving.version=0.31").notes]
     assert any("0.31, which nobody looked at" in what for what in told)
+    older = [note for note in service("serving.version=0.1").notes if "0.1," in note.what]
+    assert [note.value for note in older] == ["those of 0.8, the nearest known"]
     known = [note.what for note in service("serving.version=0.22.3").notes]
     assert not any("nobody looked at" in what for what in known)
 

@@ -1,15 +1,4 @@
-"""Plan from Python: load a scenario, change it, simulate it, sweep it.
-
-::
-
-    import simulator
-
-    job = simulator.load("resnet50-imagenet-p4d")
-    job.simulate()["step_time_s.mean"]
-    job.sweep({"input.workers": "4..16 step 4"})
-
-Metrics have the names they have everywhere (``plan simulate --json``), figures are in SI units.
-"""
+"""Jobs from Python: a configuration, its predictions and its sweeps."""
 
 from __future__ import annotations
 
@@ -54,6 +43,7 @@ class Answer:
 
     Examples
     --------
+    >>> from simulator import load
     >>> answer = load("resnet18-imagenet-hidden").simulate()
     >>> round(answer["step_time_s.mean"], 3), answer["bottleneck"]
     (0.055, 'gpu')
@@ -142,6 +132,7 @@ class Configuration:
 
     Examples
     --------
+    >>> from simulator import load
     >>> job = load("resnet18-imagenet-hidden")
     >>> job.with_({"input.workers": 2}).scenario.job.loader.workers
     2
@@ -190,6 +181,7 @@ class Configuration:
 
         Examples
         --------
+        >>> from simulator import load
         >>> job = load("megatron-1t")
         >>> whole, split = job.estimate(), job.estimate({"parallelism.interleave": 2})
         >>> whole.fits, split.step_time < whole.step_time
@@ -267,55 +259,6 @@ class Configuration:
     def __repr__(self) -> str:
         changed = f" with {', '.join(self._reader.overrides)}" if self._reader.overrides else ""
         return f"<Configuration of {self.scenario.name}{changed}>"
-
-
-def load(
-    name_or_path: str | Path,
-    settings: Mapping[str, Plain] | None = None,
-    *,
-    profiles: Sequence[str | Path] = (),
-    calibration: str | Path | None = None,
-) -> Configuration:
-    """Read a scenario: a file, or the name of a shipped one.
-
-    Parameters
-    ----------
-    name_or_path : str or pathlib.Path
-        Such as ``my-job.toml`` or ``resnet50-imagenet-p4d``.
-    settings : mapping, optional
-        Keys to set over it.
-    profiles : sequence of paths
-        Folders of hardware profiles that come first.
-    calibration : path, optional
-        What ``plan calibrate`` wrote.
-
-    Raises
-    ------
-    InputError
-        With all mistakes at once.
-    UnknownName
-        If there is no such scenario.
-    """
-    reader = CandidateReader(
-        str(name_or_path),
-        profiles=[Path(folder) for folder in profiles],
-        calibration=None if calibration is None else Path(calibration),
-    )
-    found = Configuration(reader)
-    return found.with_(settings) if settings else found
-
-
-def compare(**answers: Answer) -> pd.DataFrame:
-    """Metrics of several answers side by side, a column each.
-
-    Examples
-    --------
-    >>> job = load("resnet18-imagenet-hidden")
-    >>> quick, slow = job.simulate(), job.with_({"input.workers": 1}).simulate()
-    >>> bool(compare(quick=quick, slow=slow).loc["step_time_s.mean"].is_monotonic_increasing)
-    True
-    """
-    return pd.DataFrame({name: answer.metrics["value"] for name, answer in answers.items()})
 
 
 def _axes(over: Over) -> tuple[Axis, ...]:
