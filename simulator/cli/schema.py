@@ -10,7 +10,7 @@ from simulator.cli.options import FORMATS, examples
 from simulator.cli.output import emit
 
 
-@click.command(epilog=examples("plan schema service > service.schema.json"))
+@click.command(epilog=examples("plan schema service --format table"))
 @click.argument("what", type=click.Choice(("job", "service")), default="job")
 @click.option(
     "--format",
