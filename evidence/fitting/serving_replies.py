@@ -23,6 +23,7 @@ from simulator.files.engines import device_of, engine_file, engine_of, version_o
 from simulator.files.serving_figures import ServingFigure, ServingFile, engines
 from simulator.scenario.serving import ClosedLoop, Lengths, Load, Serving, Slo, Spread
 from simulator.serving.engine import Replica
+from simulator.serving.fleet import Fleet, run
 from simulator.serving.kv_pool import pool_of
 from simulator.serving.latencies import answered
 from simulator.serving.load import requests_of, usual_count
@@ -70,8 +71,9 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     longest = pool.tokens or row.prompt + row.output
     requests = requests_of(load, usual_count(load) or 0, 0, longest)
     blocks = max(pool.blocks, (row.prompt + row.output) // file.block_tokens + 2)
-    counts = Replica(serving, blocks, one, requests).run()
-    told = answered([requests], counts, Slo(), blocks=blocks, steady=False)
+    replica = Replica(serving, blocks, one, requests)
+    counts = run(Fleet(lambda: replica, 1, serving.routing), requests)
+    told = answered(requests, counts, Slo(), blocks=blocks, steady=False)
     return Simulated(told.first_token.mean, told.per_token.p50)
 
 

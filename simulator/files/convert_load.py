@@ -9,23 +9,48 @@ from typing import Final
 
 import numpy as np
 
+from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.request_trace import read_requests
 from simulator.files.serving_sections import Arrivals, LengthTable, LoadSection
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Spread, Trace
+from simulator.scenario.serving import (
+    ClosedLoop,
+    Lengths,
+    Load,
+    OpenLoop,
+    RateCurve,
+    Spread,
+    Trace,
+)
+from simulator.units import HOUR
 
 _NEEDS: Final = {
     Arrivals.CLOSED: ("concurrency", "prompt", "output"),
     Arrivals.POISSON: ("rate", "prompt", "output"),
     Arrivals.GAMMA: ("rate", "burstiness", "prompt", "output"),
     Arrivals.EVEN: ("rate", "prompt", "output"),
+    Arrivals.DAILY: ("rate", "prompt", "output"),
     Arrivals.AT_ONCE: ("requests", "prompt", "output"),
     Arrivals.TRACE: ("trace",),
 }
 """Keys that each kind of arrivals needs."""
-_OWN: Final = ("concurrency", "rate", "burstiness", "trace", "prompt", "output")
+_MAY: Final = {Arrivals.CLOSED: ("think",), Arrivals.DAILY: ("curve", "period")}
+"""Keys beside them that mean something with a kind of arrivals."""
+_OWN: Final = (
+    *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
+    *("think", "curve", "period"),
+)
 """Keys that mean something with some kinds of arrivals only."""
+DAY: Final = 24.0 * HOUR
+OFFICE: Final = (
+    *(0.10, 0.08, 0.06, 0.06, 0.08, 0.12, 0.20, 0.40, 0.70, 0.90, 1.00, 0.95),
+    *(0.85, 0.90, 0.95, 0.90, 0.80, 0.60, 0.45, 0.35, 0.30, 0.25, 0.20, 0.15),
+)
+"""The rate of each hour of a day over that of the busiest: people of one time zone at work.
+
+A guess, 2026-11-23; a log of one's own is better.
+"""
 
 
 def load_problems(given: LoadSection, document: Document) -> Iterator[Problem]:
@@ -36,16 +61,24 @@ def load_problems(given: LoadSection, document: Document) -> Iterator[Problem]:
             message = f"is missing: {kind.value} arrivals need it"
             yield document.problem(("load", name), message)
     for name in _OWN:
-        if name not in _NEEDS[kind] and getattr(given, name) is not None:
+        wanted = (*_NEEDS[kind], *_MAY.get(kind, ()))
+        if name not in wanted and getattr(given, name) not in (None, 0.0):
             message = f"means nothing with {kind.value} arrivals"
             yield document.problem(("load", name), message, hint="leave it out")
-    if given.think and kind is not Arrivals.CLOSED:
-        hint = "it is of the clients of a closed loop"
-        message = f"means nothing with {kind.value} arrivals"
-        yield document.problem(("load", "think"), message, hint=hint)
+    if given.curve is not None and not any(given.curve):
+        hint = "one share at least is above 0"
+        yield document.problem(("load", "curve"), "has no arrivals at all", hint=hint)
     if given.prompt is not None and given.shared_prefix >= given.prompt.tokens:
         hint = "at least one token of a prompt is its own"
         yield document.problem(("load", "shared_prefix"), "is as long as a prompt", hint=hint)
+
+
+def load_notes(given: LoadSection) -> Iterator[Assumption]:
+    """What a load leaves to defaults that somebody made up."""
+    if given.arrivals is Arrivals.DAILY and given.curve is None:
+        source = Source(reference="a guess", date="2026-11-23", verified=False)
+        what = "how the load changes over the day (load.curve not given)"
+        yield Assumption(what=what, value="people of one time zone at work", source=source)
 
 
 def load_of(given: LoadSection, document: Document) -> Load:
@@ -71,7 +104,7 @@ def load_of(given: LoadSection, document: Document) -> Load:
     )
 
 
-def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop | Trace:
+def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop | RateCurve | Trace:
     kind = given.arrivals
     if kind is Arrivals.TRACE:
         origin = Path(document.where(("load", "trace"))[0])
@@ -79,6 +112,14 @@ def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop |
         return read_requests(folder / (given.trace or ""))
     if kind is Arrivals.CLOSED:
         return ClosedLoop(concurrency=given.concurrency or 1, think=given.think)
+    if kind is Arrivals.DAILY:
+        shares = tuple(given.curve or OFFICE)
+        # The rate is that of the peak, whatever the largest share is called.
+        return RateCurve(
+            rate=given.rate or math.inf,
+            shares=tuple(share / max(shares) for share in shares),
+            period=given.period or DAY,
+        )
     if kind is Arrivals.AT_ONCE:
         return OpenLoop(rate=math.inf)
     shapes = {Arrivals.GAMMA: given.burstiness or 1.0, Arrivals.EVEN: math.inf}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
-from simulator.files.convert_load import load_of, load_problems
+from simulator.files.convert_load import load_notes, load_of, load_problems
 from simulator.files.document import Document, check
 from simulator.files.engines import device_of, engine_file, engine_of, stands_in, version_of
 from simulator.files.lines import KeyPath
@@ -37,7 +38,7 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan
-from simulator.scenario.serving import Service, Serving, Slo
+from simulator.scenario.serving import Autoscaling, Service, Serving, Slo
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import SECOND, show
@@ -214,7 +215,7 @@ class _Draft:
             cost=_cost(file.cost),
             log_sd=LOG_SD,
             overhead_log_sd=OVERHEAD_LOG_SD if self.serving.request_overhead is None else 0.0,
-            notes=tuple(_notes(self.serving, parts.settings)),
+            notes=(*_notes(self.serving, parts.settings), *load_notes(file.load)),
         )
 
 
@@ -300,6 +301,8 @@ class _Parts:
             engine=engine_of(file, version, given.version),
             tensor=given.tensor,
             replicas=given.replicas or max(1, devices // given.tensor),
+            routing=given.router,
+            autoscaling=_autoscaling(given, self.gpus // given.tensor, devices // given.tensor),
             max_batched_tokens=most,
             max_sequences=given.max_sequences or min(usual.max_sequences, most),
             block_tokens=given.block_tokens or file.block_tokens,
@@ -338,6 +341,39 @@ def _spread_problems(draft: _Draft, host: Host, gpus: int) -> Iterator[Problem]:
             hint = f"{most} fit, each on {given.tensor} of one machine"
             message = "is more than the accelerators have room for"
             yield document.problem(("serving", "replicas"), message, hint=hint)
+        yield from _scaling_problems(given, most, document)
+
+
+def _autoscaling(given: ServingSection, together: int, most: int) -> Autoscaling | None:
+    """What is asked for, in whole machines of so many replicas, `most` in all."""
+    rules = given.autoscaling
+    if rules is None or not together:
+        return None
+    there = given.replicas or most
+    least, most = (together * math.ceil(n / together) for n in (rules.least, rules.most or there))
+    return Autoscaling(
+        target=rules.target,
+        least=min(least, there),
+        most=min(most, there),
+        together=together,
+        interval=rules.interval,
+        delay=rules.delay,
+        hold=rules.hold,
+    )
+
+
+def _scaling_problems(given: ServingSection, most: int, document: Document) -> Iterator[Problem]:
+    """Whether the bounds of autoscaling lie within what there is."""
+    rules = given.autoscaling
+    if rules is None:
+        return
+    for name in ("least", "most"):
+        if (getattr(rules, name) or 0) > (given.replicas or most):
+            path, hint = ("serving", "autoscaling", name), f"{given.replicas or most} are there"
+            yield document.problem(path, "is more than there are replicas", hint=hint)
+    if rules.most is not None and rules.least > rules.most:
+        path, hint = ("serving", "autoscaling", "least"), f"the most is {rules.most}"
+        yield document.problem(path, "is more than the most", hint=hint)
 
 
 def _group(host: Host, count: int, gpus: int) -> Group:
@@ -398,6 +434,12 @@ def _notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
             what="time of a request beside its iterations (serving.request_overhead not given)",
             value=show(figures.request, SECOND),
             source=figures.sources["request"],
+        )
+    if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
+        yield Assumption(
+            what="time until a replica that is started helps (serving.autoscaling.delay not given)",
+            value=show(given.autoscaling.delay, SECOND),
+            source=Source(reference="a guess", date="2026-11-23", verified=False),
         )
     yield Assumption(
         what="how far the forward pass may be off (standard deviation of its logarithm)",

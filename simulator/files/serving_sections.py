@@ -27,7 +27,7 @@ from simulator.files.quantity import (
 )
 from simulator.files.sections import CostSection, DegreeField
 from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Admission, Batching, MemoryBase, Spread
+from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
@@ -45,6 +45,7 @@ class Arrivals(StrEnum):
     POISSON = "poisson"
     GAMMA = "gamma"
     EVEN = "even"
+    DAILY = "daily"
     AT_ONCE = "at-once"
     TRACE = "trace"
 
@@ -73,6 +74,23 @@ class ServiceModel(FileModel):
     """Figures of the family's shape, such as layers and hidden; see plan models."""
 
 
+class AutoscalingSection(FileModel):
+    """Replicas that come and go with the load, as Kubernetes' horizontal autoscaler has them."""
+
+    least: CountField = 1
+    """Fewest replicas."""
+    most: CountField | None = None
+    """Most replicas; as many as the machines have accelerators for by default."""
+    target: NumberField
+    """Requests under way that each replica should have."""
+    interval: TimeField = 15.0
+    """Time from one look at the load to the next."""
+    delay: TimeOrZeroField = 300.0
+    """Time from the start of a replica to its first request: the machine boots, weights load."""
+    hold: TimeOrZeroField = 300.0
+    """A replica goes when for so long none of the looks wanted as many."""
+
+
 class ServingSection(FileModel):
     """The serving engine and its settings; what is left out is the engine's own default."""
 
@@ -83,8 +101,11 @@ class ServingSection(FileModel):
     tensor: DegreeField = 1
     """Accelerators of one machine that share each layer of a replica."""
     replicas: CountField | None = None
-    """Equal engines behind a router that deals requests in turn; as many as there are accelerators
-    for by default."""
+    """Equal engines behind a router; as many as there are accelerators for by default."""
+    router: Annotated[Routing, Choice(Routing)] = Routing.ROUND_ROBIN
+    """To which replica a request goes: round-robin, random or least-outstanding."""
+    autoscaling: AutoscalingSection | None = None
+    """Replicas that come and go with the load; always all of them by default."""
     expert_parallel: bool = False
     """Whether accelerators hold whole experts, in place of a part of each."""
     weights: Annotated[Precision, Choice(Precision)] = Precision.BF16
@@ -124,9 +145,15 @@ class LoadSection(FileModel):
     """The requests that reach the service."""
 
     arrivals: Annotated[Arrivals, Choice(Arrivals)]
-    """How they come: closed, poisson, gamma, even, at-once or trace."""
+    """How they come: closed, poisson, gamma, even, daily, at-once or trace."""
     rate: RateField | None = None
-    """Requests a second, such as 5 /s, of poisson, gamma and even arrivals."""
+    """Requests a second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
+    ones."""
+    curve: list[NumberOrZeroField] | None = None
+    """The rate of daily arrivals over its peak, evenly spaced over the period and joined by
+    straight lines; an office's day by default."""
+    period: TimeField | None = None
+    """What daily arrivals repeat after: 24 h by default."""
     burstiness: NumberField | None = None
     """Shape of gamma arrivals: 1 is poisson, less is burstier."""
     concurrency: CountField | None = None
@@ -141,7 +168,7 @@ class LoadSection(FileModel):
     """Lengths of answers."""
     requests: CountField | None = None
     """How many are simulated, first and last counted; by default as many as a steady state needs,
-    ten for each client of a closed loop, and all of a trace."""
+    ten for each client of a closed loop, one period of daily arrivals and all of a trace."""
     shared_prefix: CountOrZeroField = 0
     """Tokens that all prompts begin with, kept in the engine's cache."""
 

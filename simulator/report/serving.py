@@ -12,7 +12,17 @@ from simulator.report.layout import WIDTH, columns, percent, printable, section,
 from simulator.report.rounded import WIDE, quantity, significant
 from simulator.report.table import Cell, Table
 from simulator.results.serving import Latency, ServicePrediction, metrics
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Service, Spread, Trace
+from simulator.scenario.serving import (
+    Autoscaling,
+    ClosedLoop,
+    Lengths,
+    Load,
+    OpenLoop,
+    RateCurve,
+    Service,
+    Spread,
+    Trace,
+)
 from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, show
 from simulator.version import __version__
 
@@ -65,6 +75,8 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
     gpu = "" if group.host.gpu is None else group.host.gpu.name
     replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
     spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
+    if serving.replicas > 1:
+        spread += f", {serving.routing}"
     engine = f"{serving.engine.name} {serving.engine.version}"
     tokens, requests = f"{serving.max_batched_tokens:,}", f"{serving.max_sequences:,}"
     rows = [
@@ -73,7 +85,15 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
         ("engine", f"{engine}: {spread}; iterations of up to {tokens} tokens, {requests} requests"),
         ("load", load_called(service.load)),
     ]
+    if serving.autoscaling is not None:
+        rows.append(("scaling", scaling_called(serving.autoscaling)))
     return [*rows, ("limits", limits_called(service))] if service.slo.limits else rows
+
+
+def scaling_called(rules: Autoscaling) -> str:
+    """Rules of autoscaling in words."""
+    target, delay = f"{rules.target:g} requests under way each", show(rules.delay, SECOND)
+    return f"{rules.least} to {rules.most} replicas for {target}; a start takes {delay}"
 
 
 def load_called(load: Load) -> str:
@@ -88,7 +108,10 @@ def load_called(load: Load) -> str:
     return f"{_arrivals(ways)}; {lengths}"
 
 
-def _arrivals(ways: OpenLoop) -> str:
+def _arrivals(ways: OpenLoop | RateCurve) -> str:
+    if isinstance(ways, RateCurve):
+        peak, mean = significant(ways.rate, 3), significant(ways.mean, 3)
+        return f"{peak} requests/s at the peak, {mean} on average over {show(ways.period, SECOND)}"
     if math.isinf(ways.rate):
         return "all requests at once"
     rate = f"{significant(ways.rate, 3)} requests/s"
@@ -141,8 +164,8 @@ def _band(prediction: ServicePrediction, name: str) -> str:
     if ends is None or ends["p10"] == ends["p90"]:
         return ""
     low, high = ends["p10"], ends["p90"]
-    upper = "no end" if high is None else significant(high, 2)
-    return f" ({significant(low or 0.0, 2)} to {upper})"
+    lower, upper = significant(low or 0.0, 2), "no end" if high is None else significant(high, 2)
+    return "" if lower == upper else f" ({lower} to {upper})"
 
 
 def _latency_lines(prediction: ServicePrediction) -> list[str]:
@@ -196,6 +219,8 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
             "an iteration",
             f"{decoding} requests decode in it; devices compute {busy} of the time",
         )
+        if prediction.service.serving.autoscaling is not None:
+            yield "replicas", f"{significant(told.replicas, 3)} on average"
         yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"
     found = prediction.saturation
     if found is not None:
@@ -219,6 +244,10 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         yield "machines", "no price known"
         return
     yield "machines", show(cost.per_second, USD_PER_SECOND)
+    told, serving = prediction.answered, prediction.service.serving
+    if told is not None and serving.autoscaling is not None:
+        share = told.replicas / serving.replicas
+        yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
     paths = {
         "a million output tokens": "cost.usd_per_million_output_tokens",
         "a million tokens": "cost.usd_per_million_tokens",

@@ -33,8 +33,9 @@ class Answered:
     `requests` are those counted. Rates are of requests and of tokens over all replicas.
     `within` is the share of requests that keep each limit, `attainment` that keep all, `goodput`
     the rate of these.
-    `running` and `waiting` are requests, on average, over all replicas; `busy` the share of time
-    in which a replica computes; `cache` the share of its cache in use, on average and at most.
+    `running` and `waiting` are requests, on average, over all replicas, of which there are
+    `replicas` on average; `busy` is the share of time in which a replica computes; `cache` the
+    share of its cache in use, on average and at most.
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
     """
 
@@ -52,6 +53,7 @@ class Answered:
     goodput: PerSecond
     running: float
     waiting: float
+    replicas: float
     busy: float
     cache_mean: float
     cache_peak: float
@@ -184,6 +186,7 @@ _PATHS = {
     "goodput": "slo.goodput_per_s",
     "running": "queue.running",
     "waiting": "queue.waiting",
+    "replicas": "replicas.mean",
     "batch": "queue.decoding_per_iteration",
     "busy": "utilization.accelerator",
     "cache_mean": "utilization.cache_mean",

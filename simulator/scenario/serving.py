@@ -42,6 +42,32 @@ class MemoryBase(StrEnum):
     FREE = "free"
 
 
+class Routing(StrEnum):
+    """To which replica a router sends a request: in turn, by chance, or to whom has the fewest."""
+
+    ROUND_ROBIN = "round-robin"
+    RANDOM = "random"
+    LEAST = "least-outstanding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Autoscaling:
+    """Replicas that come and go with the load.
+
+    Every `interval` as many are wanted as bring the requests under way to `target` each, at least
+    `least` and at most `most`, in whole machines of `together`. One that is started takes requests
+    after `delay`; fewer are kept when none of the looks of the last `hold` wanted more [s].
+    """
+
+    target: float
+    least: int
+    most: int
+    together: int = 1
+    interval: Seconds = 15.0
+    delay: Seconds = 0.0
+    hold: Seconds = 300.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
     """The share of tokens yet to be written that `Admission.ESTIMATE` keeps room for.
@@ -91,7 +117,8 @@ class Serving:
     of keys and values. With `expert_parallel` each accelerator holds whole experts, else a part of
     each. `request_overhead`, and `prompt_overhead` for each token of the prompt, pass before a
     request reaches the scheduler: network, tokenising. A token reaches the client `reply_lag`
-    iterations after it was computed.
+    iterations after it was computed. A router deals requests by `routing`; with `autoscaling`
+    there are at most `replicas`.
     """
 
     engine: Engine
@@ -109,6 +136,8 @@ class Serving:
     request_overhead: Seconds = 0.0
     prompt_overhead: Seconds = 0.0
     reply_lag: float = 0.0
+    routing: Routing = Routing.ROUND_ROBIN
+    autoscaling: Autoscaling | None = None
 
 
 class Spread(StrEnum):
@@ -165,6 +194,24 @@ class OpenLoop:
     burstiness: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateCurve:
+    """Poisson arrivals at a rate that rises and falls, as over a day.
+
+    It is `rate` at its peak, and goes along straight lines through `shares` of that, evenly spaced
+    over `period` [s], whose end is like its beginning.
+    """
+
+    rate: PerSecond
+    shares: tuple[float, ...]
+    period: Seconds
+
+    @property
+    def mean(self) -> PerSecond:
+        """The mean rate [/s]."""
+        return self.rate * sum(self.shares) / len(self.shares)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trace:
     """Recorded requests in the order of their arrivals [s], with their lengths [tokens]."""
@@ -180,11 +227,12 @@ class Load:
     """The requests that reach a service.
 
     `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
-    for each client (`ClosedLoop`), all (`Trace`). The first `shared_prefix` tokens of every
-    prompt are alike, and lie in the engine's cache where it keeps prefixes.
+    for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
+    `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
+    prefixes.
     """
 
-    arrivals: ClosedLoop | OpenLoop | Trace
+    arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
     prompt: Lengths
     output: Lengths
     requests: int | None = None

@@ -25,10 +25,15 @@ def price_of(service: Service) -> UsdPerSecond | None:
 
 
 def cost_of(service: Service, told: Answered | None, saturation: Saturation | None) -> ServiceCost:
-    """What the machines cost at the rates of the run; at saturation where it has none."""
+    """What the machines cost at the rates of the run; at saturation where it has none.
+
+    Under autoscaling the machines that were there on average count.
+    """
     price, found = price_of(service), told or saturation
     if price is None or found is None or not found.output_rate:
         return ServiceCost(per_second=price)
+    if told is not None and service.serving.autoscaling is not None:
+        price *= told.replicas / service.serving.replicas
     output, requests = found.output_rate, found.request_rate
     prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
 

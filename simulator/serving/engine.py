@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 
 from simulator.compute.forward_pass import Iteration
@@ -17,10 +18,12 @@ from simulator.units import Seconds
 class Counts:
     """What a run adds up: times [s], requests times seconds, tokens.
 
-    `held` is blocks of the cache times seconds, `peak` the most blocks at once.
+    `held` is blocks of the cache times seconds, `peak` the most blocks at once. `provided` is
+    seconds in which a replica was there, added up over replicas.
     """
 
     end: Seconds = 0.0
+    provided: Seconds = 0.0
     busy: Seconds = 0.0
     iterations: int = 0
     running: float = 0.0
@@ -33,13 +36,22 @@ class Counts:
     def add(self, other: Counts) -> None:
         """Count another replica's in; the end is the later one's."""
         self.end, self.peak = max(self.end, other.end), max(self.peak, other.peak)
-        for name in ("busy", "iterations", "running", "held", "prefilled", "decoded"):
+        for name in _ADDED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.preemptions += other.preemptions
+
+
+_ADDED = (
+    *("provided", "busy", "iterations", "running", "held", "prefilled", "decoded"),
+    "preemptions",
+)
 
 
 class Replica:
-    """Runs all its requests to their end.
+    """Runs the requests it is sent, one event after the other.
+
+    `due` is when the next one happens: a pass ends, or a replica that has nothing to do gets
+    something; infinite while it waits for a request to be sent. Whoever drives it sends all
+    requests up to that time before it has it `proceed`.
 
     Parameters
     ----------
@@ -50,7 +62,7 @@ class Replica:
     work : Pass
         What iterations take.
     requests : Requests
-        What it is sent; their times are written there.
+        Those of the service; the times of what is sent here are written there.
     shared_prefix : int
         Tokens at the beginning of all prompts that lie in the cache.
     """
@@ -67,56 +79,77 @@ class Replica:
         self.overhead, self.per_token = serving.request_overhead, serving.prompt_overhead
         self.scheduler = Scheduler(serving, blocks, requests, shared_prefix)
         self.clock: Seconds = 0.0
+        self.due: Seconds = math.inf
+        self.outstanding = 0
         self.counts = Counts()
-        self._sent = 0
+        self._inbox: deque[tuple[Seconds, int]] = deque()
+        self._batch: Batch | None = None
+        self._iterations = 0
 
-    def run(self) -> Counts:
-        """All of it; returns what it adds up to."""
-        scheduler, arrivals = self.scheduler, self.requests.arrivals
-        while True:
-            self._receive()
-            if not scheduler.running and not scheduler.waiting:
-                if self._sent >= len(arrivals):
-                    break
-                self.clock = max(self.clock, self._ready())
-                continue
-            batch = scheduler.compose()
-            if batch.work.prefill_tokens:
-                self._pass(batch, 1, self.work.seconds(batch.work))
-            else:
-                self._pass(batch, *self._decode(batch.work))
-        self.counts.end = self.clock
-        self.counts.preemptions = scheduler.preemptions
-        return self.counts
+    def send(self, request: int, now: Seconds) -> None:
+        """Take a request, which reaches the scheduler when it has been read."""
+        ready = now + self.overhead + self.per_token * self.requests.prompts[request]
+        self.outstanding += 1
+        self._inbox.append((ready, request))
+        if len(self._inbox) > 1:
+            return
+        if self.due == math.inf:
+            self.due = max(self.clock, ready)
+        elif self._batch is not None and self._iterations > 1:
+            self._cut(self._batch, ready)
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no pass is under way: what is due next composes one."""
+        return self._batch is None
+
+    def proceed(self) -> list[int]:
+        """Let happen what is due; returns the requests that ended with it.
+
+        A pass that ends leaves the next one to be composed at once, by another call: what arrives
+        at that very time comes in between.
+        """
+        if self._batch is not None:
+            return self._end(self._batch)
+        self.clock = self.due
+        self._receive()
+        scheduler = self.scheduler
+        if scheduler.running or scheduler.waiting:
+            self._begin(scheduler.compose())
+        else:
+            self.due = max(self.clock, self._inbox[0][0]) if self._inbox else math.inf
+        return []
 
     def _receive(self) -> None:
-        """Put what has arrived by now among those that wait."""
-        arrivals, clock, waiting = self.requests.arrivals, self.clock, self.scheduler.waiting
-        while self._sent < len(arrivals) and self._ready() <= clock:
-            waiting.append(self._sent)
-            self._sent += 1
+        """Put what has been read by now among those that wait."""
+        inbox, clock = self._inbox, self.clock
+        while inbox and inbox[0][0] <= clock:
+            self.scheduler.join(inbox.popleft()[1])
 
-    def _ready(self) -> Seconds:
-        """When the request that is sent next reaches the scheduler [s]."""
-        requests, number = self.requests, self._sent
-        beside = self.overhead + self.per_token * requests.prompts[number]
-        return requests.arrivals[number] + beside
+    def _begin(self, batch: Batch) -> None:
+        """Let a pass begin, or as many of decoding alone as nothing disturbs."""
+        self._batch, self._iterations = batch, 1
+        if batch.work.prefill_tokens:
+            self.due = self.clock + self.work.seconds(batch.work)
+            return
+        most, until = self.scheduler.undisturbed(), math.inf
+        if self._inbox and self.scheduler.is_open:
+            until = self._inbox[0][0] - self.clock
+        self._iterations, time = iterations_until(self.work, batch.work, most, until)
+        self.due = self.clock + time
 
-    def _decode(self, batch: Iteration) -> tuple[int, Seconds]:
-        """Iterations of decoding alone that nothing disturbs, and what they take [s]."""
-        scheduler, arrivals = self.scheduler, self.requests.arrivals
-        many = scheduler.undisturbed()
-        until = math.inf
-        if self._sent < len(arrivals) and scheduler.is_open:
-            until = self._ready() - self.clock
-        return iterations_until(self.work, batch, many, until)
+    def _cut(self, batch: Batch, ready: Seconds) -> None:
+        """Let passes end as soon as a request that has come meanwhile might join."""
+        if self.scheduler.is_open and ready < self.due:
+            found = iterations_until(self.work, batch.work, self._iterations, ready - self.clock)
+            self._iterations, time = found
+            self.due = self.clock + time
 
-    def _pass(self, batch: Batch, iterations: int, time: Seconds) -> None:
-        """Let an iteration (or several) pass, and note who started, spoke first and ended."""
+    def _end(self, batch: Batch) -> list[int]:
+        """Note who started, spoke first and ended in the pass that ends now."""
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
-        began = self.clock
-        self.clock = now = began + time
-        used = scheduler.used
+        now, began, iterations = self.due, self.clock, self._iterations
+        time, used = now - began, scheduler.used
         counts.busy += time
         counts.iterations += iterations
         counts.running += len(scheduler.running) * time
@@ -130,10 +163,12 @@ class Replica:
         for request in batch.ended:
             if math.isnan(requests.first[request]):
                 requests.first[request] = now
-        for request in scheduler.complete(batch, iterations):
+        done = scheduler.complete(batch, iterations)
+        for request in done:
             requests.last[request] = now
-            if requests.clients is not None and len(requests.arrivals) < len(requests):
-                requests.arrivals.append(now + requests.think)
+        self.outstanding -= len(done)
+        self.clock, self._batch = now, None
+        return done
 
 
 def iterations_until(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,7 @@ ENDS: Final = 0.1
 
 
 def answered(  # noqa: PLR0913 - what a run left, and how it is read
-    parts: Sequence[Requests],
+    requests: Requests,
     counts: Counts,
     slo: Slo,
     *,
@@ -36,8 +36,8 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
 
     Parameters
     ----------
-    parts : sequence of Requests
-        Those of each replica, all answered.
+    requests : Requests
+        All of them, answered.
     counts : Counts
         Of all replicas together.
     slo : Slo
@@ -50,7 +50,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         Iterations that pass until a token reaches the client; each takes as long as those of the
         request's own tokens.
     """
-    columns = _columns(parts)
+    columns = _columns(requests)
     arrived, ended = columns["arrivals"], columns["last"]
     counted = _counted(arrived, steady=steady)
     first = (columns["first"] - arrived)[counted]
@@ -65,7 +65,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     rate = len(first) / duration
     kept = _kept({"first_token": first, "per_token": each, "end_to_end": whole}, slo)
     share = float(np.logical_and.reduce([*kept.values(), whole >= 0.0]).mean())
-    elapsed = max(counts.end, 1e-12)
+    provided = max(counts.provided, 1e-12)
     return Answered(
         requests=len(first),
         duration=duration,
@@ -81,8 +81,9 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         goodput=share * rate,
         running=float(little(rate, (whole - waited).mean())),
         waiting=float(little(rate, waited.mean())),
-        busy=counts.busy / (elapsed * len(parts)),
-        cache_mean=counts.held / (elapsed * len(parts) * blocks),
+        busy=counts.busy / provided,
+        replicas=provided / max(counts.end, 1e-12),
+        cache_mean=counts.held / (provided * blocks),
         cache_peak=counts.peak / blocks,
         batch=counts.decoded / max(1, counts.iterations),
         iterations=counts.iterations,
@@ -100,15 +101,10 @@ def half_width(values: Times) -> float:
     return float(QUANTILE * means.std(ddof=1) / BATCHES**0.5)
 
 
-def _columns(parts: Sequence[Requests]) -> dict[str, Times]:
+def _columns(requests: Requests) -> dict[str, Times]:
     """All requests in the order of their arrivals, column by column."""
     names = ("arrivals", "prompts", "outputs", "scheduled", "first", "last")
-    joined = {
-        name: np.concatenate([np.asarray(getattr(part, name), dtype=float) for part in parts])
-        for name in names
-    }
-    order = np.argsort(joined["arrivals"], kind="stable")
-    return {name: column[order] for name, column in joined.items()}
+    return {name: np.asarray(getattr(requests, name), dtype=float) for name in names}
 
 
 def _counted(arrived: Times, *, steady: bool) -> slice:

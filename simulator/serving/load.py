@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Spread, Trace
+from simulator.scenario.serving import (
+    ClosedLoop,
+    Lengths,
+    Load,
+    OpenLoop,
+    RateCurve,
+    Spread,
+    Trace,
+)
 from simulator.units import Seconds
 
 PER_CLIENT: Final = 10
@@ -41,17 +48,6 @@ class Requests:
 
     def __len__(self) -> int:
         return len(self.prompts)
-
-    def part(self, index: int, parts: int) -> Requests:
-        """Those that a router which deals them in turn sends to one of several replicas."""
-        clients = None if self.clients is None else len(range(index, self.clients, parts))
-        return Requests(
-            prompts=list(islice(self.prompts, index, None, parts)),
-            outputs=list(islice(self.outputs, index, None, parts)),
-            arrivals=list(islice(self.arrivals, index, None, parts)),
-            clients=clients,
-            think=self.think,
-        )
 
 
 def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Requests:
@@ -88,6 +84,8 @@ def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Re
     if isinstance(ways, ClosedLoop):
         now = [0.0] * min(ways.concurrency, count)
         return Requests(prompts, outputs, now, clients=ways.concurrency, think=ways.think)
+    if isinstance(ways, RateCurve):
+        return Requests(prompts, outputs, _along(ways, count, draw))
     return Requests(prompts, outputs, _arrivals(ways, count, draw))
 
 
@@ -98,6 +96,8 @@ def usual_count(load: Load) -> int | None:
         return min(load.requests or len(ways.arrivals), len(ways.arrivals))
     if isinstance(ways, ClosedLoop):
         return load.requests or PER_CLIENT * ways.concurrency
+    if isinstance(ways, RateCurve):
+        return load.requests or max(1, round(ways.mean * ways.period))
     return load.requests
 
 
@@ -129,3 +129,23 @@ def _arrivals(ways: OpenLoop, count: int, draw: np.random.RandomState) -> list[S
         gaps = draw.gamma(ways.burstiness, gap / ways.burstiness, count)
     times: list[Seconds] = np.cumsum(gaps).tolist()
     return times
+
+
+FINE: Final = 4096
+"""Parts of a period in which a rate that rises and falls is taken as even."""
+
+
+def _along(ways: RateCurve, count: int, draw: np.random.RandomState) -> list[Seconds]:
+    """Arrivals at a rate that follows a curve: a Poisson process whose clock runs unevenly.
+
+    `count` of them come in the time in which so many are expected.
+    """
+    shares = np.asarray([*ways.shares, ways.shares[0]])
+    inner = np.linspace(0.0, 1.0, FINE + 1)
+    rates = np.interp(inner, np.linspace(0.0, 1.0, len(shares)), shares)
+    passed = np.concatenate(([0.0], np.cumsum(0.5 * (rates[1:] + rates[:-1]))))
+    expected = passed * ways.mean * ways.period / passed[-1]
+    periods, within = np.divmod(np.sort(draw.uniform(0.0, count, count)), expected[-1])
+    times = ways.period * (periods + np.interp(within, expected, inner))
+    found: list[Seconds] = times.tolist()
+    return found

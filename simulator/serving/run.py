@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import causal_pairs
 from simulator.results.serving import Answered, Saturation
-from simulator.scenario.serving import OpenLoop, Service, Trace
-from simulator.serving.engine import Counts, Replica
+from simulator.scenario.serving import Load, OpenLoop, RateCurve, Service, Trace
+from simulator.serving.engine import Replica
+from simulator.serving.fleet import Fleet, run
 from simulator.serving.forward import Pass
 from simulator.serving.kv_pool import Pool
 from simulator.serving.latencies import answered
-from simulator.serving.load import Requests, requests_of, usual_count
+from simulator.serving.load import requests_of, usual_count
 from simulator.serving.saturation import saturation_rates
 from simulator.units import PerSecond, Seconds
 
 FEWEST: Final = 2000
 MOST: Final = 8000
-"""Requests of each replica in a run to the steady state, at least and at most."""
+"""Requests of a run to the steady state, at least and at most."""
 STAYS: Final = 40.0
 """Times that one request alone would take which such a run lasts at least."""
+TOGETHER: Final = 16
+"""Replicas that a run to the steady state simulates together, at most.
+
+Those of a larger fleet do as so many of them do with their share of the load.
+"""
 
 
 def offered_rate(service: Service) -> PerSecond | None:
-    """Requests that arrive in a second whatever becomes of them; None for clients that wait."""
+    """Requests that arrive in a second whatever becomes of them; None for clients that wait.
+
+    Of a rate that rises and falls it is the peak.
+    """
     ways = service.load.arrivals
+    if isinstance(ways, RateCurve):
+        return ways.rate
     if isinstance(ways, OpenLoop):
         return None if math.isinf(ways.rate) else ways.rate
     if isinstance(ways, Trace) and ways.arrivals[-1] > ways.arrivals[0]:
         return len(ways.arrivals) / (ways.arrivals[-1] - ways.arrivals[0])
     return None
+
+
+def at_peak(service: Service) -> Service:
+    """A service whose load rises and falls as it is at the peak, with all its replicas."""
+    load, ways = service.load, service.load.arrivals
+    if not isinstance(ways, RateCurve):
+        return service
+    steady = replace(load, arrivals=OpenLoop(rate=ways.rate), requests=None)
+    return replace(service, load=steady, serving=replace(service.serving, autoscaling=None))
 
 
 class ServiceRun:
@@ -52,44 +71,37 @@ class ServiceRun:
     def answered(self, saturation: Saturation) -> Answered | None:
         """What requests see; None where a load that goes on for ever is beyond saturation."""
         load, replicas = self.service.load, self.service.serving.replicas
-        count = usual_count(load)
+        ways, count = load.arrivals, usual_count(load)
         if count is not None:
-            return self._finite(count)
-        if saturation.is_passed:
+            return self._seen(load, count, replicas, steady=False)
+        if saturation.is_passed or not isinstance(ways, OpenLoop):
             return None
-        each = self._steady_count()
-        requests = requests_of(load, each * replicas, self.seed, self.pool.tokens)
-        requests = requests.part(0, replicas)
-        counts = self._replica(requests)
-        one = self._seen([requests], counts, steady=True)
-        offered = offered_rate(self.service) or 0.0
-        return _together(one, replicas, offered / (replicas * one.request_rate))
+        together, count = self._steady(ways.rate / replicas)
+        share = replace(load, arrivals=replace(ways, rate=ways.rate * together / replicas))
+        part = self._seen(share, count, together, steady=True)
+        return _together(part, replicas / together, ways.rate / replicas * together)
 
-    def _finite(self, count: int) -> Answered:
-        replicas = self.service.serving.replicas
-        every = requests_of(self.service.load, count, self.seed, self.pool.tokens)
-        parts = [every.part(index, replicas) for index in range(min(replicas, count))]
-        total = Counts()
-        for part in parts:
-            total.add(self._replica(part))
-        return self._seen(parts, total, steady=False)
+    def _seen(self, load: Load, count: int, replicas: int, *, steady: bool) -> Answered:
+        """What so many requests of a load see from so many replicas."""
+        serving, blocks = self.service.serving, self.pool.blocks
+        requests = requests_of(load, count, self.seed, self.pool.tokens)
 
-    def _seen(self, parts: Sequence[Requests], counts: Counts, *, steady: bool) -> Answered:
-        """What the requests of replicas saw."""
-        slo, blocks = self.service.slo, self.pool.blocks
-        lag = self.service.serving.reply_lag
-        return answered(parts, counts, slo, blocks=blocks, steady=steady, lag=lag)
+        def make() -> Replica:
+            return Replica(serving, blocks, self.work, requests, load.shared_prefix)
 
-    def _replica(self, requests: Requests) -> Counts:
-        shared = self.service.load.shared_prefix
-        return Replica(self.service.serving, self.pool.blocks, self.work, requests, shared).run()
+        scaling = serving.autoscaling
+        there = replicas if scaling is None else scaling.least
+        fleet = Fleet(make, there, serving.routing, scaling=scaling, seed=self.seed)
+        counts, lag = run(fleet, requests), serving.reply_lag
+        slo = self.service.slo
+        return answered(requests, counts, slo, blocks=blocks, steady=steady, lag=lag)
 
-    def _steady_count(self) -> int:
-        """Requests of one replica until what it does is steady."""
-        rate = offered_rate(self.service) or 0.0
-        stay = alone(self.service, self.work)
-        wanted = STAYS * stay * rate / self.service.serving.replicas
-        return int(min(MOST, max(FEWEST, wanted)))
+    def _steady(self, rate: PerSecond) -> tuple[int, int]:
+        """Replicas and requests of a run until all is steady, at the rate of one replica."""
+        each = STAYS * alone(self.service, self.work) * rate
+        most = int(min(TOGETHER, max(2.0, MOST / max(1.0, each))))
+        together = min(self.service.serving.replicas, most)
+        return together, int(min(MOST, max(FEWEST, together * each)))
 
 
 def alone(service: Service, work: Pass) -> Seconds:
@@ -104,16 +116,18 @@ def alone(service: Service, work: Pass) -> Seconds:
     return sent + first + later + serving.reply_lag * later / max(1, output - 1)
 
 
-def _together(one: Answered, replicas: int, longer: float) -> Answered:
-    """What equal replicas do together, each as this one.
+def _together(part: Answered, times: float, offered: PerSecond) -> Answered:
+    """What so many times the replicas do that were simulated.
 
-    `longer` is the rate of arrivals over that of the requests drawn: in a run without end what
-    arrives is answered, however many came by chance in a shorter one.
+    `offered` is the rate of arrivals at these: in a run without end what arrives is answered,
+    however many came by chance in a shorter one.
     """
     flows = ("request_rate", "prompt_rate", "output_rate", "goodput", "running", "waiting")
-    counts = ("iterations", "preemptions")
-    found = {name: replicas * longer * getattr(one, name) for name in flows}
-    return replace(one, **found, **{name: replicas * getattr(one, name) for name in counts})
+    longer = times * offered / part.request_rate
+    found = {name: longer * getattr(part, name) for name in flows}
+    for name in ("iterations", "preemptions"):
+        found[name] = round(times * getattr(part, name))
+    return replace(part, **found, replicas=times * part.replicas)
 
 
 def saturated(rate: PerSecond, tokens: PerSecond, offered: PerSecond | None) -> Saturation:

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.serving import blocks_of
-from simulator.scenario.serving import Service, Trace
+from simulator.scenario.serving import Routing, Service, Trace
 from simulator.serving.engine import Replica
+from simulator.serving.fleet import Fleet, run
 from simulator.serving.forward import Pass
 from simulator.serving.kv_pool import Pool
 from simulator.serving.load import Requests, requests_of
@@ -33,7 +34,8 @@ def saturation_rates(
     if WAVES * together > least:
         every = _at_once(service, WAVES * together, seed, pool.tokens)
     _spread_out(every, together, seed)
-    Replica(service.serving, pool.blocks, work, every, service.load.shared_prefix).run()
+    replica = Replica(service.serving, pool.blocks, work, every, service.load.shared_prefix)
+    run(Fleet(lambda: replica, 1, Routing.ROUND_ROBIN), every)
     starts = sorted(every.scheduled[together:])
     rate = (len(starts) - 1) / max(1e-12, starts[-1] - starts[0])
     return rate, rate * float(np.mean(every.outputs[together:]))

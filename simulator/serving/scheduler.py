@@ -57,7 +57,7 @@ class Scheduler:
         self.waiting: deque[int] = deque()
         self.running: dict[int, int] = {}
         self.decoding = Decoding(serving.block_tokens)
-        self.lacks = list(requests.outputs)
+        self.lacks: dict[int, int] = {}
         self.preemptions = 0
         self.reused = 0
         self._started: list[int] = []
@@ -76,6 +76,11 @@ class Scheduler:
     def is_open(self) -> bool:
         """Whether a request that arrives might start at once."""
         return not self.waiting and len(self.running) < self.serving.max_sequences
+
+    def join(self, request: int) -> None:
+        """Let a request wait behind the others."""
+        self.lacks[request] = self.requests.outputs[request]
+        self.waiting.append(request)
 
     def length(self, request: int) -> int:
         """Tokens a request has so far: its prompt and what it has written."""
@@ -129,7 +134,7 @@ class Scheduler:
         return done
 
     def _finish(self, request: int) -> None:
-        del self.running[request]
+        del self.running[request], self.lacks[request]
         self._promised -= self._whole(request)
         if not self.running:
             self._since = self.decoding.steps

@@ -11,11 +11,11 @@ from simulator.errors import PlanError
 from simulator.predict import pass_of, predict_service
 from simulator.results.serving import Answered, ServicePrediction, metrics
 from simulator.scenario.goal import Plain
-from simulator.scenario.serving import OpenLoop, Service
+from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service
 from simulator.serving.cost import cost_of, price_of
 from simulator.serving.forward import ScaledPass
 from simulator.serving.intervals import P90, slowed
-from simulator.serving.run import offered_rate, saturated
+from simulator.serving.run import at_peak, offered_rate, saturated
 from simulator.serving.sizing import Sizing
 from simulator.units import PerSecond, UsdPerSecond
 
@@ -132,7 +132,7 @@ def size(
 
 def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candidate | Refused:
     try:
-        service = read(settings)
+        service = at_peak(read(settings))
         sizing = Sizing(service=service, work=pass_of(service), seed=seed)
         price = price_of(service)
         reason = sizing.hindrance if price is not None else "no price is known"
@@ -211,6 +211,7 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
 
 def _on_one(service: Service, factor: float) -> Service:
     """The service on one machine, as full of replicas as it gets, with so many times the load."""
+    service = at_peak(service)
     ways, serving, group = service.load.arrivals, service.serving, service.group
     if isinstance(ways, OpenLoop):
         ways = replace(ways, rate=factor * ways.rate)
@@ -289,7 +290,7 @@ LOADS: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
     """The service at loads up to its saturation; none where its load is no rate of arrivals."""
-    service, found = prediction.service, prediction.saturation
+    service, found = at_peak(prediction.service), prediction.saturation
     ways = service.load.arrivals
     if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
         return ()
@@ -345,10 +346,14 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
             serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0
         ),
     }
+    if serving.replicas > 1:
+        settings["requests to the replica with the fewest"] = replace(
+            serving, routing=Routing.LEAST
+        )
     for name, other in settings.items():
         yield name, replace(service, serving=other)
     ways = service.load.arrivals
-    if isinstance(ways, OpenLoop) and math.isfinite(ways.rate):
+    if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
         for factor in (0.5, STRONGER, 2.0):
             rate = replace(ways, rate=factor * ways.rate)
             yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))

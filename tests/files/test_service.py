@@ -16,7 +16,14 @@ from simulator.files.service import ServiceReader
 from simulator.files.service_mode import describes_service
 from simulator.files.shipped import service_names
 from simulator.predict import pass_of
-from simulator.scenario.serving import Admission, Batching, ClosedLoop, Service, Trace
+from simulator.scenario.serving import (
+    Admission,
+    Batching,
+    ClosedLoop,
+    RateCurve,
+    Service,
+    Trace,
+)
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -94,6 +101,10 @@ def test_the_version_decides() -> None:
         ("serving.max_sequences=9000", "is more than serving.max_batched_tokens"),
         ("serving.max_batched_tokens=1", "is out of range"),
         ("load.size=4", "is not a known key"),
+        ("load.curve=[1]", "means nothing with poisson arrivals"),
+        ("load.period=1 h", "means nothing with poisson arrivals"),
+        ("serving.router=turns", "is not a valid choice"),
+        ("serving.autoscaling.hold=1 s", "is missing"),
     ],
 )
 def test_mistakes_are_named(setting: str, said: str) -> None:
@@ -210,3 +221,41 @@ trace = "{path.name}"
     found = service(name=str(tmp_path / "mine.toml"))
     assert isinstance(found.load.arrivals, Trace)
     assert found.load.prompt.tokens == pytest.approx(109.5)
+
+
+OFFICE = "llama3-8b-office-autoscaled"
+
+
+def test_a_day_has_a_curve() -> None:
+    """The rate is that of the peak whatever the largest share is; the usual day is told as such."""
+    given = service("load.curve=[0.1, 0.4]", "load.period=1 h", name=OFFICE).load.arrivals
+    assert isinstance(given, RateCurve)
+    assert (given.shares, given.period) == ((0.25, 1.0), 3600.0)
+    usual = service("load.arrivals=daily")
+    assert isinstance(usual.load.arrivals, RateCurve)
+    assert (max(usual.load.arrivals.shares), usual.load.arrivals.period) == (1.0, 86400.0)
+    assert any("load.curve not given" in note.what for note in usual.notes)
+
+
+def test_autoscaling_comes_in_whole_machines() -> None:
+    """On a machine of eight accelerators replicas of four come by twos."""
+    machines = ("hardware.machine=instance/aws/p5.48xlarge", "hardware.count=3")
+    rules = service(*machines, "serving.tensor=4", "serving.autoscaling.least=1", name=OFFICE)
+    scaling = rules.serving.autoscaling
+    assert scaling is not None
+    assert (scaling.least, scaling.most, scaling.together) == (2, 6, 2)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("serving.autoscaling.most=5", "is more than there are replicas"),
+        ("serving.autoscaling.least=5", "is more than there are replicas"),
+        ("serving.autoscaling.target=0", "is out of range"),
+        ("load.curve=[0, 0]", "has no arrivals at all"),
+    ],
+)
+def test_mistakes_of_a_day_are_named(setting: str, said: str) -> None:
+    """Bounds that cannot be, and a day without requests."""
+    with pytest.raises(InputError, match=said):
+        service(setting, name=OFFICE)

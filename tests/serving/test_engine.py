@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Admission, Batching, Slo
-from simulator.serving.engine import Replica, iterations_until
+from simulator.serving.engine import iterations_until
+from simulator.serving.fleet import run as run_fleet
 from simulator.serving.latencies import answered
 from simulator.serving.load import Requests
-from tests.support.serving import PLENTY, MadePass, run, settings, stays
+from tests.support.serving import PLENTY, MadePass, fleet, run, settings, stays
 
 RULES = [
     (Batching.MIXED, Admission.PROMPT),
@@ -120,7 +121,8 @@ def test_a_closed_loop_follows_its_answers() -> None:
 def test_a_prefix_in_the_cache_is_not_computed() -> None:
     """Blocks that all prompts begin with are held once and computed for none."""
     requests = Requests([40, 40], [2, 2], [0.0, 0.0])
-    counts = Replica(settings(), PLENTY, MadePass(fixed=1.0), requests, 36).run()
+    one = fleet(requests, MadePass(fixed=1.0), settings(), 1, shared_prefix=36)
+    counts = run_fleet(one, requests)
     assert counts.prefilled == 2 * 8
 
 
@@ -154,7 +156,7 @@ def test_tokens_reach_the_client_some_iterations_later() -> None:
     requests = Requests([100], [11], [0.0])
     counts = run(requests, MadePass(fixed=0.01), settings())
     told = {
-        lag: answered([requests], counts, Slo(), blocks=PLENTY, steady=False, lag=lag)
+        lag: answered(requests, counts, Slo(), blocks=PLENTY, steady=False, lag=lag)
         for lag in (0.0, 4.0)
     }
     assert told[4.0].first_token.mean == pytest.approx(told[0.0].first_token.mean + 0.04)

@@ -1,4 +1,4 @@
-"""The requests of a load: lengths, arrivals, and how a router deals them."""
+"""The requests of a load: lengths and arrivals."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, Spread
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, RateCurve, Spread
 from simulator.serving.load import requests_of, usual_count
 
 UNIFORM = Lengths(tokens=1024, spread=Spread.UNIFORM, ratio=0.8)
 
 
-def load(arrivals: ClosedLoop | OpenLoop, prompt: Lengths = UNIFORM) -> Load:
+def load(arrivals: ClosedLoop | OpenLoop | RateCurve, prompt: Lengths = UNIFORM) -> Load:
     """A load with such arrivals and prompts."""
     return Load(arrivals=arrivals, prompt=prompt, output=UNIFORM)
 
@@ -61,12 +61,24 @@ def test_lengths_have_their_mean(lengths: Lengths) -> None:
     assert np.mean(found) == pytest.approx(lengths.mean, rel=0.02)
 
 
-def test_a_router_deals_in_turn() -> None:
-    """Replicas get every request once, and clients are dealt with them."""
-    every = requests_of(load(ClosedLoop(concurrency=5)), 50, seed=3)
-    parts = [every.part(index, 2) for index in range(2)]
-    assert [part.clients for part in parts] == [3, 2]
-    assert sorted(parts[0].prompts + parts[1].prompts) == sorted(every.prompts)
+def test_a_rate_that_rises_and_falls() -> None:
+    """Arrivals along a curve: its mean over a period, its shares in each part, then again."""
+    curve = RateCurve(rate=20.0, shares=(0.0, 1.0), period=1000.0)
+    assert curve.mean == 10.0
+    times = np.asarray(requests_of(load(curve), 20_000, seed=5).arrivals)
+    assert (np.diff(times) >= 0.0).all()
+    assert times[-1] == pytest.approx(2000.0, rel=0.03)
+    first = np.histogram(times, bins=[0, 250, 500, 750, 1000, 1250])[0]
+    assert first == pytest.approx([1250, 3750, 3750, 1250, 1250], rel=0.08)
+    assert usual_count(load(curve)) == 10_000
+
+
+def test_an_even_curve_is_a_poisson_process() -> None:
+    """Gaps of a curve without ups and downs are exponential."""
+    curve = RateCurve(rate=5.0, shares=(1.0,), period=60.0)
+    gaps = np.diff(requests_of(load(curve), 20_000, seed=6).arrivals)
+    assert gaps.mean() == pytest.approx(0.2, rel=0.02)
+    assert gaps.std() == pytest.approx(0.2, rel=0.03)
 
 
 def test_requests_are_cut_to_what_a_cache_holds() -> None:

@@ -8,8 +8,18 @@ import numpy as np
 
 from simulator.compute.forward_pass import Iteration
 from simulator.confidence.provenance import Source
-from simulator.scenario.serving import Admission, Batching, Engine, MemoryBase, Serving
+from simulator.scenario.serving import (
+    Admission,
+    Autoscaling,
+    Batching,
+    Engine,
+    MemoryBase,
+    Routing,
+    Serving,
+)
 from simulator.serving.engine import Counts, Replica
+from simulator.serving.fleet import Fleet
+from simulator.serving.fleet import run as run_fleet
 from simulator.serving.load import Requests
 
 PLENTY = 10**9
@@ -76,7 +86,26 @@ def settings(
 
 def run(requests: Requests, work: MadePass, serving: Serving, blocks: int = PLENTY) -> Counts:
     """All requests on one replica."""
-    return Replica(serving, blocks, work, requests).run()
+    return run_fleet(fleet(requests, work, serving, 1, blocks=blocks), requests)
+
+
+def fleet(  # noqa: PLR0913 - what a test may want different
+    requests: Requests,
+    work: MadePass,
+    serving: Serving,
+    replicas: int,
+    routing: Routing = Routing.ROUND_ROBIN,
+    *,
+    blocks: int = PLENTY,
+    shared_prefix: int = 0,
+    scaling: Autoscaling | None = None,
+) -> Fleet:
+    """Equal replicas behind a router."""
+
+    def make() -> Replica:
+        return Replica(serving, blocks, work, requests, shared_prefix)
+
+    return Fleet(make, replicas, routing, scaling=scaling)
 
 
 def stays(requests: Requests) -> np.ndarray:

@@ -1,0 +1,126 @@
+"""Equal replicas behind a router: who gets a request, and what happens next among all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from random import Random
+
+from simulator.scenario.serving import Autoscaling, Routing
+from simulator.serving.autoscaler import Autoscaler
+from simulator.serving.engine import Counts, Replica
+from simulator.serving.load import Requests
+from simulator.units import Seconds
+
+
+class Fleet:
+    """Replicas, and the router before them.
+
+    Parameters
+    ----------
+    make : callable
+        Makes one more replica.
+    count : int
+        How many there are at the start.
+    routing : Routing
+        To which of them a request goes.
+    scaling : Autoscaling, optional
+        How many there are later; none: as many as at the start.
+    seed : int
+        Of a random choice.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Replica],
+        count: int,
+        routing: Routing,
+        *,
+        scaling: Autoscaling | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.routing = routing
+        self.replicas = [make() for _ in range(count)]
+        self.open: Sequence[int] = range(count)
+        self.scaler = None if scaling is None else Autoscaler(scaling, self.replicas, make)
+        self._draw = Random(seed)  # noqa: S311 - a router's choice, no secret
+        self._heap: list[tuple[Seconds, bool, int]] = []
+        self._turn = -1
+
+    @property
+    def due(self) -> Seconds:
+        """When something happens next by itself; infinite where nothing does [s]."""
+        heap, replicas = self._heap, self.replicas
+        while heap and replicas[heap[0][2]].due != heap[0][0]:
+            heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def send(self, request: int, now: Seconds) -> None:
+        """Let the router deal a request."""
+        if self.scaler is not None:
+            self.open = self.scaler.open_at(now)
+        index = self._pick()
+        replica = self.replicas[index]
+        before = replica.due
+        replica.send(request, now)
+        if replica.due != before:
+            heappush(self._heap, (replica.due, False, index))
+
+    def proceed(self) -> list[int]:
+        """Let happen what is `due`; returns the requests that ended with it."""
+        index = heappop(self._heap)[2]
+        replica = self.replicas[index]
+        done = replica.proceed()
+        if replica.due < math.inf:
+            # What ends at a time comes before what begins then.
+            heappush(self._heap, (replica.due, replica.is_between, index))
+        return done
+
+    def _pick(self) -> int:
+        """The replica that gets the next request."""
+        count = len(self.open)
+        if count == 1:
+            return self.open[0]
+        if self.routing is Routing.RANDOM:
+            return self.open[self._draw.randrange(count)]
+        self._turn = (self._turn + 1) % count
+        if self.routing is Routing.ROUND_ROBIN:
+            return self.open[self._turn]
+        # Among those with the fewest, the one whose turn comes first.
+        turns = ((self._turn + step) % count for step in range(count))
+        return self.open[min(turns, key=lambda turn: self.replicas[self.open[turn]].outstanding)]
+
+    def counts(self, end: Seconds) -> Counts:
+        """What all of them add up to, in a run that ends then."""
+        total = Counts(end=end)
+        for index, replica in enumerate(self.replicas):
+            counts = replica.counts
+            counts.preemptions = replica.scheduler.preemptions
+            scaler = self.scaler
+            counts.provided = end if scaler is None else scaler.provided(index, replica.clock, end)
+            total.add(counts)
+        return total
+
+
+def run(fleet: Fleet, requests: Requests) -> Counts:
+    """Have a fleet answer all requests; returns what it adds up to.
+
+    Their times are written into `requests`. Clients that wait for their answers send the next
+    request then.
+    """
+    arrivals, count, sent, now = requests.arrivals, len(requests), 0, 0.0
+    while True:
+        due = fleet.due
+        if sent < len(arrivals) and arrivals[sent] <= due:
+            now = arrivals[sent]
+            fleet.send(sent, now)
+            sent += 1
+        elif due < math.inf:
+            now = due
+            done = fleet.proceed()
+            if done and requests.clients is not None:
+                room = count - len(arrivals)
+                arrivals.extend([now + requests.think] * min(len(done), room))
+        else:
+            return fleet.counts(now)
