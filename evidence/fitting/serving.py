@@ -36,6 +36,7 @@ from simulator.compute.forward_pass import (
     forward_pass,
     serving_device,
 )
+from simulator.equations.serving import causal_pairs
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.models import load_model
@@ -179,7 +180,7 @@ def token_time(row: ServingRow, one: ForwardPass) -> float:
     beside = 0 if row.engine == ALONE else count
     mixed = Iteration(
         prefill_tokens=int(prompt),
-        prefill_pairs=prompt**2 / 2.0,
+        prefill_pairs=float(causal_pairs(int(prompt), 0)),
         first_tokens=1,
         decoding=beside,
         context_tokens=context if beside else 0.0,

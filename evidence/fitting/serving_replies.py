@@ -9,7 +9,7 @@ itself, to each token of its prompt, and to iterations that pass until a token r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,9 +19,9 @@ from converters.serving_rows import ServingRow
 from fitting import posterior
 from simulator.compute.forward_pass import ForwardPass
 from simulator.files.catalogue import Catalogue
-from simulator.files.engines import device_of, engine_file, engine_of, version_of
+from simulator.files.engines import engine_file, usual_settings
 from simulator.files.serving_figures import ServingFigure, ServingFile, engines
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, Serving, Slo, Spread
+from simulator.scenario.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.kv_pool import pool_of
@@ -50,17 +50,13 @@ class Simulated:
 
 def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simulated:
     """What the benchmark of a row would measure if requests took nothing beside iterations."""
-    gpu, file = catalogue.gpu(row.gpu), engine_file(row.engine)
-    version = version_of(file, None)
-    usual = device_of(version, gpu)
-    serving = Serving(
-        engine=engine_of(file, version, None),
+    gpu = catalogue.gpu(row.gpu)
+    serving = replace(
+        usual_settings(engine_file(row.engine), None, gpu),
         tensor=row.tensor,
-        max_batched_tokens=usual.max_batched_tokens,
-        max_sequences=usual.max_sequences,
-        block_tokens=file.block_tokens,
-        memory_fraction=usual.memory_fraction or version.memory_fraction,
-        graph_memory=version.graph_memory,
+        request_overhead=0.0,
+        prompt_overhead=0.0,
+        reply_lag=0.0,
     )
     load = Load(
         arrivals=ClosedLoop(concurrency=row.concurrency),
@@ -70,7 +66,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     pool = pool_of(serving, gpu.memory, one)
     longest = pool.tokens or row.prompt + row.output
     requests = requests_of(load, usual_count(load) or 0, 0, longest)
-    blocks = max(pool.blocks, (row.prompt + row.output) // file.block_tokens + 2)
+    blocks = max(pool.blocks, (row.prompt + row.output) // serving.block_tokens + 2)
     replica = Replica(serving, blocks, one, requests)
     counts = run(Fleet(lambda: replica, 1, serving.routing), requests)
     told = answered(requests, counts, Slo(), blocks=blocks, steady=False)

@@ -11,9 +11,10 @@ from simulator.confidence.provenance import Source
 from simulator.errors import PlanError, UnknownName
 from simulator.files.document import check, read_document
 from simulator.files.quantity import nearest_hint
+from simulator.files.serving_figures import serving_figures
 from simulator.files.serving_sections import EngineDeviceTable, EngineFile, EngineVersionTable
 from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.serving import Engine
+from simulator.scenario.serving import Engine, Serving
 
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "serving"
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
@@ -77,6 +78,39 @@ def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:
         if gpu.memory >= one.memory and not (one.excepted and one.excepted in gpu.name.lower())
     ]
     return fits[-1]
+
+
+def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:
+    """An engine on one accelerator with all settings left to it.
+
+    Parameters
+    ----------
+    file : EngineFile
+        The file of the engine.
+    wanted : str or None
+        Its version; the newest one known where none is given.
+    gpu : Gpu
+        The accelerator, by whose memory defaults differ.
+
+    Raises
+    ------
+    PlanError
+        As `version_of` does.
+    """
+    version = version_of(file, wanted)
+    usual, figures = device_of(version, gpu), serving_figures(file.name)
+    return Serving(
+        engine=engine_of(file, version, wanted),
+        max_batched_tokens=usual.max_batched_tokens,
+        max_sequences=usual.max_sequences,
+        block_tokens=file.block_tokens,
+        memory_fraction=usual.memory_fraction or version.memory_fraction,
+        graph_memory=version.graph_memory,
+        chunked_prefill=file.chunked_prefill,
+        request_overhead=figures.request,
+        prompt_overhead=figures.prompt_token,
+        reply_lag=figures.lag,
+    )
 
 
 def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) -> Engine:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,7 @@ from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_notes, load_of, load_problems
 from simulator.files.document import Document, check
-from simulator.files.engines import device_of, engine_file, engine_of, stands_in, version_of
+from simulator.files.engines import engine_file, stands_in, usual_settings
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
@@ -61,6 +61,12 @@ A guess, 2026-11-23: times to the first token of models left out of the fit are 
 median (evidence/fit.py serving), another fit has 16 ms (inference-sim/inference-sim@f90a1e3)
 where 5 to 23 are fitted here, and clients far away have more.
 """
+_SETTINGS: Final = (
+    *("tensor", "replicas", "expert_parallel", "weights", "cache"),
+    *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
+    *("graph_memory", "chunked_prefill", "request_overhead"),
+)
+"""Settings of a replica that a file may give, each in place of the engine's own."""
 _ONE: Final = {"hardware.count": 1}
 """A candidate is one machine with all its accelerators; how many are needed is found out."""
 
@@ -286,36 +292,30 @@ class _Parts:
         file = self._found(lambda: engine_file(given.engine), ("serving", "engine"))
         if file is None:
             return None
-        version = self._found(lambda: version_of(file, given.version), ("serving", "version"))
-        if version is None:
+        usual = self._found(
+            lambda: usual_settings(file, given.version, gpu), ("serving", "version")
+        )
+        if usual is None:
             return None
-        usual = device_of(version, gpu)
         devices = self.gpus * self._draft.file.hardware.count
-        chunked, fraction = given.chunked_prefill, usual.memory_fraction or version.memory_fraction
-        graphs = given.graph_memory
-        figures = serving_figures(given.engine)
-        overhead = given.request_overhead
         most = given.max_batched_tokens or usual.max_batched_tokens
         self._check_room(given.max_sequences, most)
-        return Serving(
-            engine=engine_of(file, version, given.version),
-            tensor=given.tensor,
-            replicas=given.replicas or max(1, devices // given.tensor),
-            routing=given.router,
-            autoscaling=_autoscaling(given, self.gpus // given.tensor, devices // given.tensor),
-            max_batched_tokens=most,
-            max_sequences=given.max_sequences or min(usual.max_sequences, most),
-            block_tokens=given.block_tokens or file.block_tokens,
-            memory_fraction=given.memory_fraction or fraction,
-            graph_memory=version.graph_memory if graphs is None else graphs,
-            chunked_prefill=file.chunked_prefill if chunked is None else chunked,
-            expert_parallel=given.expert_parallel,
-            weights=given.weights,
-            cache=given.cache,
-            request_overhead=figures.request if overhead is None else overhead,
-            prompt_overhead=figures.prompt_token if overhead is None else 0.0,
-            reply_lag=figures.lag if overhead is None else 0.0,
+        named = {name: value for name in _SETTINGS if (value := getattr(given, name)) is not None}
+        if given.request_overhead is not None:
+            named |= {"prompt_overhead": 0.0, "reply_lag": 0.0}
+        found: Serving = replace(
+            usual,
+            **{
+                "replicas": max(1, devices // given.tensor),
+                "routing": given.router,
+                "autoscaling": _autoscaling(
+                    given, self.gpus // given.tensor, devices // given.tensor
+                ),
+                "max_sequences": min(usual.max_sequences, most),
+                **named,
+            },
         )
+        return found
 
     def _check_room(self, sequences: int | None, tokens: int) -> None:
         """Refuse more requests at once than an iteration has tokens."""

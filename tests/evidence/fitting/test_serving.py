@@ -41,7 +41,7 @@ def test_a_token_takes_an_iteration_and_its_part_of_prompts() -> None:
     mixed = one.seconds(
         Iteration(
             prefill_tokens=1000,
-            prefill_pairs=500_000.0,
+            prefill_pairs=500_500.0,
             first_tokens=1,
             decoding=16,
             context_tokens=context,
