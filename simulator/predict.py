@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from simulator.compute.describe import shape_of
@@ -38,12 +39,13 @@ from simulator.results.cost import bill, cpu_need
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.serving import Service
+from simulator.scenario.serving import Service, Serving
 from simulator.scenario.workload.dataset import Placement
 
 if TYPE_CHECKING:
     from simulator.compute.forward_pass import ForwardPass
     from simulator.results.serving import ServicePrediction
+    from simulator.serving.layout import Layout
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -240,18 +242,30 @@ def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> 
     """
     from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
 
-    return answer(service, pass_of(service), seed=seed, doubts=doubts)
+    return answer(service, layout_of(service), seed=seed, doubts=doubts)
+
+
+def layout_of(service: Service) -> Layout:
+    """The replicas of a service with their forward passes."""
+    from simulator.serving import layout  # noqa: PLC0415 - no job needs it
+
+    return layout.layout_of(service, partial(_pass, service))
 
 
 def pass_of(service: Service) -> ForwardPass:
     """The forward pass of a service on the accelerators of one of its replicas."""
+    return _pass(service, service.serving)
+
+
+def _pass(service: Service, serving: Serving) -> ForwardPass:
+    """The forward pass on the accelerators of a replica with some settings."""
     from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
         Spread,
         forward_pass,
         serving_device,
     )
 
-    host, serving = service.group.host, service.serving
+    host = service.group.host
     if host.gpu is None:
         msg = f"{service.name}: serving on processors is not modelled"
         raise NotModelled(msg)

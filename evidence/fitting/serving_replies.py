@@ -25,7 +25,7 @@ from simulator.scenario.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.kv_pool import pool_of
-from simulator.serving.latencies import answered
+from simulator.serving.latencies import Ran, answered
 from simulator.serving.load import requests_of, usual_count
 
 Vector = NDArray[np.float64]
@@ -69,7 +69,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     blocks = max(pool.blocks, (row.prompt + row.output) // serving.block_tokens + 2)
     replica = Replica(serving, blocks, one, requests)
     counts = run(Fleet(lambda: replica, 1, serving.routing), requests)
-    told = answered(requests, counts, Slo(), blocks=blocks, steady=False)
+    told = answered(requests, Ran(counts), Slo(), blocks=blocks, steady=False)
     return Simulated(told.first_token.mean, told.per_token.p50)
 
 

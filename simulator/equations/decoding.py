@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from simulator.units import Bytes, Real, at_least
 
 
@@ -116,3 +118,40 @@ def growing_contexts(context: Real, sequences: Real, iterations: Real) -> Real:
     36.0
     """
     return iterations * context + sequences * iterations * (iterations - 1.0) / 2.0
+
+
+def accepted_tokens(acceptance: Real, drafts: Real) -> Real:
+    """Tokens that an iteration of speculative decoding leaves on average.
+
+    Parameters
+    ----------
+    acceptance : float or array
+        Chance that a guessed token is right, given that all before it are [1].
+    drafts : float or array
+        Guessed tokens of an iteration [1].
+
+    Returns
+    -------
+    float or array
+        Tokens, the one after the last right guess included [1].
+
+    Notes
+    -----
+    ``1 + p + ... + p**drafts``.
+
+    References
+    ----------
+    .. [1] Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding",
+           2023, equation 1, https://arxiv.org/abs/2211.17192
+
+    Examples
+    --------
+    >>> round(accepted_tokens(0.8, 3), 3)
+    2.952
+    >>> accepted_tokens(1.0, 3)
+    4.0
+    """
+    certain = np.asarray(acceptance) >= 1.0
+    chance = np.where(certain, 0.0, acceptance)
+    found = np.where(certain, drafts + 1.0, (1.0 - chance ** (drafts + 1.0)) / (1.0 - chance))
+    return found if found.ndim else float(found)

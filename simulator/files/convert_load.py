@@ -101,6 +101,7 @@ def load_of(given: LoadSection, document: Document) -> Load:
         output=output,
         requests=given.requests,
         shared_prefix=given.shared_prefix,
+        prefix_hit_rate=given.prefix_hit_rate,
     )
 
 

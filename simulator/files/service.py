@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeVar
 
-from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_notes, load_of, load_problems
+from simulator.files.convert_serving import (
+    LOG_SD,
+    OVERHEAD_LOG_SD,
+    Devices,
+    serving_notes,
+    serving_of,
+    serving_problems,
+)
 from simulator.files.document import Document, check
-from simulator.files.engines import engine_file, stands_in, usual_settings
+from simulator.files.engines import engine_file, usual_settings
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
@@ -38,35 +44,13 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan
-from simulator.scenario.serving import Autoscaling, Service, Serving, Slo
+from simulator.scenario.serving import Service, Serving, Slo
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models.transformer import Transformer
-from simulator.units import SECOND, show
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
 """Families of models that write token after token."""
-LOG_SD: Final = 0.14
-"""Standard deviation of the logarithm of the forward pass for a model that was left out of the fit.
-
-evidence/fit.py serving, 2026-11-23: 1,369 rows of five models, each predicted by figures fitted to
-the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0.15.
-"""
-
-
-OVERHEAD_LOG_SD: Final = 0.5
-"""Standard deviation of the logarithm of what a request takes beside its iterations.
-
-A guess, 2026-11-23: times to the first token of models left out of the fit are about 30% off in the
-median (evidence/fit.py serving), another fit has 16 ms (inference-sim/inference-sim@f90a1e3)
-where 5 to 23 are fitted here, and clients far away have more.
-"""
-_SETTINGS: Final = (
-    *("tensor", "replicas", "expert_parallel", "weights", "cache"),
-    *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
-    *("graph_memory", "chunked_prefill", "request_overhead"),
-)
-"""Settings of a replica that a file may give, each in place of the engine's own."""
 _ONE: Final = {"hardware.count": 1}
 """A candidate is one machine with all its accelerators; how many are needed is found out."""
 
@@ -202,8 +186,6 @@ class _Draft:
         """
         parts = _Parts(self)
         problems = [*parts.problems, *load_problems(self.file.load, self.document)]
-        if parts.host is not None:
-            problems += _spread_problems(self, parts.host, parts.gpus)
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
@@ -221,7 +203,7 @@ class _Draft:
             cost=_cost(file.cost),
             log_sd=LOG_SD,
             overhead_log_sd=OVERHEAD_LOG_SD if self.serving.request_overhead is None else 0.0,
-            notes=(*_notes(self.serving, parts.settings), *load_notes(file.load)),
+            notes=(*serving_notes(self.serving, parts.settings), *load_notes(file.load)),
         )
 
 
@@ -235,7 +217,7 @@ class _Parts:
         self.model = self._found(self._model, ("model", "name"))
         self.settings: Serving | None = None
         if self.host is not None and self.host.gpu is not None:
-            self.settings = self._settings()
+            self.settings = self._settings(self.host)
 
     @property
     def gpu(self) -> Gpu:
@@ -287,93 +269,19 @@ class _Parts:
             raise NotModelled(msg)
         return model
 
-    def _settings(self) -> Serving | None:
-        given, gpu = self._draft.serving, self.gpu
+    def _settings(self, host: Host) -> Serving | None:
+        given, document = self._draft.serving, self._draft.document
         file = self._found(lambda: engine_file(given.engine), ("serving", "engine"))
         if file is None:
             return None
-        usual = self._found(
-            lambda: usual_settings(file, given.version, gpu), ("serving", "version")
-        )
+        look = partial(usual_settings, file, given.version, self.gpu)
+        usual = self._found(look, ("serving", "version"))
         if usual is None:
             return None
-        devices = self.gpus * self._draft.file.hardware.count
-        most = given.max_batched_tokens or usual.max_batched_tokens
-        self._check_room(given.max_sequences, most)
-        named = {name: value for name in _SETTINGS if (value := getattr(given, name)) is not None}
-        if given.request_overhead is not None:
-            named |= {"prompt_overhead": 0.0, "reply_lag": 0.0}
-        found: Serving = replace(
-            usual,
-            **{
-                "replicas": max(1, devices // given.tensor),
-                "routing": given.router,
-                "autoscaling": _autoscaling(
-                    given, self.gpus // given.tensor, devices // given.tensor
-                ),
-                "max_sequences": min(usual.max_sequences, most),
-                **named,
-            },
-        )
+        devices = Devices(host, self.gpus, self._draft.file.hardware.count)
+        found = serving_of(given, usual, devices)
+        self.problems += serving_problems(given, found, devices, document)
         return found
-
-    def _check_room(self, sequences: int | None, tokens: int) -> None:
-        """Refuse more requests at once than an iteration has tokens."""
-        if sequences is not None and sequences > tokens:
-            hint = f"an iteration has room for {tokens:,} tokens, one for each request"
-            path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
-            self.problems.append(self._draft.document.problem(path, message, hint=hint))
-
-
-def _spread_problems(draft: _Draft, host: Host, gpus: int) -> Iterator[Problem]:
-    """Whether the replicas can lie on the machines."""
-    given, document = draft.serving, draft.document
-    if gpus > host.gpu_count:
-        hint = f"{host.name} has {host.gpu_count}"
-        yield document.problem(("hardware", "gpus"), "is more than the machine has", hint=hint)
-    elif given.tensor > gpus:
-        hint = f"{gpus} are used; replicas over several machines are not modelled"
-        message = "is more than the accelerators of a machine"
-        yield document.problem(("serving", "tensor"), message, hint=hint)
-    else:
-        most = gpus // given.tensor * draft.file.hardware.count
-        if given.replicas is not None and given.replicas > most:
-            hint = f"{most} fit, each on {given.tensor} of one machine"
-            message = "is more than the accelerators have room for"
-            yield document.problem(("serving", "replicas"), message, hint=hint)
-        yield from _scaling_problems(given, most, document)
-
-
-def _autoscaling(given: ServingSection, together: int, most: int) -> Autoscaling | None:
-    """What is asked for, in whole machines of so many replicas, `most` in all."""
-    rules = given.autoscaling
-    if rules is None or not together:
-        return None
-    there = given.replicas or most
-    least, most = (together * math.ceil(n / together) for n in (rules.least, rules.most or there))
-    return Autoscaling(
-        target=rules.target,
-        least=min(least, there),
-        most=min(most, there),
-        together=together,
-        interval=rules.interval,
-        delay=rules.delay,
-        hold=rules.hold,
-    )
-
-
-def _scaling_problems(given: ServingSection, most: int, document: Document) -> Iterator[Problem]:
-    """Whether the bounds of autoscaling lie within what there is."""
-    rules = given.autoscaling
-    if rules is None:
-        return
-    for name in ("least", "most"):
-        if (getattr(rules, name) or 0) > (given.replicas or most):
-            path, hint = ("serving", "autoscaling", name), f"{given.replicas or most} are there"
-            yield document.problem(path, "is more than there are replicas", hint=hint)
-    if rules.most is not None and rules.least > rules.most:
-        path, hint = ("serving", "autoscaling", "least"), f"the most is {rules.most}"
-        yield document.problem(path, "is more than the most", hint=hint)
 
 
 def _group(host: Host, count: int, gpus: int) -> Group:
@@ -406,47 +314,3 @@ def _cost(given: CostSection | None) -> CostPlan:
     if given is None:
         return CostPlan()
     return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
-
-
-def _notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
-    """The settings that the file leaves to the engine, and what the forward pass rests on."""
-    source = found.engine.source
-    if given.version is None:
-        version = f"{found.engine.name} {found.engine.version}"
-        yield Assumption(
-            what="engine version (serving.version not given)", value=version, source=source
-        )
-    elif nearest := stands_in(engine_file(given.engine), given.version):
-        what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
-        yield Assumption(what=what, value=f"those of {nearest}, the nearest known", source=source)
-    named = {
-        "max_batched_tokens": f"{found.max_batched_tokens:,}",
-        "max_sequences": f"{found.max_sequences:,}",
-        "memory_fraction": f"{found.memory_fraction:g}",
-    }
-    for name, value in named.items():
-        if getattr(given, name) is None:
-            what = f"{name.replace('_', ' ')} (serving.{name} not given)"
-            yield Assumption(what=what, value=value, source=source)
-    if given.request_overhead is None:
-        figures = serving_figures(given.engine)
-        yield Assumption(
-            what="time of a request beside its iterations (serving.request_overhead not given)",
-            value=show(figures.request, SECOND),
-            source=figures.sources["request"],
-        )
-    if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
-        yield Assumption(
-            what="time until a replica that is started helps (serving.autoscaling.delay not given)",
-            value=show(given.autoscaling.delay, SECOND),
-            source=Source(reference="a guess", date="2026-11-23", verified=False),
-        )
-    yield Assumption(
-        what="how far the forward pass may be off (standard deviation of its logarithm)",
-        value=f"{LOG_SD:g}",
-        source=Source(
-            reference="evidence/fit.py serving: the time of a token of models left out of the fit "
-            "is 8.0% off in the median and 24.8% at P90 of 1,369 rows",
-            date="2026-11-23",
-        ),
-    )

@@ -29,6 +29,7 @@ from simulator.files.sections import CostSection, DegreeField
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
+ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
@@ -91,6 +92,31 @@ class AutoscalingSection(FileModel):
     """A replica goes when for so long none of the looks wanted as many."""
 
 
+class SpeculationSection(FileModel):
+    """Speculative decoding: tokens are guessed, and checked all at once."""
+
+    drafts: CountField
+    """Guessed tokens of each sequence in an iteration."""
+    accepted: NumberField | None = None
+    """Tokens that an iteration leaves on average, as engines report it: 1 to drafts + 1."""
+    acceptance: PositiveShareField | None = None
+    """In its place: how often a guess is right, if those before it are."""
+    draft: NumberOrZeroField | None = None
+    """Time of a guess over that of an iteration without, and so of weights: 0 for guesses from the
+    text itself, 0.03 by default."""
+
+
+class PrefillSection(FileModel):
+    """Replicas that compute prompts and send keys and values to the others, which decode."""
+
+    replicas: CountField
+    """How many."""
+    tensor: DegreeField | None = None
+    """Accelerators of each; as many as of the others by default."""
+    max_batched_tokens: BatchedField | None = None
+    """Most tokens of their iterations; as of the others by default."""
+
+
 class ServingSection(FileModel):
     """The serving engine and its settings; what is left out is the engine's own default."""
 
@@ -106,6 +132,10 @@ class ServingSection(FileModel):
     """To which replica a request goes: round-robin, random or least-outstanding."""
     autoscaling: AutoscalingSection | None = None
     """Replicas that come and go with the load; always all of them by default."""
+    speculation: SpeculationSection | None = None
+    """Speculative decoding; none by default."""
+    prefill: PrefillSection | None = None
+    """Replicas that compute prompts alone, on accelerators of their own; none by default."""
     expert_parallel: bool = False
     """Whether accelerators hold whole experts, in place of a part of each."""
     weights: Annotated[Precision, Choice(Precision)] = Precision.BF16
@@ -171,6 +201,9 @@ class LoadSection(FileModel):
     ten for each client of a closed loop, one period of daily arrivals and all of a trace."""
     shared_prefix: CountOrZeroField = 0
     """Tokens that all prompts begin with, kept in the engine's cache."""
+    prefix_hit_rate: ShareOrZeroField = 0.0
+    """Share of the other tokens of prompts that are found in the engine's cache, as engines report
+    it: turns of a conversation, documents asked about again."""
 
 
 class SloSection(FileModel):

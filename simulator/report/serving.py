@@ -77,6 +77,9 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
     spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
     if serving.replicas > 1:
         spread += f", {serving.routing}"
+    if serving.speculation is not None:
+        guessed = serving.speculation
+        spread += f"; {guessed.drafts} guesses leave {guessed.accepted:.3g} tokens an iteration"
     engine = f"{serving.engine.name} {serving.engine.version}"
     tokens, requests = f"{serving.max_batched_tokens:,}", f"{serving.max_sequences:,}"
     rows = [
@@ -85,6 +88,10 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
         ("engine", f"{engine}: {spread}; iterations of up to {tokens} tokens, {requests} requests"),
         ("load", load_called(service.load)),
     ]
+    if serving.prefill is not None:
+        before = serving.prefill
+        called = f"{before.replicas} of {before.tensor} x {gpu}; the others decode"
+        rows.append(("prompts on", called))
     if serving.autoscaling is not None:
         rows.append(("scaling", scaling_called(serving.autoscaling)))
     return [*rows, ("limits", limits_called(service))] if service.slo.limits else rows
@@ -219,6 +226,10 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
             "an iteration",
             f"{decoding} requests decode in it; devices compute {busy} of the time",
         )
+        if told.busy_of:
+            busy = ", ".join(f"{name} {percent(each)}" for name, each in told.busy_of.items())
+            yield "replicas for", f"{busy} of the time busy"
+            yield "keys and values", f"{show(told.transfer, SECOND, 3)} from one to the other"
         if prediction.service.serving.autoscaling is not None:
             yield "replicas", f"{significant(told.replicas, 3)} on average"
         yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"

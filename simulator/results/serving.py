@@ -35,7 +35,9 @@ class Answered:
     the rate of these.
     `running` and `waiting` are requests, on average, over all replicas, of which there are
     `replicas` on average; `busy` is the share of time in which a replica computes; `cache` the
-    share of its cache in use, on average and at most.
+    share of its cache in use, on average and at most. Where prompts are computed on replicas of
+    their own, these figures are of those that write answers, `busy_of` has that share for both
+    kinds, and `transfer` is the mean time of keys and values between them [s].
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
     """
 
@@ -55,6 +57,8 @@ class Answered:
     waiting: float
     replicas: float
     busy: float
+    busy_of: Mapping[str, float]
+    transfer: Seconds
     cache_mean: float
     cache_peak: float
     batch: float
@@ -151,6 +155,10 @@ def answered_metrics(answered: Answered) -> dict[str, float]:
     for name, value in asdict(answered).items():
         if name == "within":
             found |= {f"slo.within.{key}": share for key, share in value.items()}
+        elif name == "busy_of":
+            found |= {f"utilization.{key}": share for key, share in value.items()}
+        elif name == "transfer":
+            found |= {"transfer_s.mean": value} if answered.busy_of else {}
         elif isinstance(value, dict):
             found |= {f"{name}_s.{key}": each for key, each in value.items()}
         else:

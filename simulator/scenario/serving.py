@@ -69,6 +69,31 @@ class Autoscaling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speculation:
+    """Speculative decoding: an iteration checks `drafts` guessed tokens of each sequence.
+
+    It leaves `accepted` tokens on average, 1 to `drafts` + 1. A guess takes `draft` of what an
+    iteration without guesses takes, and the guesser's weights so much of the model's.
+    """
+
+    drafts: int
+    accepted: float
+    draft: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefill:
+    """Replicas of `tensor` accelerators that compute prompts alone.
+
+    Keys and values go on to the other replicas, which decode.
+    """
+
+    replicas: int
+    tensor: int
+    max_batched_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
     """The share of tokens yet to be written that `Admission.ESTIMATE` keeps room for.
 
@@ -118,7 +143,7 @@ class Serving:
     each. `request_overhead`, and `prompt_overhead` for each token of the prompt, pass before a
     request reaches the scheduler: network, tokenising. A token reaches the client `reply_lag`
     iterations after it was computed. A router deals requests by `routing`; with `autoscaling`
-    there are at most `replicas`.
+    there are at most `replicas`. With `prefill` these only decode, and prompts are computed there.
     """
 
     engine: Engine
@@ -138,6 +163,15 @@ class Serving:
     reply_lag: float = 0.0
     routing: Routing = Routing.ROUND_ROBIN
     autoscaling: Autoscaling | None = None
+    speculation: Speculation | None = None
+    prefill: Prefill | None = None
+
+    @property
+    def devices(self) -> int:
+        """Accelerators of all replicas."""
+        before = self.prefill
+        prompts = 0 if before is None else before.replicas * before.tensor
+        return prompts + self.replicas * self.tensor
 
 
 class Spread(StrEnum):
@@ -229,7 +263,7 @@ class Load:
     `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
     for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
     `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
-    prefixes.
+    prefixes; of the others `prefix_hit_rate` are found there.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
@@ -237,6 +271,7 @@ class Load:
     output: Lengths
     requests: int | None = None
     shared_prefix: int = 0
+    prefix_hit_rate: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

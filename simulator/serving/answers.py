@@ -16,18 +16,18 @@ from simulator.results.serving import (
 )
 from simulator.scenario.serving import Service, Trace
 from simulator.serving.cost import cost_of
-from simulator.serving.forward import Pass
 from simulator.serving.intervals import intervals
-from simulator.serving.kv_pool import Pool, pool_of
+from simulator.serving.kv_pool import Pool
+from simulator.serving.layout import Layout
 from simulator.serving.run import ServiceRun
-from simulator.units import BYTE, Bytes, show
+from simulator.units import BYTE, show
 
 NEAR: Final = 0.95
 """Share of saturation from which on a run of this length may not have become steady."""
 
 
 def answer(
-    service: Service, work: Pass, *, seed: int = 0, doubts: bool = True
+    service: Service, layout: Layout, *, seed: int = 0, doubts: bool = True
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
@@ -36,14 +36,14 @@ def answer(
     service : Service
         Engine, load and limits, and how far the forward pass may be off: the interval repeats the
         run with all iterations at their P10 and at their P90.
-    work : Pass
-        What iterations take.
+    layout : Layout
+        Its replicas, and what their iterations take.
     seed : int
         Of lengths and arrivals.
     doubts : bool
         Whether to work out intervals.
     """
-    pool = pool_of(service.serving, memory_of(service), work)
+    pool = layout.main.pool
     memory = DeviceMemory(items=pool.items, capacity=pool.capacity, cache_tokens=pool.tokens)
     found = ServicePrediction(
         service=service,
@@ -54,9 +54,10 @@ def answer(
         cost=cost_of(service, None, None),
         assumptions=service.notes,
     )
-    if not holds(service, pool):
-        return replace(found, warnings=(too_small(service, pool),))
-    run = ServiceRun(service, work, pool, seed)
+    lacking = lack(service, layout)
+    if lacking:
+        return replace(found, warnings=(lacking,))
+    run = ServiceRun(service, layout, seed)
     saturation = run.saturation()
     told = run.answered(saturation)
     found = replace(
@@ -67,7 +68,7 @@ def answer(
         meets=meets(service, told),
         warnings=tuple(_warnings(told, saturation)),
     )
-    return replace(found, interval=intervals(found, work, pool)) if doubts else found
+    return replace(found, interval=intervals(found, layout)) if doubts else found
 
 
 def meets(service: Service, told: Answered | None) -> dict[str, bool]:
@@ -81,10 +82,10 @@ def meets(service: Service, told: Answered | None) -> dict[str, bool]:
     return {name: share >= service.slo.share for name, share in shares.items()}
 
 
-def memory_of(service: Service) -> Bytes:
-    """Memory of one accelerator of the service [B]."""
-    gpu = service.group.host.gpu
-    return 0.0 if gpu is None else gpu.memory
+def lack(service: Service, layout: Layout) -> str:
+    """What takes the room that a request of the load needs; empty where it has it."""
+    short = [side.pool for side in layout.sides if not holds(service, side.pool)]
+    return too_small(service, short[0]) if short else ""
 
 
 def holds(service: Service, pool: Pool) -> bool:

@@ -10,7 +10,7 @@ from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Serving
 from simulator.serving.forward import Pass
 from simulator.serving.load import Requests
-from simulator.serving.scheduler import Batch, Scheduler
+from simulator.serving.scheduler import NOTHING, Batch, Reuse, Scheduler
 from simulator.units import Seconds
 
 
@@ -28,7 +28,7 @@ class Counts:
     iterations: int = 0
     running: float = 0.0
     held: float = 0.0
-    peak: int = 0
+    peak: float = 0.0
     prefilled: int = 0
     decoded: int = 0
     preemptions: int = 0
@@ -63,8 +63,8 @@ class Replica:
         What iterations take.
     requests : Requests
         Those of the service; the times of what is sent here are written there.
-    shared_prefix : int
-        Tokens at the beginning of all prompts that lie in the cache.
+    reuse : Reuse
+        What of their prompts lies in the cache already.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Replica:
         blocks: int,
         work: Pass,
         requests: Requests,
-        shared_prefix: int = 0,
+        reuse: Reuse = NOTHING,
     ) -> None:
         self.work, self.requests = work, requests
         self.overhead, self.per_token = serving.request_overhead, serving.prompt_overhead
-        self.scheduler = Scheduler(serving, blocks, requests, shared_prefix)
+        self.scheduler = Scheduler(serving, blocks, requests, reuse)
         self.clock: Seconds = 0.0
         self.due: Seconds = math.inf
         self.outstanding = 0
@@ -149,7 +149,7 @@ class Replica:
         """Note who started, spoke first and ended in the pass that ends now."""
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
         now, began, iterations = self.due, self.clock, self._iterations
-        time, used = now - began, scheduler.used
+        time, used = now - began, scheduler.unit * scheduler.used
         counts.busy += time
         counts.iterations += iterations
         counts.running += len(scheduler.running) * time

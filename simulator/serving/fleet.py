@@ -67,15 +67,15 @@ class Fleet:
         if replica.due != before:
             heappush(self._heap, (replica.due, False, index))
 
-    def proceed(self) -> list[int]:
-        """Let happen what is `due`; returns the requests that ended with it."""
+    def proceed(self) -> tuple[int, list[int]]:
+        """Let happen what is `due`; returns where that was, and the requests that ended with it."""
         index = heappop(self._heap)[2]
         replica = self.replicas[index]
         done = replica.proceed()
         if replica.due < math.inf:
             # What ends at a time comes before what begins then.
             heappush(self._heap, (replica.due, replica.is_between, index))
-        return done
+        return index, done
 
     def _pick(self) -> int:
         """The replica that gets the next request."""
@@ -109,7 +109,7 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
     Their times are written into `requests`. Clients that wait for their answers send the next
     request then.
     """
-    arrivals, count, sent, now = requests.arrivals, len(requests), 0, 0.0
+    arrivals, sent, now = requests.arrivals, 0, 0.0
     while True:
         due = fleet.due
         if sent < len(arrivals) and arrivals[sent] <= due:
@@ -118,9 +118,13 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
             sent += 1
         elif due < math.inf:
             now = due
-            done = fleet.proceed()
-            if done and requests.clients is not None:
-                room = count - len(arrivals)
-                arrivals.extend([now + requests.think] * min(len(done), room))
+            follow(requests, fleet.proceed()[1], now)
         else:
             return fleet.counts(now)
+
+
+def follow(requests: Requests, done: Sequence[int], now: Seconds) -> None:
+    """Let clients whose requests were answered send the next ones."""
+    if done and requests.clients is not None:
+        room = len(requests) - len(requests.arrivals)
+        requests.arrivals.extend([now + requests.think] * min(len(done), room))

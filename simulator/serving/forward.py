@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from simulator.compute.forward_pass import Iteration
+from simulator.scenario.serving import Speculation
 from simulator.units import Bytes, Seconds
 
 
@@ -60,3 +61,50 @@ class ScaledPass:
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
         """Time of iterations in a row in which the same sequences take one token each [s]."""
         return self.factor * self.plain.decode_seconds(decoding, context_tokens, iterations)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculativePass:
+    """A forward pass that checks guessed tokens of each sequence, made before it one by one.
+
+    Keys and values of a sequence are read once for all its guesses.
+    """
+
+    plain: Pass
+    speculation: Speculation
+
+    @property
+    def weights_bytes(self) -> Bytes:
+        """Weights on one device, those of the guesser included [B]."""
+        return self.plain.weights_bytes * (1.0 + self.speculation.draft)
+
+    @property
+    def kv_bytes_per_token(self) -> Bytes:
+        """Keys and values of one token on one device [B]."""
+        return self.plain.kv_bytes_per_token
+
+    @property
+    def activation_bytes_per_token(self) -> Bytes:
+        """Activations of one token of an iteration on one device [B]."""
+        return self.plain.activation_bytes_per_token
+
+    def seconds(self, work: Iteration) -> Seconds:
+        """Time of one iteration [s]."""
+        if not work.decoding:
+            return self.plain.seconds(work)
+        drafts, draft = self.speculation.drafts, self.speculation.draft
+        alone = Iteration(decoding=work.decoding, context_tokens=work.context_tokens)
+        checked = replace(work, decoding=work.decoding * (drafts + 1))
+        return self.plain.seconds(checked) + drafts * draft * self.plain.seconds(alone)
+
+    def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
+        """Time of iterations in a row in which the same sequences take some tokens each [s]."""
+        drafts, draft = self.speculation.drafts, self.speculation.draft
+
+        def passes(rows: int) -> Seconds:
+            # Contexts grow by the tokens that are accepted, not by the rows that are computed: as
+            # their time is linear, what the first context differs by makes up for it.
+            grown = (self.speculation.accepted * decoding - rows) * (iterations - 1) / 2.0
+            return self.plain.decode_seconds(rows, context_tokens + grown, iterations)
+
+        return passes(decoding * (drafts + 1)) + drafts * draft * passes(decoding)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
@@ -18,54 +17,42 @@ from simulator.results.serving import (
 )
 from simulator.scenario.serving import Service
 from simulator.serving.cost import cost_of
-from simulator.serving.forward import Pass, ScaledPass
-from simulator.serving.kv_pool import Pool
+from simulator.serving.layout import Layout
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 
 P90: Final = NormalDist().inv_cdf(0.9)
 
 
-def intervals(
-    found: ServicePrediction, work: Pass, pool: Pool
-) -> dict[str, Mapping[str, float | None]]:
+def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
     if found.service.log_sd <= 0.0 or found.saturation is None:
         return {}
     runs = [
-        _at(found, work, pool, -P90),
+        _at(found, layout, -P90),
         _figures(found.service, found.answered, found.saturation),
-        _at(found, work, pool, P90),
+        _at(found, layout, P90),
     ]
     names = runs[0].keys() & runs[1].keys()
     return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
 
 
-def _at(found: ServicePrediction, work: Pass, pool: Pool, deviations: float) -> dict[str, float]:
-    """The figures of a run whose iterations are so many deviations longer than expected.
-
-    So is what a request takes beside them.
-    """
-    service, known = slowed(found.service, deviations), found.saturation
+def _at(found: ServicePrediction, layout: Layout, deviations: float) -> dict[str, float]:
+    """The figures of a run whose times are so many deviations longer than expected."""
+    service, known = found.service, found.saturation
     if known is None:
         return {}
     factor = math.exp(deviations * service.log_sd)
     rate, tokens = known.request_rate / factor, known.output_rate / factor
     saturation = saturated(rate, tokens, offered_rate(service))
-    told = ServiceRun(service, ScaledPass(work, factor), pool, found.seed).answered(saturation)
+    slower = doubted(layout, service, deviations)
+    told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
 
 
-def slowed(service: Service, deviations: float) -> Service:
-    """The service with requests that take so many deviations longer beside their iterations."""
-    longer = math.exp(deviations * service.overhead_log_sd)
-    serving = service.serving
-    slower = replace(
-        serving,
-        request_overhead=longer * serving.request_overhead,
-        prompt_overhead=longer * serving.prompt_overhead,
-        reply_lag=longer * serving.reply_lag,
-    )
-    return replace(service, serving=slower)
+def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
+    """With iterations so many deviations longer than expected, and so what is beside them."""
+    factor = math.exp(deviations * service.log_sd)
+    return layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
 
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from simulator.results.serving import Answered, Latency
 from simulator.scenario.serving import Slo
 from simulator.serving.engine import Counts
 from simulator.serving.load import Requests
+from simulator.units import Seconds
 
 Times = npt.NDArray[np.float64]
 BATCHES: Final = 30
@@ -23,9 +25,21 @@ ENDS: Final = 0.1
 """Share of the requests of a steady run that are left out at its beginning and at its end."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run added up to: replicas that write answers, and those that compute prompts alone.
+
+    `transfer` is the mean time of a request between the two [s].
+    """
+
+    counts: Counts
+    prompts: Counts | None = None
+    transfer: Seconds = 0.0
+
+
 def answered(  # noqa: PLR0913 - what a run left, and how it is read
     requests: Requests,
-    counts: Counts,
+    ran: Ran,
     slo: Slo,
     *,
     blocks: int,
@@ -38,8 +52,8 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     ----------
     requests : Requests
         All of them, answered.
-    counts : Counts
-        Of all replicas together.
+    ran : Ran
+        What their run added up to.
     slo : Slo
         The limits.
     blocks : int
@@ -65,7 +79,9 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     rate = len(first) / duration
     kept = _kept({"first_token": first, "per_token": each, "end_to_end": whole}, slo)
     share = float(np.logical_and.reduce([*kept.values(), whole >= 0.0]).mean())
+    counts = ran.counts
     provided = max(counts.provided, 1e-12)
+    groups = {} if ran.prompts is None else {"prompts": ran.prompts, "answers": counts}
     return Answered(
         requests=len(first),
         duration=duration,
@@ -82,6 +98,8 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         running=float(little(rate, (whole - waited).mean())),
         waiting=float(little(rate, waited.mean())),
         busy=counts.busy / provided,
+        busy_of={name: each.busy / max(each.provided, 1e-12) for name, each in groups.items()},
+        transfer=ran.transfer,
         replicas=provided / max(counts.end, 1e-12),
         cache_mean=counts.held / (provided * blocks),
         cache_peak=counts.peak / blocks,

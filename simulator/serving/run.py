@@ -12,11 +12,11 @@ from simulator.results.serving import Answered, Saturation
 from simulator.scenario.serving import Load, OpenLoop, RateCurve, Service, Trace
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
-from simulator.serving.forward import Pass
-from simulator.serving.kv_pool import Pool
-from simulator.serving.latencies import answered
-from simulator.serving.load import requests_of, usual_count
+from simulator.serving.latencies import Ran, answered
+from simulator.serving.layout import Layout, Side, mean_transfer
+from simulator.serving.load import Requests, requests_of, usual_count
 from simulator.serving.saturation import saturation_rates
+from simulator.serving.split import Line, run_split
 from simulator.units import PerSecond, Seconds
 
 FEWEST: Final = 2000
@@ -58,62 +58,101 @@ def at_peak(service: Service) -> Service:
 class ServiceRun:
     """One service at one speed of the forward pass."""
 
-    def __init__(self, service: Service, work: Pass, pool: Pool, seed: int) -> None:
-        self.service, self.work, self.pool, self.seed = service, work, pool, seed
+    def __init__(self, service: Service, layout: Layout, seed: int) -> None:
+        self.service, self.layout, self.seed = service, layout, seed
 
     def saturation(self) -> Saturation:
         """The most that the replicas complete for ever, and how far the load is from it."""
-        service, replicas = self.service, self.service.serving.replicas
-        found = saturation_rates(service, self.work, self.pool, self.seed)
-        rate, tokens = (replicas * each for each in found)
-        return saturated(rate, tokens, offered_rate(service))
+        rate, tokens = saturation_rates(self.service, self.layout, self.seed)
+        return saturated(rate, tokens, offered_rate(self.service))
 
     def answered(self, saturation: Saturation) -> Answered | None:
         """What requests see; None where a load that goes on for ever is beyond saturation."""
-        load, replicas = self.service.load, self.service.serving.replicas
+        load = self.service.load
         ways, count = load.arrivals, usual_count(load)
         if count is not None:
-            return self._seen(load, count, replicas, steady=False)
+            return self._seen(load, count, 1.0, steady=False)
         if saturation.is_passed or not isinstance(ways, OpenLoop):
             return None
-        together, count = self._steady(ways.rate / replicas)
-        share = replace(load, arrivals=replace(ways, rate=ways.rate * together / replicas))
-        part = self._seen(share, count, together, steady=True)
-        return _together(part, replicas / together, ways.rate / replicas * together)
+        share, count = self._steady(ways.rate)
+        part = replace(load, arrivals=replace(ways, rate=share * ways.rate))
+        seen = self._seen(part, count, share, steady=True)
+        return _together(seen, 1.0 / share, share * ways.rate)
 
-    def _seen(self, load: Load, count: int, replicas: int, *, steady: bool) -> Answered:
-        """What so many requests of a load see from so many replicas."""
-        serving, blocks = self.service.serving, self.pool.blocks
-        requests = requests_of(load, count, self.seed, self.pool.tokens)
+    def _seen(self, load: Load, count: int, share: float, *, steady: bool) -> Answered:
+        """What so many requests of a load see from a share of the replicas."""
+        layout, service = self.layout, self.service
+        most = min(side.pool.tokens for side in (layout.main, layout.prompts) if side is not None)
+        requests = requests_of(load, count, self.seed, most)
+        ran = self._ran(requests, share)
+        serving = layout.main.serving
+        pace = 1.0 if serving.speculation is None else serving.speculation.accepted
+        blocks, lag = layout.main.pool.blocks, pace * serving.reply_lag
+        return answered(requests, ran, service.slo, blocks=blocks, steady=steady, lag=lag)
+
+    def _ran(self, requests: Requests, share: float) -> Ran:
+        """Have a share of the replicas answer requests."""
+        layout, main = self.layout, self.layout.main
+        fleet = self._fleet(main, requests, share)
+        if layout.prompts is None or layout.transfer is None:
+            return Ran(run(fleet, requests))
+        before = Requests(requests.prompts, [1] * len(requests), requests.arrivals)
+        prompts = self._fleet(layout.prompts, before, share)
+        senders = max(1, round(share * layout.transfer.senders))
+        line = Line(replace(layout.transfer, senders=senders))
+        first, counts = run_split(prompts, before, line, fleet, requests)
+        return Ran(counts, first, line.travelled / len(requests))
+
+    def _fleet(self, side: Side, requests: Requests, share: float) -> Fleet:
+        serving, scaling = side.serving, side.serving.autoscaling
 
         def make() -> Replica:
-            return Replica(serving, blocks, self.work, requests, load.shared_prefix)
+            return Replica(serving, side.pool.blocks, side.work, requests, side.reuse)
 
-        scaling = serving.autoscaling
-        there = replicas if scaling is None else scaling.least
-        fleet = Fleet(make, there, serving.routing, scaling=scaling, seed=self.seed)
-        counts, lag = run(fleet, requests), serving.reply_lag
-        slo = self.service.slo
-        return answered(requests, counts, slo, blocks=blocks, steady=steady, lag=lag)
+        count = round(share * serving.replicas) if scaling is None else scaling.least
+        return Fleet(make, count, serving.routing, scaling=scaling, seed=self.seed)
 
-    def _steady(self, rate: PerSecond) -> tuple[int, int]:
-        """Replicas and requests of a run until all is steady, at the rate of one replica."""
-        each = STAYS * alone(self.service, self.work) * rate
-        most = int(min(TOGETHER, max(2.0, MOST / max(1.0, each))))
-        together = min(self.service.serving.replicas, most)
-        return together, int(min(MOST, max(FEWEST, together * each)))
+    def _steady(self, rate: PerSecond) -> tuple[float, int]:
+        """The share of the replicas, and the requests, of a run until all is steady."""
+        serving = self.layout.main.serving
+        before = self.layout.prompts
+        # Groups with the same numbers of both kinds; one replica where there is one kind.
+        groups = math.gcd(
+            serving.replicas, serving.replicas if before is None else before.serving.replicas
+        )
+        each = STAYS * alone(self.service, self.layout) * rate / groups
+        fewest = 1.0 if before is not None else 2.0
+        most = int(min(TOGETHER, max(fewest, MOST / max(1.0, each))))
+        together = min(groups, most)
+        return together / groups, int(min(MOST, max(FEWEST, together * each)))
 
 
-def alone(service: Service, work: Pass) -> Seconds:
-    """What a mean request takes that has a replica to itself [s]."""
-    load = service.load
+def alone(service: Service, layout: Layout) -> Seconds:
+    """What a mean request takes that has all replicas to itself [s]."""
+    load, main = service.load, layout.main
+    first = layout.prompts or main
     prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
-    pairs = float(causal_pairs(prompt, 0))
-    first = work.seconds(Iteration(prefill_tokens=prompt, prefill_pairs=pairs, first_tokens=1))
-    later = work.decode_seconds(1, prompt + 1.0, output - 1) if output > 1 else 0.0
-    serving = service.serving
+    computed = max(1, prompt - _reused(load, first, prompt))
+    pairs = float(causal_pairs(computed, prompt - computed))
+    time = first.work.seconds(
+        Iteration(prefill_tokens=computed, prefill_pairs=pairs, first_tokens=1)
+    )
+    speculation = main.serving.speculation
+    pace = 1.0 if speculation is None else speculation.accepted
+    iterations = math.ceil((output - 1) / pace)
+    later = main.work.decode_seconds(1, prompt + 1.0, iterations) if iterations else 0.0
+    serving = first.serving
     sent = serving.request_overhead + serving.prompt_overhead * prompt
-    return sent + first + later + serving.reply_lag * later / max(1, output - 1)
+    lag = serving.reply_lag * later / max(1, iterations)
+    return sent + time + mean_transfer(layout, load) + later + lag
+
+
+def _reused(load: Load, side: Side, prompt: int) -> int:
+    """Tokens of a prompt that lie in the cache already."""
+    shared = min(
+        prompt, load.shared_prefix // side.serving.block_tokens * side.serving.block_tokens
+    )
+    return shared + int(load.prefix_hit_rate * (prompt - shared))
 
 
 def _together(part: Answered, times: float, offered: PerSecond) -> Answered:

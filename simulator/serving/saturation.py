@@ -1,17 +1,18 @@
-"""The most that one replica completes for ever, from a run in which requests always wait."""
+"""The most that replicas complete for ever, from a run in which requests always wait."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from simulator.equations.serving import blocks_of
-from simulator.scenario.serving import Routing, Service, Trace
+from simulator.scenario.serving import Lengths, Routing, Service, Trace
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
-from simulator.serving.forward import Pass
-from simulator.serving.kv_pool import Pool
+from simulator.serving.layout import Layout, Side, mean_transfer
 from simulator.serving.load import Requests, requests_of
 from simulator.units import PerSecond
 
@@ -21,24 +22,40 @@ WAVES: Final = 3
 
 
 def saturation_rates(
-    service: Service, work: Pass, pool: Pool, seed: int, least: int = LEAST
+    service: Service, layout: Layout, seed: int, least: int = LEAST
 ) -> tuple[PerSecond, PerSecond]:
-    """Requests and output tokens a second that one replica completes while others always wait.
+    """Requests and output tokens a second that all replicas complete while others always wait.
+
+    Of replicas that compute prompts, those that decode, and what is between them the slowest
+    counts.
+    """
+    rate, output = _side_rate(service, layout.main, seed, least)
+    rate *= layout.main.serving.replicas
+    if layout.prompts is not None and layout.transfer is not None:
+        alone = replace(service, load=replace(service.load, output=Lengths(tokens=1.0)))
+        prompts, _ = _side_rate(alone, layout.prompts, seed, least)
+        between = layout.transfer.senders / mean_transfer(layout, service.load)
+        rate = min(rate, layout.prompts.serving.replicas * prompts, between)
+    return rate, rate * output
+
+
+def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:
+    """Requests a second that one replica completes, and their mean output tokens.
 
     All requests are there from the start. Those that start at once begin somewhere within their
     answers, as in a run that has gone on for long; without, equal answers would end in waves. The
     rate is that at which the others start.
     """
-    every = _at_once(service, least, seed, pool.tokens)
-    together = _at_most(service, every, pool.blocks)
+    every = _at_once(service, least, seed, side.pool.tokens)
+    together = _at_most(side, every)
     if WAVES * together > least:
-        every = _at_once(service, WAVES * together, seed, pool.tokens)
+        every = _at_once(service, WAVES * together, seed, side.pool.tokens)
     _spread_out(every, together, seed)
-    replica = Replica(service.serving, pool.blocks, work, every, service.load.shared_prefix)
+    replica = Replica(side.serving, side.pool.blocks, side.work, every, side.reuse)
     run(Fleet(lambda: replica, 1, Routing.ROUND_ROBIN), every)
     starts = sorted(every.scheduled[together:])
     rate = (len(starts) - 1) / max(1e-12, starts[-1] - starts[0])
-    return rate, rate * float(np.mean(every.outputs[together:]))
+    return rate, float(np.mean(every.outputs[together:]))
 
 
 def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
@@ -47,17 +64,18 @@ def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
         there = len(load.arrivals.prompts)
         order = [index % there for index in range(count)]
         prompts = [load.arrivals.prompts[index] for index in order]
-        outputs = [load.arrivals.outputs[index] for index in order]
+        longest = math.inf if load.output.tokens > 1.0 else 1
+        outputs = [int(min(longest, load.arrivals.outputs[index])) for index in order]
         return Requests(prompts, outputs, [0.0] * count)
     drawn = requests_of(load, count, seed, most)
     return Requests(drawn.prompts, drawn.outputs, [0.0] * count)
 
 
-def _at_most(service: Service, every: Requests, blocks: int) -> int:
+def _at_most(side: Side, every: Requests) -> int:
     """About how many requests run at once where many wait."""
     size = np.mean(every.prompts) + np.mean(every.outputs)
-    within = blocks // max(1, blocks_of(round(float(size)), service.serving.block_tokens))
-    return max(1, min(service.serving.max_sequences, within))
+    within = side.pool.blocks // max(1, blocks_of(round(float(size)), side.serving.block_tokens))
+    return max(1, min(side.serving.max_sequences, within))
 
 
 def _spread_out(every: Requests, together: int, seed: int) -> None:

@@ -7,8 +7,10 @@ which of them it follows.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
@@ -21,12 +23,27 @@ RECHECK = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """What of a prompt lies in the cache already: tokens that all begin with, and of the others.
+
+    Those of `shared_prefix` are held once; a request holds the others it finds, `hit_rate` of
+    them, as its own.
+    """
+
+    shared_prefix: int = 0
+    hit_rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """The next iteration, the requests that start with it and those whose prompts end in it."""
 
     work: Iteration
     started: tuple[int, ...]
     ended: tuple[int, ...]
+
+
+NOTHING: Final = Reuse()
 
 
 class Scheduler:
@@ -44,19 +61,31 @@ class Scheduler:
         Blocks of the cache.
     requests : Requests
         Their lengths.
-    shared_prefix : int
-        Tokens at the beginning of all prompts that lie in the cache.
+    reuse : Reuse
+        What of their prompts lies in the cache already.
+
+    Notes
+    -----
+    Decoding counts in iterations. Where speculation leaves several tokens in one, `pace`, contexts
+    are divided by that, and the cache is counted in blocks of a whole number of iterations, each
+    `unit` of the engine's.
     """
 
     def __init__(
-        self, serving: Serving, blocks: int, requests: Requests, shared_prefix: int = 0
+        self, serving: Serving, blocks: int, requests: Requests, reuse: Reuse = NOTHING
     ) -> None:
-        self.serving, self.requests = serving, requests
-        self.shared = shared_prefix // serving.block_tokens
-        self.blocks = blocks - self.shared
+        self.serving, self.requests, self.reuse = serving, requests, reuse
+        speculation = serving.speculation
+        self.pace = 1.0 if speculation is None else speculation.accepted
+        self.rows = 1 if speculation is None else speculation.drafts + 1
+        self.block = max(1, round(serving.block_tokens / self.pace))
+        self.unit = self.block * self.pace / serving.block_tokens
+        self.prefix = reuse.shared_prefix // serving.block_tokens * serving.block_tokens
+        self.shared = int(self.prefix / (self.block * self.pace))
+        self.blocks = int(blocks / self.unit) - self.shared
         self.waiting: deque[int] = deque()
         self.running: dict[int, int] = {}
-        self.decoding = Decoding(serving.block_tokens)
+        self.decoding = Decoding(self.block)
         self.lacks: dict[int, int] = {}
         self.preemptions = 0
         self.reused = 0
@@ -92,7 +121,7 @@ class Scheduler:
         decoding = self.decoding
         gave_way = self._make_room()
         mixed = self.serving.engine.batching is Batching.MIXED
-        budget = self.serving.max_batched_tokens - (len(decoding) if mixed else 0)
+        budget = self.serving.max_batched_tokens - (self.rows * len(decoding) if mixed else 0)
         tokens, pairs, ended = self._prompts(budget, admit=not gave_way)
         takes_part = len(decoding) if mixed or not tokens else 0
         work = Iteration(
@@ -100,7 +129,7 @@ class Scheduler:
             prefill_pairs=pairs,
             first_tokens=len(ended),
             decoding=takes_part,
-            context_tokens=float(decoding.context) if takes_part else 0.0,
+            context_tokens=self.pace * decoding.context if takes_part else 0.0,
         )
         started, self._started = self._started, []
         return Batch(work, tuple(started), tuple(ended))
@@ -125,9 +154,9 @@ class Scheduler:
             self._writing -= self.lacks[request]
             self.running[request] = 0
             context = self.length(request) + 1
-            self.lacks[request] -= 1
-            if self.lacks[request]:
-                self.decoding.join(request, context, self.lacks[request])
+            self.lacks[request] = lacks = self.lacks[request] - 1
+            if lacks:
+                self.decoding.join(request, self._steps(context), self._steps(lacks))
             else:
                 done.append(request)
                 self._finish(request)
@@ -139,15 +168,19 @@ class Scheduler:
         if not self.running:
             self._since = self.decoding.steps
 
+    def _steps(self, tokens: int) -> int:
+        """Iterations in which so many tokens are written."""
+        return math.ceil(tokens / self.pace)
+
     def _whole(self, request: int) -> int:
         """Blocks of a request with all of its answer."""
         requests = self.requests
         tokens = requests.prompts[request] + requests.outputs[request]
-        return blocks_of(tokens, self.serving.block_tokens) - self.shared
+        return blocks_of(self._steps(tokens), self.block) - self.shared
 
     def _own(self, request: int) -> int:
         """Blocks of what a request has so far."""
-        return blocks_of(self.length(request), self.serving.block_tokens) - self.shared
+        return blocks_of(self._steps(self.length(request)), self.block) - self.shared
 
     def _make_room(self) -> bool:
         """Preempt the requests that started last until the others fit; whether any had to."""
@@ -163,7 +196,8 @@ class Scheduler:
             self._writing -= self.lacks[request]
             self._partial = None
         else:
-            self.lacks[request] = self.decoding.leave(request)
+            left = round(self.pace * self.decoding.leave(request))
+            self.lacks[request] = max(1, min(self.lacks[request], left))
         self._promised -= self._whole(request)
         self._since = self.decoding.steps
         self.preemptions += 1
@@ -189,8 +223,13 @@ class Scheduler:
                 ended.append(request)
         return max(0, budget) - max(0, left), pairs, ended
 
-    def _cached(self) -> int:
-        return self.shared * self.serving.block_tokens
+    def _cached(self, request: int) -> int:
+        """Tokens of a request that are in the cache; of one that gave way only the prefix."""
+        prompt, block = self.requests.prompts[request], self.serving.block_tokens
+        found = self.prefix
+        if self.lacks[request] == self.requests.outputs[request]:
+            found += int(self.reuse.hit_rate * (prompt - found)) // block * block
+        return min(found, self.length(request) - 1)
 
     def _may_start(self, left: int) -> bool:
         """Whether the request at the head may start with so many tokens left in the iteration."""
@@ -198,7 +237,7 @@ class Scheduler:
             return False
         request = self.waiting[0]
         whole = self.running and not self.serving.chunked_prefill
-        if whole and self.length(request) - self._cached() > left:
+        if whole and self.length(request) - self._cached(request) > left:
             return False
         return self._fits(request)
 
@@ -208,9 +247,9 @@ class Scheduler:
             return self._promised + self._whole(request) <= self.blocks
         if admission is Admission.PROMPT:
             return self.used + self._own(request) <= self.blocks
-        reserve, block = self.serving.engine.reserve, self.serving.block_tokens
+        reserve, block = self.serving.engine.reserve, self.block * self.pace
         share = reserve.share(self.decoding.steps - self._since)
-        later = share * self.decoding.tokens_left + self._writing
+        later = share * self.pace * self.decoding.tokens_left + self._writing
         own = self._own(request) * block + min(self.lacks[request], reserve.longest)
         return self.used * block + own + later <= self.blocks * block
 
@@ -222,5 +261,6 @@ class Scheduler:
         self._held += own
         self._promised += self._whole(request)
         self._writing += self.lacks[request]
-        self.reused += self._cached()
-        return self._cached()
+        found = self._cached(request)
+        self.reused += found
+        return found

@@ -9,10 +9,9 @@ from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.results.serving import Answered
-from simulator.scenario.serving import OpenLoop, Service
-from simulator.serving.answers import holds, meets, memory_of, too_small
-from simulator.serving.forward import Pass
-from simulator.serving.kv_pool import Pool, pool_of
+from simulator.scenario.serving import OpenLoop, Service, Serving
+from simulator.serving.answers import lack, meets
+from simulator.serving.layout import Layout, Side
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 from simulator.serving.saturation import saturation_rates
 from simulator.units import PerSecond
@@ -34,20 +33,15 @@ class Sizing:
     ----------
     service : Service
         On one machine, with as many replicas as that holds.
-    work : Pass
-        What iterations take.
+    layout : Layout
+        Its replicas, and what their iterations take.
     seed : int
         Of lengths and arrivals.
     """
 
     service: Service
-    work: Pass
+    layout: Layout
     seed: int = 0
-
-    @cached_property
-    def pool(self) -> Pool:
-        """The cache of a replica."""
-        return pool_of(self.service.serving, memory_of(self.service), self.work)
 
     @cached_property
     def offered(self) -> PerSecond:
@@ -66,19 +60,18 @@ class Sizing:
 
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
-        """Requests and output tokens a second that one replica completes for ever."""
-        return saturation_rates(self.service, self.work, self.pool, self.seed, FEWEST)
+        """Requests and output tokens a second that one machine completes for ever."""
+        return saturation_rates(self.service, self.layout, self.seed, FEWEST)
 
     @cached_property
     def hindrance(self) -> str:
         """Why no number of these machines will do; empty where nothing is known against them."""
-        return "" if holds(self.service, self.pool) else too_small(self.service, self.pool)
+        return lack(self.service, self.layout)
 
     @cached_property
     def least(self) -> int:
         """Machines without which the load is beyond saturation."""
-        each = self.saturation[0] * self.service.serving.replicas
-        return max(1, math.ceil(self.offered / each))
+        return max(1, math.ceil(self.offered / self.saturation[0]))
 
     @property
     def idle(self) -> int:
@@ -88,19 +81,15 @@ class Sizing:
     def on(self, machines: int) -> Service:
         """The service on so many machines."""
         service = self.service
-        replicas = machines * service.serving.replicas
-        return replace(
-            service,
-            group=replace(service.group, count=machines),
-            serving=replace(service.serving, replicas=replicas),
-        )
+        group = replace(service.group, count=machines)
+        return replace(service, group=group, serving=_times(service.serving, machines))
 
     def answered(self, machines: int) -> Answered | None:
         """What requests see on so many machines; None beyond saturation."""
         service = self.on(machines)
-        rate, tokens = (service.serving.replicas * each for each in self.saturation)
+        rate, tokens = (machines * each for each in self.saturation)
         saturation = saturated(rate, tokens, offered_rate(service))
-        return ServiceRun(service, self.work, self.pool, self.seed).answered(saturation)
+        return ServiceRun(service, _on(self.layout, machines), self.seed).answered(saturation)
 
     def keeps(self, machines: int) -> bool:
         """Whether so many machines keep all limits."""
@@ -134,6 +123,27 @@ class Sizing:
         name = min(told.within, key=lambda each: told.within[each])
         kept = told.within[name]
         return f"{LIMITS[name]} is kept by {kept:.1%} of the requests however many machines"
+
+
+def _times(serving: Serving, machines: int) -> Serving:
+    """Settings of so many times the replicas, of both kinds where there are two."""
+    before = serving.prefill
+    more = None if before is None else replace(before, replicas=machines * before.replicas)
+    return replace(serving, replicas=machines * serving.replicas, prefill=more)
+
+
+def _on(layout: Layout, machines: int) -> Layout:
+    """The layout of one machine on so many of them."""
+
+    def more(side: Side) -> Side:
+        return replace(side, serving=_times(side.serving, machines))
+
+    sent = layout.transfer
+    return Layout(
+        main=more(layout.main),
+        prompts=None if layout.prompts is None else more(layout.prompts),
+        transfer=None if sent is None else replace(sent, senders=machines * sent.senders),
+    )
 
 
 LIMITS: Final = {

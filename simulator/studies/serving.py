@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.errors import PlanError
-from simulator.predict import pass_of, predict_service
+from simulator.predict import layout_of, predict_service
 from simulator.results.serving import Answered, ServicePrediction, metrics
 from simulator.scenario.goal import Plain
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service
 from simulator.serving.cost import cost_of, price_of
-from simulator.serving.forward import ScaledPass
-from simulator.serving.intervals import P90, slowed
+from simulator.serving.intervals import P90, doubted
 from simulator.serving.run import at_peak, offered_rate, saturated
 from simulator.serving.sizing import Sizing
 from simulator.units import PerSecond, UsdPerSecond
@@ -133,7 +132,7 @@ def size(
 def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candidate | Refused:
     try:
         service = at_peak(read(settings))
-        sizing = Sizing(service=service, work=pass_of(service), seed=seed)
+        sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
         price = price_of(service)
         reason = sizing.hindrance if price is not None else "no price is known"
     except PlanError as mistake:
@@ -149,7 +148,7 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     if told is None:
         msg = "machines that keep limits are not beyond saturation"
         raise TypeError(msg)
-    rate = sizing.saturation[0] * service.serving.replicas
+    rate = machines * sizing.saturation[0]
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     return Choice(
         settings={**candidate.settings, **counts},
@@ -225,27 +224,25 @@ def _on_one(service: Service, factor: float) -> Service:
 
 
 def _need(service: Service, seed: int) -> Need:
-    sizing = Sizing(service=service, work=pass_of(service), seed=seed)
+    sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
     rate, reason = sizing.offered, sizing.hindrance
     machines = None if reason else sizing.machines()
     if machines is None:
         return Need(rate=rate, machines=None, sure=None, reason=reason or sizing.missed())
-    price, on = price_of(service), sizing.on(machines)
+    price = price_of(service)
     return Need(
         rate=rate,
         machines=machines,
         sure=_slow(sizing).machines(),
         answered=sizing.answered(machines),
-        headroom=sizing.saturation[0] * on.serving.replicas / rate,
+        headroom=sizing.saturation[0] * machines / rate,
         price=None if price is None else machines * price,
     )
 
 
 def _slow(sizing: Sizing) -> Sizing:
     """With all iterations, and what requests take beside them, at their P90."""
-    service = sizing.service
-    slow = ScaledPass(sizing.work, math.exp(P90 * service.log_sd))
-    return replace(sizing, service=slowed(service, P90), work=slow)
+    return replace(sizing, layout=doubted(sizing.layout, sizing.service, P90))
 
 
 def per_million(choice: Choice) -> float | None:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
+from simulator.equations.decoding import (
+    accepted_tokens,
+    growing_contexts,
+    kv_token_bytes,
+    touched_experts,
+)
 
 
 def test_touched_experts_are_those_that_random_tokens_choose() -> None:
@@ -34,3 +39,12 @@ def test_growing_contexts_add_up_step_by_step() -> None:
     context, sequences, iterations = np.array([10.0, 500.0]), np.array([2.0, 7.0]), 9
     one_by_one = sum(context + sequences * step for step in range(iterations))
     assert growing_contexts(context, sequences, iterations) == pytest.approx(one_by_one)
+
+
+def test_accepted_tokens_are_the_run_of_right_guesses_and_one() -> None:
+    """Guesses drawn one by one until the first wrong one leave as many on average."""
+    right = np.random.default_rng(5).random((200_000, 4)) < 0.7
+    runs = np.cumprod(right, axis=1).sum(axis=1) + 1
+    assert accepted_tokens(0.7, 4) == pytest.approx(runs.mean(), rel=0.005)
+    assert accepted_tokens(0.0, 4) == 1.0
+    assert np.asarray(accepted_tokens(np.array([0.5, 1.0]), 1)) == pytest.approx([1.5, 2.0])

@@ -22,6 +22,7 @@ from simulator.scenario.serving import (
     ClosedLoop,
     RateCurve,
     Service,
+    Speculation,
     Trace,
 )
 
@@ -259,3 +260,43 @@ def test_mistakes_of_a_day_are_named(setting: str, said: str) -> None:
     """Bounds that cannot be, and a day without requests."""
     with pytest.raises(InputError, match=said):
         service(setting, name=OFFICE)
+
+
+SPLIT = "qwen3-235b-h200-split"
+
+
+def test_guesses_are_told_either_way() -> None:
+    """Tokens an iteration, or how often a guess is right; what a guess costs is a guess."""
+    said = service("serving.speculation={drafts=3, accepted=2.4, draft=0}").serving.speculation
+    assert said == Speculation(drafts=3, accepted=2.4, draft=0.0)
+    often = service("serving.speculation={drafts=3, acceptance=0.8}")
+    assert often.serving.speculation is not None
+    assert often.serving.speculation.accepted == pytest.approx(2.952)
+    assert any("speculation.draft not given" in note.what for note in often.notes)
+
+
+def test_replicas_for_prompts_leave_room_for_the_others() -> None:
+    """On eight accelerators two prompts' replicas of two leave one of four for answers."""
+    found = service("serving.prefill={replicas=2, tensor=2}", "serving.replicas=1", name=SPLIT)
+    assert found.serving.devices == 8
+    machines = ("hardware.machine=instance/aws/p5.48xlarge", "serving.tensor=2")
+    usual = service(*machines, "serving.prefill={replicas=1}")
+    assert usual.serving.replicas == 3
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("serving.prefill.replicas=2", "is more than the accelerators have room for"),
+        ("serving.prefill.tensor=16", "is more than the accelerators of a machine"),
+        ("serving.autoscaling={target=4}", "cannot be autoscaled together"),
+        ("serving.speculation={drafts=3}", "needs either accepted"),
+        ("serving.speculation={drafts=3, accepted=2, acceptance=0.5}", "needs either accepted"),
+        ("serving.speculation={drafts=2, accepted=3.5}", "is out of range"),
+        ("load.prefix_hit_rate=1.5", "is out of range"),
+    ],
+)
+def test_mistakes_of_guesses_and_of_two_kinds_of_replicas(setting: str, said: str) -> None:
+    """Each is told with its key."""
+    with pytest.raises(InputError, match=said):
+        service(setting, name=SPLIT)

@@ -14,8 +14,9 @@ from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Admission, Batching, Slo
 from simulator.serving.engine import iterations_until
 from simulator.serving.fleet import run as run_fleet
-from simulator.serving.latencies import answered
+from simulator.serving.latencies import Ran, answered
 from simulator.serving.load import Requests
+from simulator.serving.scheduler import Reuse
 from tests.support.serving import PLENTY, MadePass, fleet, run, settings, stays
 
 RULES = [
@@ -121,7 +122,7 @@ def test_a_closed_loop_follows_its_answers() -> None:
 def test_a_prefix_in_the_cache_is_not_computed() -> None:
     """Blocks that all prompts begin with are held once and computed for none."""
     requests = Requests([40, 40], [2, 2], [0.0, 0.0])
-    one = fleet(requests, MadePass(fixed=1.0), settings(), 1, shared_prefix=36)
+    one = fleet(requests, MadePass(fixed=1.0), settings(), 1, reuse=Reuse(shared_prefix=36))
     counts = run_fleet(one, requests)
     assert counts.prefilled == 2 * 8
 
@@ -156,9 +157,28 @@ def test_tokens_reach_the_client_some_iterations_later() -> None:
     requests = Requests([100], [11], [0.0])
     counts = run(requests, MadePass(fixed=0.01), settings())
     told = {
-        lag: answered(requests, counts, Slo(), blocks=PLENTY, steady=False, lag=lag)
+        lag: answered(requests, Ran(counts), Slo(), blocks=PLENTY, steady=False, lag=lag)
         for lag in (0.0, 4.0)
     }
     assert told[4.0].first_token.mean == pytest.approx(told[0.0].first_token.mean + 0.04)
     assert told[4.0].end_to_end.mean == pytest.approx(told[0.0].end_to_end.mean + 0.04)
     assert told[4.0].per_token.mean == told[0.0].per_token.mean
+
+
+def test_a_hit_rate_spares_its_share_of_prompts() -> None:
+    """Half of each prompt is found, in whole blocks, and one token at least is computed."""
+    found = {}
+    for rate in (0.0, 0.5, 1.0):
+        requests = Requests([100, 160], [2, 2], [0.0, 0.0])
+        made = fleet(requests, MadePass(fixed=1.0), settings(), 1, reuse=Reuse(hit_rate=rate))
+        found[rate] = run_fleet(made, requests).prefilled
+    assert found == {0.0: 260, 0.5: 52 + 80, 1.0: 4 + 1}
+
+
+def test_a_request_that_gave_way_finds_nothing() -> None:
+    """Its blocks are gone: its prompt and what it had written are computed anew."""
+    requests = Requests([16, 16, 16], [40, 40, 1], [0.0, 0.0, 0.5])
+    made = fleet(requests, MadePass(fixed=1.0), settings(), 1, blocks=5, reuse=Reuse(hit_rate=1.0))
+    counts = run_fleet(made, requests)
+    assert counts.preemptions == 1
+    assert counts.prefilled > 16 + 3

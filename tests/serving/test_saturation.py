@@ -7,9 +7,11 @@ import pytest
 from simulator.files.merge_documents import chain_of
 from simulator.files.service import ServiceReader
 from simulator.scenario.serving import Service
-from simulator.serving.forward import ScaledPass
+from simulator.serving.forward import Pass, ScaledPass
 from simulator.serving.kv_pool import Pool
+from simulator.serving.layout import Layout, Side
 from simulator.serving.saturation import saturation_rates
+from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass
 
 PLENTY = Pool(items={}, capacity=0.0, blocks=10**8, block=16)
@@ -27,12 +29,16 @@ def service(sequences: int, output: int, spread: str = "constant") -> Service:
     return ServiceReader(chain_of("llama3-8b-chat-h100"), "x").read(settings)
 
 
+def rates(asked: Service, work: Pass) -> tuple[float, float]:
+    """Requests and tokens a second of one replica with room for all."""
+    side = Side(serving=asked.serving, work=work, pool=PLENTY, reuse=Reuse())
+    return saturation_rates(asked, Layout(main=side), 0)
+
+
 @pytest.mark.parametrize(("seats", "rate"), [(8, 8 / 0.018), (32, 32 / 0.042)])
 def test_batches_of_a_fixed_and_a_growing_part(seats: int, rate: float) -> None:
     """10 ms and 1 ms for each of b requests: b / (10 ms + b ms) complete."""
-    found, tokens = saturation_rates(
-        service(seats, 1), MadePass(fixed=0.01, prompt_token=0.001), PLENTY, 0
-    )
+    found, tokens = rates(service(seats, 1), MadePass(fixed=0.01, prompt_token=0.001))
     assert found == pytest.approx(rate, rel=0.01)
     assert tokens == pytest.approx(rate, rel=0.01)
 
@@ -40,7 +46,7 @@ def test_batches_of_a_fixed_and_a_growing_part(seats: int, rate: float) -> None:
 @pytest.mark.parametrize("spread", ["constant", "exponential"])
 def test_seats_that_do_not_slow_each_other(spread: str) -> None:
     """32 seats with answers of 50 iterations of 10 ms complete 64 a second."""
-    found, tokens = saturation_rates(service(32, 50, spread), MadePass(fixed=0.01), PLENTY, 0)
+    found, tokens = rates(service(32, 50, spread), MadePass(fixed=0.01))
     assert found == pytest.approx(64.0, rel=0.05)
     assert tokens == pytest.approx(3200.0, rel=0.02)
 
@@ -49,7 +55,6 @@ def test_twice_the_time_is_half_the_rate() -> None:
     """What intervals take for granted: rates scale with the forward pass."""
     work = MadePass(fixed=0.01, prompt_token=1e-4, sequence=1e-4, context=1e-6)
     fast, slow = (
-        saturation_rates(service(16, 40, "exponential"), one, PLENTY, 0)[0]
-        for one in (work, ScaledPass(work, 2.0))
+        rates(service(16, 40, "exponential"), one)[0] for one in (work, ScaledPass(work, 2.0))
     )
     assert fast == pytest.approx(2.0 * slow, rel=1e-9)

@@ -11,7 +11,7 @@ from simulator.errors import InputError, NotModelled
 from simulator.files.merge_documents import chain_of
 from simulator.files.service import ServiceReader
 from simulator.files.service_axes import variants
-from simulator.predict import pass_of, predict_service
+from simulator.predict import layout_of, predict_service
 from simulator.results.serving import ServicePrediction
 from simulator.scenario.serving import ClosedLoop, Service, Slo
 from simulator.serving.run import alone
@@ -33,7 +33,7 @@ def predicted(*overrides: str, doubts: bool = False) -> ServicePrediction:
 
 def sizing(service: Service) -> Sizing:
     """Sizing of a service as it is."""
-    return Sizing(service=service, work=pass_of(service))
+    return Sizing(service=service, layout=layout_of(service))
 
 
 def test_the_fewest_machines_that_keep_the_limits() -> None:
@@ -123,7 +123,7 @@ def test_a_rate_near_zero_is_the_bare_forward_pass() -> None:
     ).answered
     service = reader("load.prompt.spread=constant", "load.output.spread=constant").read({})
     assert told is not None
-    assert told.end_to_end.mean == pytest.approx(alone(service, pass_of(service)), rel=0.01)
+    assert told.end_to_end.mean == pytest.approx(alone(service, layout_of(service)), rel=0.01)
 
 
 def test_doubt_goes_through_the_queue() -> None:

@@ -21,6 +21,7 @@ from simulator.serving.engine import Counts, Replica
 from simulator.serving.fleet import Fleet
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.load import Requests
+from simulator.serving.scheduler import NOTHING, Reuse
 
 PLENTY = 10**9
 """Blocks that never run out."""
@@ -97,13 +98,13 @@ def fleet(  # noqa: PLR0913 - what a test may want different
     routing: Routing = Routing.ROUND_ROBIN,
     *,
     blocks: int = PLENTY,
-    shared_prefix: int = 0,
+    reuse: Reuse = NOTHING,
     scaling: Autoscaling | None = None,
 ) -> Fleet:
     """Equal replicas behind a router."""
 
     def make() -> Replica:
-        return Replica(serving, blocks, work, requests, shared_prefix)
+        return Replica(serving, blocks, work, requests, reuse)
 
     return Fleet(make, replicas, routing, scaling=scaling)
 

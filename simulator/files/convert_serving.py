@@ -1,0 +1,258 @@
+"""The [serving] section as an engine with its settings, on the accelerators that there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from simulator.confidence.provenance import Assumption, Source
+from simulator.equations.decoding import accepted_tokens
+from simulator.errors import Problem
+from simulator.files.document import Document
+from simulator.files.engines import engine_file, stands_in
+from simulator.files.serving_figures import serving_figures
+from simulator.files.serving_sections import (
+    ServingSection,
+)
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.serving import Autoscaling, Prefill, Serving, Speculation
+from simulator.units import SECOND, show
+
+LOG_SD: Final = 0.14
+"""Standard deviation of the logarithm of the forward pass for a model that was left out of the fit.
+
+evidence/fit.py serving, 2026-11-23: 1,369 rows of five models, each predicted by figures fitted to
+the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0.15.
+"""
+
+
+OVERHEAD_LOG_SD: Final = 0.5
+"""Standard deviation of the logarithm of what a request takes beside its iterations.
+
+A guess, 2026-11-23: times to the first token of models left out of the fit are about 30% off in the
+median (evidence/fit.py serving), another fit has 16 ms (inference-sim/inference-sim@f90a1e3)
+where 5 to 23 are fitted here, and clients far away have more.
+"""
+_SETTINGS: Final = (
+    *("tensor", "replicas", "expert_parallel", "weights", "cache"),
+    *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
+    *("graph_memory", "chunked_prefill", "request_overhead"),
+)
+"""Settings of a replica that a file may give, each in place of the engine's own."""
+DRAFT: Final = 0.03
+"""Time and weights of a guess over those of the model, where the file does not say.
+
+A guess, 2026-11-23: one layer more, as multi-token prediction and EAGLE have it, of some 30 to 60.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """`count` machines, of each of which so many accelerators are used."""
+
+    host: Host
+    gpus: int
+    count: int
+
+    @property
+    def total(self) -> int:
+        """Accelerators that are used."""
+        return self.gpus * self.count
+
+    def room(self, tensor: int) -> int:
+        """Replicas of so many accelerators of one machine that there is room for."""
+        return self.gpus // tensor * self.count
+
+
+def serving_of(given: ServingSection, usual: Serving, devices: Devices) -> Serving:
+    """The engine with all its settings: those that are given, else its own defaults, `usual`."""
+    most = given.max_batched_tokens or usual.max_batched_tokens
+    prefill = _prefill(given, most)
+    named = {name: value for name in _SETTINGS if (value := getattr(given, name)) is not None}
+    if given.request_overhead is not None:
+        named |= {"prompt_overhead": 0.0, "reply_lag": 0.0}
+    found: Serving = replace(
+        usual,
+        **{
+            "replicas": _room(given, prefill, devices),
+            "routing": given.router,
+            "autoscaling": _autoscaling(given, devices),
+            "speculation": _speculation(given),
+            "prefill": prefill,
+            "max_sequences": min(usual.max_sequences, most),
+            **named,
+        },
+    )
+    return found
+
+
+def _room(given: ServingSection, prefill: Prefill | None, devices: Devices) -> int:
+    """Replicas that there is room for beside those that compute prompts."""
+    taken = 0 if prefill is None else prefill.replicas * prefill.tensor
+    return max(1, min(devices.room(given.tensor), (devices.total - taken) // given.tensor))
+
+
+def _prefill(given: ServingSection, most: int) -> Prefill | None:
+    before = given.prefill
+    if before is None:
+        return None
+    return Prefill(
+        replicas=before.replicas,
+        tensor=before.tensor or given.tensor,
+        max_batched_tokens=before.max_batched_tokens or most,
+    )
+
+
+def _speculation(given: ServingSection) -> Speculation | None:
+    """What is said of guesses: tokens that an iteration leaves, or how often a guess is right."""
+    said = given.speculation
+    if said is None:
+        return None
+    accepted = said.accepted
+    if accepted is None:
+        accepted = float(accepted_tokens(said.acceptance or 0.0, said.drafts))
+    draft = DRAFT if said.draft is None else said.draft
+    return Speculation(drafts=said.drafts, accepted=accepted, draft=draft)
+
+
+def _autoscaling(given: ServingSection, devices: Devices) -> Autoscaling | None:
+    """What is asked for, in whole machines of so many replicas."""
+    rules, together = given.autoscaling, devices.gpus // given.tensor
+    if rules is None or not together:
+        return None
+    there = given.replicas or devices.room(given.tensor)
+    least, most = (together * math.ceil(n / together) for n in (rules.least, rules.most or there))
+    return Autoscaling(
+        target=rules.target,
+        least=min(least, there),
+        most=min(most, there),
+        together=together,
+        interval=rules.interval,
+        delay=rules.delay,
+        hold=rules.hold,
+    )
+
+
+def serving_problems(
+    given: ServingSection, found: Serving, devices: Devices, document: Document
+) -> Iterator[Problem]:
+    """What cannot be: replicas without room, bounds that contradict each other."""
+    most = devices.room(given.tensor)
+    if devices.gpus > devices.host.gpu_count:
+        hint = f"{devices.host.name} has {devices.host.gpu_count}"
+        yield document.problem(("hardware", "gpus"), "is more than the machine has", hint=hint)
+    elif given.tensor > devices.gpus:
+        hint = f"{devices.gpus} are used; replicas over several machines are not modelled"
+        message = "is more than the accelerators of a machine"
+        yield document.problem(("serving", "tensor"), message, hint=hint)
+    elif given.replicas is not None and given.replicas > most:
+        hint = f"{most} fit, each on {given.tensor} of one machine"
+        message = "is more than the accelerators have room for"
+        yield document.problem(("serving", "replicas"), message, hint=hint)
+    else:
+        yield from _prefill_problems(given, found, devices, document)
+        yield from _scaling_problems(given, most, document)
+    if given.max_sequences is not None and given.max_sequences > found.max_batched_tokens:
+        hint = (
+            f"an iteration has room for {found.max_batched_tokens:,} tokens, one for each request"
+        )
+        path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
+        yield document.problem(path, message, hint=hint)
+    yield from _speculation_problems(given, document)
+
+
+def _prefill_problems(
+    given: ServingSection, found: Serving, devices: Devices, document: Document
+) -> Iterator[Problem]:
+    """Whether replicas for prompts have room beside the others."""
+    before, path = found.prefill, ("serving", "prefill")
+    if before is None:
+        return
+    if before.tensor > devices.gpus:
+        message = "is more than the accelerators of a machine"
+        yield document.problem((*path, "tensor"), message, hint=f"{devices.gpus} are used")
+    elif found.devices > devices.total:
+        hint = f"{devices.total} are there; both kinds of replicas take {found.devices}"
+        message = "is more than the accelerators have room for"
+        yield document.problem((*path, "replicas"), message, hint=hint)
+    if given.autoscaling is not None:
+        message = "cannot be autoscaled together with the replicas that decode"
+        yield document.problem(path, message, hint="leave one of the two out", show=False)
+
+
+def _speculation_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
+    said, path = given.speculation, ("serving", "speculation")
+    if said is None:
+        return
+    if (said.accepted is None) == (said.acceptance is None):
+        message = "needs either accepted (tokens an iteration) or acceptance (share of guesses)"
+        yield document.problem(path, message, show=False)
+    elif said.accepted is not None and not 1.0 <= said.accepted <= said.drafts + 1:
+        hint = f"1 to {said.drafts + 1}: every iteration leaves one token beside right guesses"
+        yield document.problem((*path, "accepted"), "is out of range", hint=hint)
+
+
+def _scaling_problems(given: ServingSection, most: int, document: Document) -> Iterator[Problem]:
+    """Whether the bounds of autoscaling lie within what there is."""
+    rules = given.autoscaling
+    if rules is None:
+        return
+    for name in ("least", "most"):
+        if (getattr(rules, name) or 0) > (given.replicas or most):
+            path, hint = ("serving", "autoscaling", name), f"{given.replicas or most} are there"
+            yield document.problem(path, "is more than there are replicas", hint=hint)
+    if rules.most is not None and rules.least > rules.most:
+        path, hint = ("serving", "autoscaling", "least"), f"the most is {rules.most}"
+        yield document.problem(path, "is more than the most", hint=hint)
+
+
+def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
+    """The settings that the file leaves to the engine, and what the forward pass rests on."""
+    source = found.engine.source
+    if given.version is None:
+        version = f"{found.engine.name} {found.engine.version}"
+        yield Assumption(
+            what="engine version (serving.version not given)", value=version, source=source
+        )
+    elif nearest := stands_in(engine_file(given.engine), given.version):
+        what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
+        yield Assumption(what=what, value=f"those of {nearest}, the nearest known", source=source)
+    named = {
+        "max_batched_tokens": f"{found.max_batched_tokens:,}",
+        "max_sequences": f"{found.max_sequences:,}",
+        "memory_fraction": f"{found.memory_fraction:g}",
+    }
+    for name, value in named.items():
+        if getattr(given, name) is None:
+            what = f"{name.replace('_', ' ')} (serving.{name} not given)"
+            yield Assumption(what=what, value=value, source=source)
+    if given.request_overhead is None:
+        figures = serving_figures(given.engine)
+        yield Assumption(
+            what="time of a request beside its iterations (serving.request_overhead not given)",
+            value=show(figures.request, SECOND),
+            source=figures.sources["request"],
+        )
+    if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
+        yield Assumption(
+            what="time until a replica that is started helps (serving.autoscaling.delay not given)",
+            value=show(given.autoscaling.delay, SECOND),
+            source=Source(reference="a guess", date="2026-11-23", verified=False),
+        )
+    if given.speculation is not None and given.speculation.draft is None:
+        yield Assumption(
+            what="time of a guess over an iteration's (serving.speculation.draft not given)",
+            value=f"{DRAFT:g}",
+            source=Source(reference="a guess", date="2026-11-23", verified=False),
+        )
+    yield Assumption(
+        what="how far the forward pass may be off (standard deviation of its logarithm)",
+        value=f"{LOG_SD:g}",
+        source=Source(
+            reference="evidence/fit.py serving: the time of a token of models left out of the fit "
+            "is 8.0% off in the median and 24.8% at P90 of 1,369 rows",
+            date="2026-11-23",
+        ),
+    )

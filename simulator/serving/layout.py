@@ -1,0 +1,169 @@
+"""What the replicas of a service are: settings, forward pass and cache, and what joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from simulator.errors import NotModelled
+from simulator.scenario.serving import Batching, Load, Service, Serving
+from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
+from simulator.serving.kv_pool import Pool, pool_of
+from simulator.serving.scheduler import Reuse
+from simulator.units import Bytes, Seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """Equal replicas: how each is set, what its iterations take, its cache, what lies in that."""
+
+    serving: Serving
+    work: Pass
+    pool: Pool
+    reuse: Reuse
+
+    def slower(self, factor: float, beside: float) -> Side:
+        """With iterations that take `factor` times as long, and what is beside them `beside`."""
+        plain = self.serving
+        serving = replace(
+            plain,
+            request_overhead=beside * plain.request_overhead,
+            prompt_overhead=beside * plain.prompt_overhead,
+            reply_lag=beside * plain.reply_lag,
+        )
+        return replace(self, serving=serving, work=ScaledPass(self.work, factor))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """The way of keys and values from replicas that compute prompts to those that decode.
+
+    Each of `senders` sends one request after the other: `latency` [s], and `token` for each token
+    of its prompt [s].
+    """
+
+    senders: int
+    token: Seconds
+    latency: Seconds = 0.0
+
+    def seconds(self, prompt: float) -> Seconds:
+        """Time of a request [s]."""
+        return self.latency + self.token * prompt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The replicas of a service, and those that compute their prompts where these are others."""
+
+    main: Side
+    prompts: Side | None = None
+    transfer: Transfer | None = None
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Those that there are, that which computes prompts first."""
+        return (self.main,) if self.prompts is None else (self.prompts, self.main)
+
+    def slower(self, factor: float, beside: float) -> Layout:
+        """With iterations that take `factor` times as long, and what is beside them `beside`.
+
+        Keys and values travel as before.
+        """
+        prompts = None if self.prompts is None else self.prompts.slower(factor, beside)
+        return replace(self, main=self.main.slower(factor, beside), prompts=prompts)
+
+
+def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
+    """How a service lies on its machines.
+
+    Parameters
+    ----------
+    service : Service
+        With or without replicas for prompts alone.
+    pass_of : callable
+        The forward pass of a replica with some settings, without guesses.
+    """
+    serving, load = service.serving, service.load
+    prefix = Reuse(load.shared_prefix, load.prefix_hit_rate)
+    if serving.prefill is None:
+        return Layout(main=_side(service, serving, pass_of, prefix))
+    before = serving.prefill
+    prompts = replace(
+        serving,
+        tensor=before.tensor,
+        replicas=before.replicas,
+        max_batched_tokens=before.max_batched_tokens,
+        speculation=None,
+        prefill=None,
+    )
+    # What comes from there is in the cache, but for the tokens of a block that is not full: these
+    # are computed beside the answers, whatever the engine does with prompts.
+    engine = replace(serving.engine, batching=Batching.MIXED)
+    main = replace(serving, engine=engine, request_overhead=0.0, prompt_overhead=0.0)
+    first = _side(service, prompts, pass_of, prefix)
+    return Layout(
+        main=_side(service, main, pass_of, Reuse(hit_rate=1.0)),
+        prompts=first,
+        transfer=transfer_of(service, first.work.kv_bytes_per_token),
+    )
+
+
+def _side(
+    service: Service, serving: Serving, pass_of: Callable[[Serving], Pass], reuse: Reuse
+) -> Side:
+    work = pass_of(serving)
+    if serving.speculation is not None:
+        work = SpeculativePass(work, serving.speculation)
+    pool = pool_of(serving, memory_of(service), work)
+    return Side(serving=serving, work=work, pool=pool, reuse=reuse)
+
+
+def memory_of(service: Service) -> Bytes:
+    """Memory of one accelerator of the service [B]."""
+    gpu = service.group.host.gpu
+    return 0.0 if gpu is None else gpu.memory
+
+
+def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
+    """How keys and values get from one replica to another.
+
+    Where each machine holds its share of both kinds, every accelerator sends its part over its own
+    link to the others, or over that to the host. Else all of a machine share its network.
+
+    Parameters
+    ----------
+    service : Service
+        With replicas for prompts.
+    token_bytes : float
+        Keys and values of a token on one device of these [B].
+
+    Raises
+    ------
+    NotModelled
+        If the machines have no network that is known.
+    """
+    group, serving, before = service.group, service.serving, service.serving.prefill
+    if before is None:
+        msg = "replicas that compute their own prompts send nothing"
+        raise TypeError(msg)
+    if before.replicas % group.count == 0 and serving.replicas % group.count == 0:
+        link = group.host.peer_link or group.host.host_link
+        if link is None:
+            msg = f"no link between the accelerators of {group.host.name} is known"
+            raise NotModelled(msg)
+        rate, latency = link.rate, link.latency
+        return Transfer(senders=before.replicas, token=token_bytes / rate, latency=latency)
+    network = group.host.network
+    if network is None:
+        msg = f"no network of {group.host.name} is known, which keys and values have to take"
+        raise NotModelled(msg)
+    whole = token_bytes * before.tensor / network.bandwidth
+    latency = 0.0 if network.link is None else network.link.latency
+    senders = min(group.count, before.replicas)
+    return Transfer(senders=senders, token=whole, latency=latency)
+
+
+def mean_transfer(layout: Layout, load: Load) -> Seconds:
+    """Time for which a mean request keeps its sender busy [s]; 0 where nothing is sent."""
+    transfer = layout.transfer
+    return 0.0 if transfer is None else transfer.seconds(load.prompt.mean)
