@@ -36,6 +36,7 @@ from simulator.pipeline.stages.read import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.cost import bill, cpu_need
+from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
@@ -111,6 +112,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         host_ram=ram,
         cpu_need=cpu_need(scenario, topology, demands[Phase.WARM]),
         cost=bill(scenario, timing),
+        energy=energy_of(scenario, timing),
         bounds=Bounds(lower=float(least.lower), upper=float(least.upper)),
         demands=demands[last],
         one_off=beside.parts,

@@ -101,6 +101,11 @@ HERTZ: Final = Unit("Hz", "frequency")
 USD: Final = Unit("$", "dollars")
 USD_PER_SECOND: Final = Unit("$/s", "dollars per hour")
 USD_PER_BYTE_SECOND: Final = Unit("$/B/s", "dollars per byte and month")
+JOULE: Final = Unit("J", "energy")
+KILOWATT_HOURS: Final = Unit("kWh", "electricity")
+KILOGRAM: Final = Unit("kg", "mass")
+USD_PER_JOULE: Final = Unit("$/J", "dollars per kilowatt-hour")
+KILOGRAM_PER_JOULE: Final = Unit("kg/J", "emissions per kilowatt-hour")
 
 Bytes = Annotated[float, BYTE]
 BytesPerSecond = Annotated[float, BYTE_PER_SECOND]
@@ -113,6 +118,9 @@ Hertz = Annotated[float, HERTZ]
 Usd = Annotated[float, USD]
 UsdPerSecond = Annotated[float, USD_PER_SECOND]
 UsdPerByteSecond = Annotated[float, USD_PER_BYTE_SECOND]
+Joules = Annotated[float, JOULE]
+UsdPerJoule = Annotated[float, USD_PER_JOULE]
+KilogramsPerJoule = Annotated[float, KILOGRAM_PER_JOULE]
 
 _SI: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
@@ -129,6 +137,8 @@ THOUSAND: Final = 1e3
 """Inference is priced by the thousand samples."""
 MILLION: Final = THOUSAND**2
 """Tokens are priced by the million."""
+KILOWATT_HOUR: Final = 1e3 * HOUR
+"""Electricity is metered and paid by the kilowatt-hour [J]."""
 TRILLION: Final = 1e12
 """Large language models are trained on trillions of tokens."""
 
@@ -207,6 +217,20 @@ _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
     USD_PER_BYTE_SECOND: {
         f"$/{prefix}B/month": 1.0 / (factor * MONTH) for prefix, factor in (_SI | _BINARY).items()
     },
+    JOULE: {f"{p}J": f for p, f in _SI.items()},
+    KILOWATT_HOURS: {f"{p}Wh": f / THOUSAND for p, f in _SI.items()},
+    KILOGRAM: {"g": 1e-3, "kg": 1.0, "t": 1e3},
+    USD_PER_JOULE: {
+        f"{money}/{prefix}Wh": 1.0 / (_SI[prefix] * HOUR)
+        for money in ("$", "USD")
+        for prefix in ("k", "M")
+    },
+    KILOGRAM_PER_JOULE: {
+        f"{mass}{gas}/{prefix}Wh": kilograms / (_SI[prefix] * HOUR)
+        for mass, kilograms in (("g", 1e-3), ("kg", 1.0), ("t", 1e3))
+        for gas in ("", "CO2", "CO2e", "CO2eq")
+        for prefix in ("k", "M")
+    },
 }
 _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _GROUPED: Final = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"
@@ -225,6 +249,11 @@ _EXAMPLES: Final = {
     USD: "$250",
     USD_PER_SECOND: "$32.77/h",
     USD_PER_BYTE_SECOND: "$0.023/GB/month",
+    JOULE: "36 MJ",
+    KILOWATT_HOURS: "10 kWh",
+    KILOGRAM: "400 kg, 2 t",
+    USD_PER_JOULE: "$0.08/kWh",
+    KILOGRAM_PER_JOULE: "400 g/kWh",
 }
 
 
@@ -320,6 +349,10 @@ _SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
     USD: ((1.0, "$"),),
     WATT: ((1e6, "MW"), (1e3, "kW"), (1.0, "W")),
     USD_PER_BYTE_SECOND: ((1.0 / (1e9 * MONTH), "$/GB/month"),),
+    KILOWATT_HOURS: ((1e3, "MWh"), (1.0, "kWh")),
+    KILOGRAM: ((1e3, "t"), (1.0, "kg")),
+    USD_PER_JOULE: ((1.0 / KILOWATT_HOUR, "$/kWh"),),
+    KILOGRAM_PER_JOULE: ((1e-3 / KILOWATT_HOUR, "g/kWh"),),
 }
 _LONG_TIME: Final = {"d": 2.0, "h": 2.0, "min": 2.0}
 

@@ -38,6 +38,7 @@ from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.results.cost import prepared_storage
+from simulator.results.energy import energy_of
 from simulator.results.metrics import METRICS
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
@@ -142,9 +143,11 @@ def figures(
     if chance > 0.0:
         longer = _no_shorter(question, prediction.timing, longer, speeds, chance)
     timing = _drawn_timing(question, prediction.timing, longer, speeds)
-    cost = _drawn_cost(prediction, timing, longer.step)
+    working = _drawn_usage(prediction, timing, longer.step)
+    cost = _drawn_cost(prediction, working, longer.step)
+    energy = energy_of(prediction.scenario, working)
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
-    drawn = replace(prediction, timing=timing, cost=cost)
+    drawn = replace(prediction, timing=timing, cost=cost, energy=energy)
     found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
@@ -227,6 +230,15 @@ def _epochs(timing: Timing, longer: Stretch) -> tuple[Vector, Vector]:
     return cold, later * longer.first + (timing.epoch_time - later) * longer.step
 
 
+def _drawn_usage(prediction: Prediction, timing: Timing, longer: Vector) -> Timing:
+    """The timing with how busy processors are: their work stays as figured in a longer step."""
+    usage = {
+        name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
+        for name, used in prediction.timing.usage.items()
+    }
+    return replace(timing, usage=usage)
+
+
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     """The bill at each point; prices are certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
@@ -235,12 +247,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
         kept = _number(prepared_storage(prediction.scenario, figured).value / figured.total_time)
         to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
     if energy is not None:
-        # Work on the cores stays as figured, so cores are less busy in a longer step.
-        usage = {
-            name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
-            for name, used in figured.usage.items()
-        }
-        drawn = joules_per_step(prediction.scenario, replace(timing, usage=usage))
+        drawn = joules_per_step(prediction.scenario, timing)
         energy = energy if drawn is None else _number(drawn.value + 0.0 * longer)
     return replace(
         cost,

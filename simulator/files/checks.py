@@ -15,6 +15,7 @@ from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_model import KERNEL_CHECKS, MODEL_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
+from simulator.files.electricity import ENERGY_CHECKS
 from simulator.files.lines import KeyPath
 from simulator.files.long_run import INTERRUPTION_CHECKS
 from simulator.files.resolved import Check, Draft, check_of
@@ -405,5 +406,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *PARALLEL_CHECKS,
     *KERNEL_CHECKS,
     *INTERRUPTION_CHECKS,
+    *ENERGY_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

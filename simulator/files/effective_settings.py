@@ -18,10 +18,12 @@ from simulator.scenario.scenario import Scenario
 _SECTIONS: Final = (
     *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
     *("memory", "cost", "calibration"),
-    *("run", "failures", "checkpoint", "spot"),
+    *("run", "failures", "checkpoint", "spot", "energy"),
 )
 """In the order people compare them; a name and a title are no input."""
-OPTIONAL: Final = frozenset({"remote", "parallelism", "run", "failures", "checkpoint", "spot"})
+OPTIONAL: Final = frozenset(
+    {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy"}
+)
 """Sections whose defaults mean nothing where they are left out."""
 
 

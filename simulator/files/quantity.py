@@ -37,6 +37,8 @@ _EXAMPLE: Final[dict[Unit, str]] = {
     units.USD: "$250",
     units.USD_PER_SECOND: "$32.77/h",
     units.USD_PER_BYTE_SECOND: "$0.023/GB/month",
+    units.USD_PER_JOULE: "$0.08/kWh",
+    units.KILOGRAM_PER_JOULE: "400 g/kWh",
 }
 # Wide enough for a petabyte-scale store or a picosecond, narrow enough that products and
 # quotients of two of them stay finite.
@@ -60,6 +62,8 @@ _LARGEST: Final[dict[Unit, str]] = {
     units.USD: "$1e12",
     units.USD_PER_SECOND: "$1e9/h",
     units.USD_PER_BYTE_SECOND: "$1e6/GB/month",
+    units.USD_PER_JOULE: "$1000/kWh",
+    units.KILOGRAM_PER_JOULE: "100000 g/kWh",
 }
 _MOST: Final = 1e15
 _HUNDRED: Final = 100.0

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
+from simulator.files.bill_sections import EnergySection
 from simulator.files.document import AnyModel, Document, examine
 from simulator.files.lines import KeyPath
 from simulator.files.long_run_sections import (
@@ -111,6 +112,7 @@ class Draft:
     failures: FailuresSection | None = None
     checkpoint: CheckpointSection | None = None
     spot: SpotSection | None = None
+    energy: EnergySection | None = None
     host: Host | None = None
     storage: Storage | None = None
     cache: Storage | None = None
@@ -233,7 +235,7 @@ SECTIONS: Final = (
     "remote",
     "parallelism",
     "calibration",
-    *("run", "failures", "checkpoint", "spot"),
+    *("run", "failures", "checkpoint", "spot", "energy"),
 )
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""

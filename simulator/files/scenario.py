@@ -33,6 +33,7 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
+from simulator.files.electricity import ENERGY
 from simulator.files.long_run import INTERRUPTIONS
 from simulator.files.merge_documents import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
@@ -201,6 +202,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         cost=ask(_COST),
         calibration=calibration,
         interruptions=ask(INTERRUPTIONS),
+        energy=ask(ENERGY),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_factors(scenario)

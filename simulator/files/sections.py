@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.files.bill_sections import EnergySection
 from simulator.files.document import FileModel
 from simulator.files.long_run_sections import (
     CheckpointSection,
@@ -551,5 +552,7 @@ class ScenarioFile(FileModel):
     """What interrupts a long run; nothing does by default."""
     checkpoint: CheckpointSection | None = None
     """How a long run writes and reads checkpoints."""
+    energy: EnergySection | None = None
+    """Where the electricity comes from; energy and emissions of the run are told with it."""
     spot: SpotSection | None = None
     """When spot machines can be had, where cost.purchase buys them."""

@@ -56,6 +56,8 @@ _MONEY: Final = {
     "energy_per_step": "J",
 }
 """Units of what a run costs."""
+_POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}
+"""Units of what a run draws."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
 _WHOLE_RUN: Final = ("first_step", "epoch", "total")
 _INNER: Final = WIDTH - 4
@@ -232,8 +234,20 @@ def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  
     return [
         *section("Power of all machines", columns([head, *rows], "<>>>>")),
         *section("Energy of a step", [f"{total} x mean step {step}"]),
+        *section("Energy of the run", _run_energy(prediction)),
         *section("Power from", [line for text in sources for line in wrapped(text)]),
     ]
+
+
+def _run_energy(prediction: Prediction) -> list[str]:
+    """The equations of the run's energy, and what is not known of it."""
+    energy, known = prediction.energy, origins(prediction.scenario)
+    made = [
+        line
+        for name, one in energy.terms.items()
+        for line in _equations({name: one}, _POWERED[name], known)
+    ]
+    return [*made, *(line for text in energy.missing for line in wrapped(f"not known: {text}"))]
 
 
 def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
@@ -339,6 +353,7 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
     "gpu_memory": _memory,
     "fits": _memory,
     "cost.energy": _energy,
+    "energy": _energy,
     "cost": _cost,
     "bound_s": _bound,
     "step_split_s.checkpoint": _checkpoints,

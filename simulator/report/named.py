@@ -77,6 +77,11 @@ METRICS_CALLED: Final = {
     "cost.usd_per_step": "cost of a step",
     "cost.time_to_train_s": "time to train",
     "cost.energy_j_per_step": "energy of a step",
+    "energy.power_w": "power of all machines",
+    "energy.machines_kwh": "energy of all machines",
+    "energy.kwh": "energy of the run",
+    "energy.kg_co2e": "emissions of the run",
+    "energy.usd": "electricity of the run",
 }
 """What people call a metric; others go by their own name."""
 SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu"})

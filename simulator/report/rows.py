@@ -11,10 +11,21 @@ from simulator.report import rounded
 from simulator.report.called import batch_called, bill_called, device_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
-from simulator.results.metrics import JOULE, number_at, select
+from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.scenario.workload.train import Mode
-from simulator.units import BYTE, PER_SECOND, SECOND, THOUSAND, USD, USD_PER_SECOND, show
+from simulator.units import (
+    BYTE,
+    JOULE,
+    KILOGRAM_PER_JOULE,
+    PER_SECOND,
+    SECOND,
+    THOUSAND,
+    USD,
+    USD_PER_JOULE,
+    USD_PER_SECOND,
+    show,
+)
 
 Row = tuple[str, str]
 """A name and what stands beside it."""
@@ -143,7 +154,7 @@ def _break_even(epochs: float) -> str:
 
 def cost_rows(prediction: Prediction) -> list[Row]:
     """What machines, a step and the whole run cost."""
-    cost, known = prediction.cost, partial(band, prediction)
+    cost, spread = prediction.cost, partial(band, prediction)
     batch, whole = batch_called(prediction.scenario), bill_called(prediction.scenario)
     priced = (
         ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
@@ -152,7 +163,7 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
         (whole, None if cost.to_train is None else show(cost.to_train, USD)),
     )
-    uncertain = {whole: known("cost.usd_to_train")}
+    uncertain = {whole: spread("cost.usd_to_train")}
     rows = [
         (name, f"{value}{uncertain.get(name, '')}") for name, value in priced if value is not None
     ]
@@ -164,6 +175,29 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         of_one = f"{show(cost.energy_per_step, JOULE)} a {batch}"
         energy = f"{of_one} (crude: all machines, at rest and at work)"
         rows.append(("energy", energy))
+    return [*rows, *_electricity_rows(prediction)]
+
+
+def _electricity_rows(prediction: Prediction) -> list[Row]:
+    """Energy of the run, what it costs and emits, where the scenario tells of electricity."""
+    plan, energy = prediction.scenario.energy, prediction.energy
+    if plan is None:
+        return []
+    rows = [("not known", figure) for figure in energy.missing]
+    if energy.of_machines is not None and energy.of_building is not None:
+        told = rounded.known(prediction, "energy.kwh")
+        own = rounded.known(prediction, "energy.machines_kwh")
+        text = f"{told}, {own} at the machines, PUE {plan.pue:g}"
+        rows.append(("energy of the run", text))
+    if energy.price is not None and plan.tariff is not None:
+        told, rate = rounded.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
+        rows.append(("electricity", f"{told} at {rate}, {plan.sources['tariff'].date}"))
+    if energy.emitted is not None and plan.grid is not None:
+        told, rate = (
+            rounded.known(prediction, "energy.kg_co2e"),
+            show(plan.grid, KILOGRAM_PER_JOULE),
+        )
+        rows.append(("emissions", f"{told} CO2e at {rate}, {plan.sources['grid'].date}"))
     return rows
 
 

@@ -18,7 +18,9 @@ from simulator.scenario.scenario import Purchase, Scenario
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
+    KILOGRAM_PER_JOULE,
     SECOND,
+    USD_PER_JOULE,
     USD_PER_SECOND,
     Unit,
     show,
@@ -91,7 +93,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
         host.sources,
         "memory_bandwidth",
     )
-    return (*found, *_layout(host), *_prices(scenario))
+    return (*found, *_layout(host), *_prices(scenario), *_electricity(scenario))
 
 
 def _layout(host: Host) -> tuple[Assumption, ...]:
@@ -103,6 +105,23 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
         if source is not None and not source.verified:
             found.append(Assumption(what=f"{what} of {host.name}", value="assumed", source=source))
     return tuple(found)
+
+
+def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What was taken for the building and the grid, where the scenario tells of electricity."""
+    plan = scenario.energy
+    if plan is None:
+        return ()
+    told = {"pue": f"{plan.pue:g}"}
+    if plan.grid is not None:
+        told["grid"] = show(plan.grid, KILOGRAM_PER_JOULE)
+    if plan.tariff is not None:
+        told["tariff"] = show(plan.tariff, USD_PER_JOULE)
+    called = {"pue": "power usage effectiveness", "grid": "emissions of the grid"}
+    return tuple(
+        Assumption(what=called.get(name, "tariff"), value=value, source=plan.sources[name])
+        for name, value in told.items()
+    )
 
 
 def _prices(scenario: Scenario) -> tuple[Assumption, ...]:

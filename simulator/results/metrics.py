@@ -32,16 +32,20 @@ from simulator.units import (
     BYTE,
     FLOP_PER_SECOND,
     HOUR,
+    JOULE,
+    KILOGRAM,
+    KILOWATT_HOUR,
+    KILOWATT_HOURS,
     PER_SECOND,
     SECOND,
     TRILLION,
     USD,
+    WATT,
     PerSecond,
     Seconds,
     Unit,
 )
 
-JOULE: Final = Unit("J", "energy")
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
 TOKEN: Final = Unit("tokens", "tokens")
 TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
@@ -71,6 +75,11 @@ def _ratio(
     return Metric(name=name, get=get, doc=doc, better=better)
 
 
+def _less(name: str, get: Getter, doc: str, unit: Unit) -> Metric:
+    """Of something that is paid for: less is better."""
+    return Metric(name=name, get=get, doc=doc, unit=unit, better="low")
+
+
 def _bytes(name: str, get: Getter, doc: str, better: Literal["low"] | None = None) -> Metric:
     return Metric(name=name, get=get, doc=doc, unit=BYTE, better=better)
 
@@ -82,6 +91,10 @@ def _store_bytes(prediction: Prediction) -> float:
     asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
     own = asked * scenario.ranks_per_job / scenario.ranks
     return float(bytes_from_store(own, prediction.cache_hit_ratio))
+
+
+def _kilowatt_hours(energy: float | None) -> float | None:
+    return None if energy is None else energy / KILOWATT_HOUR
 
 
 def _usage_metrics(resource: Resource) -> tuple[Metric, ...]:
@@ -314,41 +327,51 @@ _MEMORY: Final = (
     _ratio("fits.host", lambda p: p.host_ram.verdict, "yes, no or uncertain."),
 )
 _COST: Final = (
-    Metric(
-        name="cost.usd_per_h",
-        get=lambda p: None if p.cost.per_second is None else p.cost.per_second * HOUR,
-        doc="Price of all machines for an hour.",
-        unit=USD_PER_HOUR,
-        better="low",
+    _less(
+        "cost.usd_per_h",
+        lambda p: None if p.cost.per_second is None else p.cost.per_second * HOUR,
+        "Price of all machines for an hour.",
+        USD_PER_HOUR,
     ),
-    Metric(
-        name="cost.usd_per_step",
-        get=lambda p: p.cost.per_step,
-        doc="Price of a mean step.",
-        unit=USD,
-        better="low",
-    ),
+    _less("cost.usd_per_step", lambda p: p.cost.per_step, "Price of a mean step.", USD),
     _ratio(
         "cost.samples_per_usd",
         lambda p: p.cost.samples_per_usd,
         "Samples trained for a dollar over a whole epoch, its start and end included.",
         "high",
     ),
-    Metric(
-        name="cost.usd_to_train",
-        get=lambda p: p.cost.to_train,
-        doc="The bill of the whole job, start-up included.",
-        unit=USD,
-        better="low",
+    _less(
+        "cost.usd_to_train", lambda p: p.cost.to_train, "Bill of the whole job, start-up too.", USD
     ),
     _time("cost.time_to_train_s", lambda p: p.cost.time_to_train, "Billed time of the job."),
-    Metric(
-        name="cost.energy_j_per_step",
-        get=lambda p: p.cost.energy_per_step,
-        doc="Power of all machines billed, at rest and at work, over a mean step; crude.",
-        unit=JOULE,
-        better="low",
+    _less(
+        "cost.energy_j_per_step",
+        lambda p: p.cost.energy_per_step,
+        "Power of all machines billed, at rest and at work, over a mean step; crude.",
+        JOULE,
     ),
+)
+_ENERGY: Final = (
+    _less("energy.power_w", lambda p: p.energy.power, "Power of all machines in a step.", WATT),
+    _less(
+        "energy.machines_kwh",
+        lambda p: _kilowatt_hours(p.energy.of_machines),
+        "Energy of all machines billed in the whole run, at their plugs.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kwh",
+        lambda p: _kilowatt_hours(p.energy.of_building),
+        "The same with cooling and losses of the building, where [energy] tells of it.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kg_co2e",
+        lambda p: p.energy.emitted,
+        "What the grid emitted for it, by location, where energy.grid is known.",
+        KILOGRAM,
+    ),
+    _less("energy.usd", lambda p: p.energy.price, "Its price; rent has it included.", USD),
 )
 _BOUND: Final = (
     _time("bound_s.lower", lambda p: p.bounds.lower, "Least total time / steps of the run."),
@@ -467,6 +490,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *_USE,
     *_MEMORY,
     *_COST,
+    *_ENERGY,
     *_BOUND,
     *_RUN,
     *_BENCHMARK,

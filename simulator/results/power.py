@@ -98,23 +98,43 @@ def _busy(timing: Timing) -> float:
     return 0.0 if found is None else found
 
 
-def _of_group(scenario: Scenario, group: Group, timing: Timing) -> Iterator[Draw]:
+def _of_group(scenario: Scenario, group: Group, timing: Timing) -> tuple[Draw, ...]:
     trains = group is scenario.cluster.trainers
-    lead = "" if trains else f"{group.name}: "
-    yield from _gpus(group, lead, _busy(timing) if trains else 0.0)
     usage = timing.usage.get(str(Resource.CPU) if trains else f"{group.name}.{Resource.CPU}")
-    busy = 0.0 if usage is None else usage.mean
+    return draws_at(
+        group,
+        accelerators=_busy(timing) if trains else 0.0,
+        processors=0.0 if usage is None else usage.mean,
+        lead="" if trains else f"{group.name}: ",
+    )
+
+
+def draws_at(
+    group: Group, *, accelerators: float, processors: float, lead: str = ""
+) -> tuple[Draw, ...]:
+    """What every part of a group's machines draws.
+
+    Parameters
+    ----------
+    group : Group
+        Machines whose accelerators, if any, have a known power.
+    accelerators, processors : float
+        Share of the time in which those that are used, and all processors, are busy [1].
+    lead : str
+        Put before the names of the parts.
+    """
     pool = group.host.cpu
     owned = pool.power is not None and not group.host.virtual
     full = pool.power if owned and pool.power is not None else pool.threads * VCPU_FULL
     idle = CPU_IDLE * full if owned else pool.threads * VCPU_IDLE
-    yield Draw(
+    own = Draw(
         part=f"{lead}processors",
         idle=group.count * idle,
         full=group.count * full,
-        busy=busy,
+        busy=processors,
         source=OF_SOCKETS if owned else OF_VCPUS,
     )
+    return (*_gpus(group, lead, accelerators), own)
 
 
 def _gpus(group: Group, lead: str, busy: float) -> Iterator[Draw]:

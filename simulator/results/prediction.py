@@ -14,7 +14,7 @@ from simulator.pipeline.stages.base import StageDemands
 from simulator.results.outlook import Outlook
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term
-from simulator.units import Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+from simulator.units import Bytes, Joules, PerSecond, Seconds, Usd, UsdPerSecond, Watts
 
 STARVED = 0.05
 """Share of a step spent waiting for data from which on a device counts as starved: its suppliers
@@ -212,6 +212,25 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """What all machines that are billed draw, and what that means for the building.
+
+    `power` is drawn over a mean step, `of_machines` in the whole run at their plugs; None where
+    the power of an accelerator is not known. `of_building` has cooling and losses, `emitted` what
+    the grid emitted for it [kg], `price` what it costs; None where the scenario does not say what
+    they follow from. `missing` has the figures that are not known, `terms` the equations.
+    """
+
+    power: Watts | None = None
+    of_machines: Joules | None = None
+    of_building: Joules | None = None
+    emitted: float | None = None
+    price: Usd | None = None
+    missing: tuple[str, ...] = ()
+    terms: Mapping[str, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """Closed-form bounds on total time / steps of the whole run [s]."""
 
@@ -248,6 +267,7 @@ class Prediction:
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     outlook: Outlook | None = None
+    energy: Energy = Energy()
 
     @property
     def fits(self) -> bool:

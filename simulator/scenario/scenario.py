@@ -8,6 +8,7 @@ from enum import StrEnum
 from simulator.confidence.calibration import IDENTITY, Calibration
 from simulator.confidence.doubts import Doubt
 from simulator.confidence.provenance import Assumption
+from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Cluster, Group
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.long_run import Interruptions
@@ -98,6 +99,7 @@ class Scenario:
     `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
     `at` names the group whose machines make batches in this view of the scenario; the trainers
     where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
+    `energy` says where the electricity comes from; None where the file does not.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Scenario:
     memory_log_sd: float = 0.0
     at: str = ""
     interruptions: Interruptions | None = None
+    energy: EnergyPlan | None = None
 
     @property
     def site(self) -> Group:

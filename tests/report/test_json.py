@@ -20,7 +20,7 @@ KEYS = """
     break_even_epochs throughput_samples_per_s mfu hfu flops_per_s_per_gpu tokens_per_step
     tokens_per_s tokens_per_s_per_gpu time_per_trillion_tokens_s step_split_s communication_s
     accelerator_utilization utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu
-    vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost
+    vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost energy
     bound_s run mlperf_storage interval assumptions warnings
 """
 INNER = {
@@ -31,6 +31,7 @@ INNER = {
     "gpu_memory_bytes": "total capacity items stages",
     "fits": "gpu gpu_probability host",
     "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
+    "energy": "power_w machines_kwh kwh kg_co2e usd",
     "bound_s": "lower upper",
     "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "
     "throughput_v2_samples_per_s first_step_s step_time_s",
