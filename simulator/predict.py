@@ -42,10 +42,12 @@ from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service, Serving
 from simulator.scenario.workload.dataset import Placement
+from simulator.scenario.workload.models.transformer import Transformer
 
 if TYPE_CHECKING:
     from simulator.compute.forward_pass import ForwardPass
     from simulator.results.serving import ServicePrediction
+    from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout
 
 
@@ -251,7 +253,7 @@ def layout_of(service: Service) -> Layout:
     """The replicas of a service with their forward passes."""
     from simulator.serving import layout  # noqa: PLC0415 - no job needs it
 
-    return layout.layout_of(service, partial(_pass, service))
+    return layout.layout_of(service, partial(_any_pass, service))
 
 
 def pass_of(service: Service) -> ForwardPass:
@@ -259,8 +261,17 @@ def pass_of(service: Service) -> ForwardPass:
     return _pass(service, service.serving)
 
 
+def _any_pass(service: Service, serving: Serving) -> Pass:
+    """The forward pass of a replica with some settings."""
+    if service.one_pass is None:
+        return _pass(service, serving)
+    from simulator.compute.one_pass import batch_pass  # noqa: PLC0415 - few services need it
+
+    return batch_pass(service.one_pass, serving.max_batched_tokens)
+
+
 def _pass(service: Service, serving: Serving) -> ForwardPass:
-    """The forward pass on the accelerators of a replica with some settings."""
+    """The forward pass on the accelerators of a replica that writes tokens."""
     from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
         Spread,
         forward_pass,
@@ -268,16 +279,17 @@ def _pass(service: Service, serving: Serving) -> ForwardPass:
     )
 
     host = service.group.host
-    if host.gpu is None:
-        msg = f"{service.name}: serving on processors is not modelled"
+    kernels, figures, model = service.kernels, service.figures, service.model
+    if host.gpu is None or kernels is None or figures is None or not isinstance(model, Transformer):
+        msg = f"{service.name}: writing tokens on processors is not modelled"
         raise NotModelled(msg)
     peer = None if host.peer_link is None else host.peer_link.peak
     slot = None if host.host_link is None else host.host_link.peak
     return forward_pass(
-        shape_of(service.model),
+        shape_of(model),
         serving_device(host.gpu, serving.weights, peer, slot),
-        service.kernels,
-        service.figures,
+        kernels,
+        figures,
         Spread(
             tensor=serving.tensor,
             split_experts=serving.expert_parallel,

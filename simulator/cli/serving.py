@@ -107,12 +107,19 @@ def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
 
 def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     """``plan explain`` of a service: what its iterations are made of."""
+    from simulator.compute.one_pass import batch_pass
     from simulator.predict import pass_of, predict_service
+    from simulator.report.batch_explain import BatchReport, ExplainedBatches
     from simulator.report.serving_explain import Explained, ExplainReport
     from simulator.report.table import Format, reported
 
     service = reader.read({})
     prediction = predict_service(service, seed=seed, doubts=False)
+    if service.one_pass is not None:
+        work = batch_pass(service.one_pass, service.serving.max_batched_tokens)
+        batches = ExplainedBatches(prediction=prediction, work=work)
+        emit(reported(BatchReport(), batches, Format(form)))
+        return Exit.FINE
     found = Explained(prediction=prediction, work=pass_of(service))
     emit(reported(ExplainReport(), found, Format(form)))
     return Exit.FINE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -31,15 +32,17 @@ _NEEDS: Final = {
     Arrivals.GAMMA: ("rate", "burstiness", "prompt", "output"),
     Arrivals.EVEN: ("rate", "prompt", "output"),
     Arrivals.DAILY: ("rate", "prompt", "output"),
+    Arrivals.CAMERAS: ("cameras", "frame_rate", "prompt", "output"),
     Arrivals.AT_ONCE: ("requests", "prompt", "output"),
     Arrivals.TRACE: ("trace",),
 }
 """Keys that each kind of arrivals needs."""
+_LENGTHS: Final = ("prompt", "output")
 _MAY: Final = {Arrivals.CLOSED: ("think",), Arrivals.DAILY: ("curve", "period")}
 """Keys beside them that mean something with a kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
-    *("think", "curve", "period"),
+    *("think", "curve", "period", "cameras", "frame_rate", "samples"),
 )
 """Keys that mean something with some kinds of arrivals only."""
 DAY: Final = 24.0 * HOUR
@@ -53,18 +56,26 @@ A guess, 2026-11-23; a log of one's own is better.
 """
 
 
-def load_problems(given: LoadSection, document: Document) -> Iterator[Problem]:
-    """Keys that its arrivals lack, and those that mean nothing with them."""
+def load_problems(
+    given: LoadSection, document: Document, *, one_pass: bool = False
+) -> Iterator[Problem]:
+    """Keys that its arrivals lack, and those that mean nothing with them.
+
+    Requests to a model that answers in one pass have samples in place of lengths.
+    """
     kind = given.arrivals
-    for name in _NEEDS[kind]:
+    needs = tuple(name for name in _NEEDS[kind] if not (one_pass and name in _LENGTHS))
+    for name in needs:
         if getattr(given, name) is None:
             message = f"is missing: {kind.value} arrivals need it"
             yield document.problem(("load", name), message)
     for name in _OWN:
-        wanted = (*_NEEDS[kind], *_MAY.get(kind, ()))
+        wanted = (*needs, *_MAY.get(kind, ()), *(("samples",) if one_pass else ()))
         if name not in wanted and getattr(given, name) not in (None, 0.0):
-            message = f"means nothing with {kind.value} arrivals"
-            yield document.problem(("load", name), message, hint="leave it out")
+            of_lengths = name in ("samples", *_LENGTHS)
+            kind_of = "this kind of model" if of_lengths else f"{kind.value} arrivals"
+            path = ("load", name)
+            yield document.problem(path, f"means nothing with {kind_of}", hint="leave it out")
     if given.curve is not None and not any(given.curve):
         hint = "one share at least is above 0"
         yield document.problem(("load", "curve"), "has no arrivals at all", hint=hint)
@@ -81,7 +92,7 @@ def load_notes(given: LoadSection) -> Iterator[Assumption]:
         yield Assumption(what=what, value="people of one time zone at work", source=source)
 
 
-def load_of(given: LoadSection, document: Document) -> Load:
+def load_of(given: LoadSection, document: Document, *, one_pass: bool = False) -> Load:
     """The load of a section without problems.
 
     Raises
@@ -90,6 +101,15 @@ def load_of(given: LoadSection, document: Document) -> Load:
         If its trace has mistakes.
     """
     ways = _arrivals(given, document)
+    if one_pass:
+        # A sample is a token of a prompt, and the answer is one token: see Serving.
+        samples = given.samples or 1
+        if isinstance(ways, Trace):
+            count = len(ways.arrivals)
+            ways = replace(ways, prompts=(samples,) * count, outputs=(1,) * count)
+        one = Lengths(tokens=1.0)
+        prompt = Lengths(tokens=float(samples))
+        return Load(arrivals=ways, prompt=prompt, output=one, requests=given.requests)
     if isinstance(ways, Trace):
         prompt = Lengths(tokens=float(np.mean(ways.prompts)))
         output = Lengths(tokens=float(np.mean(ways.outputs)))
@@ -113,6 +133,10 @@ def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop |
         return read_requests(folder / (given.trace or ""))
     if kind is Arrivals.CLOSED:
         return ClosedLoop(concurrency=given.concurrency or 1, think=given.think)
+    if kind is Arrivals.CAMERAS:
+        cameras = given.cameras or 1
+        rate = cameras * (given.frame_rate or math.inf)
+        return OpenLoop(rate=rate, burstiness=math.inf, sources=cameras)
     if kind is Arrivals.DAILY:
         shares = tuple(given.curve or OFFICE)
         # The rate is that of the peak, whatever the largest share is called.

@@ -78,7 +78,7 @@ def serving_of(given: ServingSection, usual: Serving, devices: Devices) -> Servi
         **{
             "replicas": _room(given, prefill, devices),
             "routing": given.router,
-            "autoscaling": _autoscaling(given, devices),
+            "autoscaling": autoscaling_of(given, devices),
             "speculation": _speculation(given),
             "prefill": prefill,
             "max_sequences": min(usual.max_sequences, most),
@@ -117,7 +117,7 @@ def _speculation(given: ServingSection) -> Speculation | None:
     return Speculation(drafts=said.drafts, accepted=accepted, draft=draft)
 
 
-def _autoscaling(given: ServingSection, devices: Devices) -> Autoscaling | None:
+def autoscaling_of(given: ServingSection, devices: Devices) -> Autoscaling | None:
     """What is asked for, in whole machines of so many replicas."""
     rules, together = given.autoscaling, devices.gpus // given.tensor
     if rules is None or not together:
@@ -139,8 +139,22 @@ def serving_problems(
     given: ServingSection, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
     """What cannot be: replicas without room, bounds that contradict each other."""
+    yield from replicas_problems(given, found, devices, document)
+    if given.max_sequences is not None and given.max_sequences > found.max_batched_tokens:
+        hint = (
+            f"an iteration has {found.max_batched_tokens:,} tokens, one at least for each of them"
+        )
+        path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
+        yield document.problem(path, message, hint=hint)
+    yield from _speculation_problems(given, document)
+
+
+def replicas_problems(
+    given: ServingSection, found: Serving, devices: Devices, document: Document
+) -> Iterator[Problem]:
+    """Whether all replicas have room on the machines."""
     most = devices.room(given.tensor)
-    if devices.gpus > devices.host.gpu_count:
+    if devices.gpus > max(1, devices.host.gpu_count):
         hint = f"{devices.host.name} has {devices.host.gpu_count}"
         yield document.problem(("hardware", "gpus"), "is more than the machine has", hint=hint)
     elif given.tensor > devices.gpus:
@@ -154,13 +168,6 @@ def serving_problems(
     else:
         yield from _prefill_problems(given, found, devices, document)
         yield from _scaling_problems(given, most, document)
-    if given.max_sequences is not None and given.max_sequences > found.max_batched_tokens:
-        hint = (
-            f"an iteration has room for {found.max_batched_tokens:,} tokens, one for each request"
-        )
-        path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
-        yield document.problem(path, message, hint=hint)
-    yield from _speculation_problems(given, document)
 
 
 def _prefill_problems(

@@ -18,6 +18,7 @@ from simulator.files.convert_serving import (
     LOG_SD,
     OVERHEAD_LOG_SD,
     Devices,
+    replicas_problems,
     serving_notes,
     serving_of,
     serving_problems,
@@ -27,6 +28,15 @@ from simulator.files.engines import engine_file, usual_settings
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
+from simulator.files.one_pass import (
+    TRITON,
+    batch_problems,
+    batching_of,
+    doubt_of,
+    one_pass_notes,
+    one_pass_of,
+    one_pass_problems,
+)
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import CostSection
 from simulator.files.serving_figures import serving_figures, serving_kernels
@@ -44,8 +54,9 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan
-from simulator.scenario.serving import Service, Serving, Slo
+from simulator.scenario.serving import OnePass, Service, Serving, Slo
 from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.transformer import Transformer
 
 Thing = TypeVar("Thing")
@@ -114,6 +125,11 @@ class ServiceReader:
         document = self.document()
         file = check(ServiceFile, document)
         goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
+        if serving.engine == TRITON:
+            return tuple(
+                {"hardware.machine": machine, **_ONE}
+                for machine in self._machines(goal, file, document)
+            )
         weights = goal.weights or [serving.weights]
         found = list[dict[str, Plain]]()
         for machine in self._machines(goal, file, document):
@@ -176,6 +192,11 @@ class _Draft:
         """The [serving] section."""
         return self.file.serving or ServingSection()
 
+    @property
+    def at_once(self) -> bool:
+        """Whether the model answers in one pass."""
+        return self.serving.engine == TRITON
+
     def service(self) -> Service:
         """The service.
 
@@ -185,25 +206,29 @@ class _Draft:
             As `ServiceReader.read` does.
         """
         parts = _Parts(self)
-        problems = [*parts.problems, *load_problems(self.file.load, self.document)]
+        load = load_problems(self.file.load, self.document, one_pass=self.at_once)
+        problems = [*parts.problems, *load]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
-        file = self.file
+        file, one, given = self.file, parts.one_pass, self.serving
+        own = serving_notes(given, parts.settings)
+        notes = own if one is None else one_pass_notes(given, one, parts.settings)
         return Service(
             name=file.name or self.default_name,
             title=file.title or "",
             group=_group(parts.host, file.hardware.count, parts.gpus),
             model=parts.model,
-            kernels=_kernels(parts.gpu, self.serving.weights),
-            figures=serving_figures(self.serving.engine),
+            kernels=_kernels(parts.gpu, given.weights) if one is None else None,
+            figures=serving_figures(given.engine) if one is None else None,
             serving=parts.settings,
-            load=load_of(file.load, self.document),
+            load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
-            log_sd=LOG_SD,
-            overhead_log_sd=OVERHEAD_LOG_SD if self.serving.request_overhead is None else 0.0,
-            notes=(*serving_notes(self.serving, parts.settings), *load_notes(file.load)),
+            log_sd=LOG_SD if one is None else doubt_of(one),
+            overhead_log_sd=OVERHEAD_LOG_SD if given.request_overhead is None else 0.0,
+            notes=(*notes, *load_notes(file.load)),
+            one_pass=one,
         )
 
 
@@ -214,10 +239,28 @@ class _Parts:
         self.problems: list[Problem] = []
         self._draft = draft
         self.host = self._found(self._host, ("hardware", "machine"))
-        self.model = self._found(self._model, ("model", "name"))
         self.settings: Serving | None = None
-        if self.host is not None and self.host.gpu is not None:
-            self.settings = self._settings(self.host)
+        self.one_pass: OnePass | None = None
+        self.model: Model | None = None
+        if draft.at_once and self.host is not None:
+            self._batches(draft, self.host)
+        elif not draft.at_once:
+            self.model = self._found(self._model, ("model", "name"))
+            if self.host is not None and self.host.gpu is not None:
+                self.settings = self._settings(self.host)
+
+    def _batches(self, draft: _Draft, host: Host) -> None:
+        """The batcher before a model that answers in one pass."""
+        file, document = draft.file, draft.document
+        look = partial(one_pass_of, file, host, document, draft.catalogue)
+        self.one_pass = self._found(look, ("model", "name"))
+        self.model = None if self.one_pass is None else self.one_pass.job.job.model
+        devices = Devices(host, self.gpus, file.hardware.count)
+        found = self._found(partial(batching_of, draft.serving, devices), ("serving", "version"))
+        if found is not None:
+            self.settings = found
+            self.problems += replicas_problems(draft.serving, found, devices, document)
+            self.problems += one_pass_problems(file, found, host, document)
 
     @property
     def gpu(self) -> Gpu:
@@ -231,7 +274,9 @@ class _Parts:
     def gpus(self) -> int:
         """Accelerators used on each machine."""
         there = 0 if self.host is None else self.host.gpu_count
-        return self._draft.file.hardware.gpus or there
+        # Cores of a machine without accelerators compute as one device.
+        least = 1 if self._draft.at_once else 0
+        return self._draft.file.hardware.gpus or max(least, there)
 
     def _found(self, look: Callable[[], Thing], path: KeyPath) -> Thing | None:
         """What a look-up finds; its mistake is told at `path`."""
@@ -247,8 +292,8 @@ class _Parts:
     def _host(self) -> Host:
         hardware = self._draft.file.hardware
         host = self._draft.catalogue.host(hardware.machine)
-        if host.gpu_count == 0:
-            msg = "has no accelerators, and serving on processors is not modelled"
+        if host.gpu_count == 0 and not self._draft.at_once:
+            msg = "has no accelerators, and writing tokens on processors is not modelled"
             raise NotModelled(msg)
         if hardware.gpu is None:
             return host
@@ -265,7 +310,8 @@ class _Parts:
         else:
             family, model = read_model(given.name).about.family, load_model(given.name)
         if family not in DECODERS or not isinstance(model, Transformer):
-            msg = f"writes no tokens; families that do are {', '.join(DECODERS)}"
+            others = f'serving.engine = "{TRITON}" serves others'
+            msg = f"writes no tokens; families that do are {', '.join(DECODERS)}; {others}"
             raise NotModelled(msg)
         return model
 
@@ -281,6 +327,7 @@ class _Parts:
         devices = Devices(host, self.gpus, self._draft.file.hardware.count)
         found = serving_of(given, usual, devices)
         self.problems += serving_problems(given, found, devices, document)
+        self.problems += batch_problems(given, document)
         return found
 
 

@@ -25,7 +25,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.files.sections import CostSection, DegreeField
+from simulator.files.sections import CostSection, DegreeField, StepTimeTable
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
@@ -47,6 +47,7 @@ class Arrivals(StrEnum):
     GAMMA = "gamma"
     EVEN = "even"
     DAILY = "daily"
+    CAMERAS = "cameras"
     AT_ONCE = "at-once"
     TRACE = "trace"
 
@@ -65,14 +66,16 @@ class ServiceHardware(FileModel):
 
 
 class ServiceModel(FileModel):
-    """The language model that is served."""
+    """The model that is served."""
 
     name: TextField | None = None
     """Name of a model in the library, such as llama-3.1-8b."""
     family: TextField | None = None
-    """Family of a model that is not in the library: gpt, llama or moe; needs model.shape."""
+    """Family of a model that is not in the library, such as llama or resnet; needs model.shape."""
     shape: dict[str, object] | None = None
     """Figures of the family's shape, such as layers and hidden; see plan models."""
+    step_times: list[StepTimeTable] = Field(default_factory=list)
+    """Times of batches measured on this machine, of a model that answers in one pass."""
 
 
 class AutoscalingSection(FileModel):
@@ -121,7 +124,7 @@ class ServingSection(FileModel):
     """The serving engine and its settings; what is left out is the engine's own default."""
 
     engine: TextField = "vllm"
-    """Whose rules hold: vllm, sglang or tensorrt-llm."""
+    """Whose rules hold: vllm, sglang or tensorrt-llm; triton for models that answer in one pass."""
     version: TextField | None = None
     """Its version, such as 0.19; the newest known by default."""
     tensor: DegreeField = 1
@@ -156,6 +159,17 @@ class ServingSection(FileModel):
     """Whether prompts may be cut where an iteration is full."""
     request_overhead: TimeOrZeroField | None = None
     """Time of a request beside its iterations: network, tokenising."""
+    max_batch: CountField | None = None
+    """Most samples of a batch (triton)."""
+    queue_delay: TimeOrZeroField | None = None
+    """For how long a request waits for others at most before a batch goes (triton); 0 s by
+    default."""
+    preferred_batches: list[CountField] | None = None
+    """Sizes that batches should have where there are enough requests (triton)."""
+    static_batches: bool | None = None
+    """Whether batches go only when they are full (triton)."""
+    host_time: TimeOrZeroField | None = None
+    """Time of a host thread for each request before its batch, to decode an image (triton)."""
 
 
 class LengthTable(FileModel):
@@ -175,10 +189,14 @@ class LoadSection(FileModel):
     """The requests that reach the service."""
 
     arrivals: Annotated[Arrivals, Choice(Arrivals)]
-    """How they come: closed, poisson, gamma, even, daily, at-once or trace."""
+    """How they come: closed, poisson, gamma, even, daily, cameras, at-once or trace."""
     rate: RateField | None = None
     """Requests a second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
     ones."""
+    cameras: CountField | None = None
+    """How many cameras (or other sources) send pictures at equal gaps."""
+    frame_rate: RateField | None = None
+    """Pictures a second of each camera, such as 10 /s."""
     curve: list[NumberOrZeroField] | None = None
     """The rate of daily arrivals over its peak, evenly spaced over the period and joined by
     straight lines; an office's day by default."""
@@ -192,6 +210,9 @@ class LoadSection(FileModel):
     """Time between an answer and the client's next request."""
     trace: TextField | None = None
     """A CSV file with columns arrival_s, prompt_tokens and output_tokens, relative to this one."""
+    samples: CountField | None = None
+    """Samples of a request to a model that answers in one pass: one picture, or the candidates of a
+    ranking; 1 by default."""
     prompt: LengthTable | None = None
     """Lengths of prompts."""
     output: LengthTable | None = None
@@ -231,14 +252,14 @@ class ServiceGoal(FileModel):
 
 
 class ServiceFile(FileModel):
-    """One service: machines, a language model, an engine, the requests, their limits."""
+    """One service: machines, a model, an engine, the requests, their limits."""
 
     mode: Annotated[ServiceMode, Choice(ServiceMode)]
     """What the file describes: serve."""
     hardware: ServiceHardware
     """The machines."""
     model: ServiceModel
-    """The language model."""
+    """The model."""
     load: LoadSection
     """The requests."""
     name: TextField | None = None

@@ -11,15 +11,16 @@ from simulator.report.json import SCHEMA, assumption_object
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.rounded import WIDE, quantity, significant
 from simulator.report.table import Cell, Table
-from simulator.results.serving import Latency, ServicePrediction, metrics
+from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
 from simulator.scenario.serving import (
     Autoscaling,
     ClosedLoop,
+    Dynamic,
     Lengths,
-    Load,
     OpenLoop,
     RateCurve,
     Service,
+    Serving,
     Spread,
     Trace,
 )
@@ -37,6 +38,12 @@ _LIMITS: Final = {
     "first_token": "first token",
     "per_token": "per token",
     "end_to_end": "end to end",
+}
+
+
+_OF_TOKENS: Final = {
+    "a million output tokens": "cost.usd_per_million_output_tokens",
+    "a million tokens": "cost.usd_per_million_tokens",
 }
 
 
@@ -73,20 +80,16 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
     """What is served, on what, to whom."""
     group, serving = service.group, service.serving
     gpu = "" if group.host.gpu is None else group.host.gpu.name
-    replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
-    spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
-    if serving.replicas > 1:
-        spread += f", {serving.routing}"
-    if serving.speculation is not None:
-        guessed = serving.speculation
-        spread += f"; {guessed.drafts} guesses leave {guessed.accepted:.3g} tokens an iteration"
-    engine = f"{serving.engine.name} {serving.engine.version}"
-    tokens, requests = f"{serving.max_batched_tokens:,}", f"{serving.max_sequences:,}"
+    machines = f"{group.count} x {group.host.name}"
+    held = f" with {group.gpus_per_host} x {gpu}" if gpu else ", on its cores"
+    numbers = f"weights {serving.weights}"
+    if service.one_pass is None:
+        numbers += f", cache {serving.cache}"
     rows = [
-        ("machines", f"{group.count} x {group.host.name} with {group.gpus_per_host} x {gpu}"),
-        ("model", f"{service.model.name}, weights {serving.weights}, cache {serving.cache}"),
-        ("engine", f"{engine}: {spread}; iterations of up to {tokens} tokens, {requests} requests"),
-        ("load", load_called(service.load)),
+        ("machines", machines + held),
+        ("model", f"{service.model.name}, {numbers}"),
+        ("engine", engine_called(serving, gpu)),
+        ("load", load_called(service)),
     ]
     if serving.prefill is not None:
         before = serving.prefill
@@ -97,18 +100,45 @@ def setting_rows(service: Service) -> list[tuple[str, str]]:
     return [*rows, ("limits", limits_called(service))] if service.slo.limits else rows
 
 
+def engine_called(serving: Serving, gpu: str) -> str:
+    """An engine and how it is set, in words."""
+    replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
+    spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
+    if serving.replicas > 1:
+        spread += f", {serving.routing}"
+    engine = f"{serving.engine.name} {serving.engine.version}: {spread}; "
+    if serving.dynamic is not None:
+        return f"{engine}{batches_called(serving.dynamic, serving.max_batched_tokens)}"
+    if serving.speculation is not None:
+        guessed = serving.speculation
+        engine += f"{guessed.drafts} guesses leave {guessed.accepted:.3g} tokens an iteration; "
+    tokens, requests = f"{serving.max_batched_tokens:,}", f"{serving.max_sequences:,}"
+    return f"{engine}iterations of up to {tokens} tokens, {requests} requests"
+
+
+def batches_called(rules: Dynamic, most: int) -> str:
+    """How batches are formed, in words."""
+    if math.isinf(rules.delay):
+        return f"batches of {most:,}, full ones only"
+    preferred = f", {' or '.join(map(str, rules.preferred))} preferred" if rules.preferred else ""
+    waits = f", {show(rules.delay, SECOND)} for others" if rules.delay else ""
+    return f"batches of up to {most:,}{preferred}{waits}"
+
+
 def scaling_called(rules: Autoscaling) -> str:
     """Rules of autoscaling in words."""
     target, delay = f"{rules.target:g} requests under way each", show(rules.delay, SECOND)
     return f"{rules.least} to {rules.most} replicas for {target}; a start takes {delay}"
 
 
-def load_called(load: Load) -> str:
-    """A load in words."""
-    ways = load.arrivals
+def load_called(service: Service) -> str:
+    """The load of a service in words."""
+    load, ways = service.load, service.load.arrivals
     if isinstance(ways, Trace):
         return f"a trace of {len(ways.arrivals):,} requests"
     lengths = f"prompts of {_lengths(load.prompt)}, answers of {_lengths(load.output)} tokens"
+    if service.one_pass is not None:
+        lengths = f"{load.prompt.tokens:,.0f} sample{'s' if load.prompt.tokens > 1.0 else ''} each"
     if isinstance(ways, ClosedLoop):
         think = f" that think {show(ways.think, SECOND)}" if ways.think else ""
         return f"{ways.concurrency:,} clients{think}, a request each; {lengths}"
@@ -122,6 +152,8 @@ def _arrivals(ways: OpenLoop | RateCurve) -> str:
     if math.isinf(ways.rate):
         return "all requests at once"
     rate = f"{significant(ways.rate, 3)} requests/s"
+    if ways.sources is not None:
+        return f"{rate} from {ways.sources:,} sources at equal gaps"
     if math.isinf(ways.burstiness):
         return f"{rate}, evenly spaced"
     return rate if ways.burstiness == 1.0 else f"{rate} in bursts (shape {ways.burstiness:g})"
@@ -184,7 +216,10 @@ def latency_rows(prediction: ServicePrediction) -> list[tuple[str, ...]]:
     if prediction.answered is None:
         return []
     rows: list[tuple[str, ...]] = [("", *_QUANTILES, "80% of the mean")]
+    left_out = ("first_token", "per_token") if prediction.service.one_pass is not None else ()
     for name, called in LATENCIES.items():
+        if name in left_out:
+            continue
         latency: Latency = getattr(prediction.answered, name)
         path = f"{name}_s.mean"
         digits = _digits(prediction, path)
@@ -210,42 +245,57 @@ def _time_band(prediction: ServicePrediction, name: str) -> str:
 
 def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     """Rates, what is in the system, what an iteration holds."""
-    told = prediction.answered
+    told, at_once = prediction.answered, prediction.service.one_pass is not None
     if told is not None:
         requests = _band(prediction, "requests_per_s")
         yield "requests", f"{significant(told.request_rate, 3)}/s{requests}"
-        tokens = _band(prediction, "output_tokens_per_s")
-        yield "output tokens", f"{significant(told.output_rate, 3)}/s{tokens}"
+        if not at_once:
+            tokens = _band(prediction, "output_tokens_per_s")
+            yield "output tokens", f"{significant(told.output_rate, 3)}/s{tokens}"
         yield "within the limits", f"{significant(told.goodput, 3)}/s"
         yield (
             "in the system",
             f"{significant(told.running, 3)} running, {significant(told.waiting, 2)} waiting",
         )
-        decoding, busy = significant(told.batch, 3), percent(told.busy)
-        yield (
-            "an iteration",
-            f"{decoding} requests decode in it; devices compute {busy} of the time",
-        )
-        if told.busy_of:
-            busy = ", ".join(f"{name} {percent(each)}" for name, each in told.busy_of.items())
-            yield "replicas for", f"{busy} of the time busy"
-            yield "keys and values", f"{show(told.transfer, SECOND, 3)} from one to the other"
-        if prediction.service.serving.autoscaling is not None:
-            yield "replicas", f"{significant(told.replicas, 3)} on average"
-        yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"
+        yield from _device_rows(prediction, told)
     found = prediction.saturation
     if found is not None:
-        most = _band(prediction, "saturation.output_tokens_per_s")
-        yield "at saturation", f"{significant(found.output_rate, 3)} output tokens/s{most}"
+        name = "requests_per_s" if at_once else "output_tokens_per_s"
+        rate = found.request_rate if at_once else found.output_rate
+        most = _band(prediction, f"saturation.{name}")
+        called = "requests" if at_once else "output tokens"
+        yield "at saturation", f"{significant(rate, 3)} {called}/s{most}"
+
+
+def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tuple[str, str]]:
+    """What devices and the host do."""
+    serving, busy = prediction.service.serving, percent(told.busy)
+    holds = f"{significant(told.batch, 3)} requests decode in it"
+    if serving.dynamic is not None:
+        holds = f"{significant(told.batch, 3)} samples in it"
+    name = "an iteration" if serving.dynamic is None else "a batch"
+    yield name, f"{holds}; devices compute {busy} of the time"
+    if told.busy_of:
+        busy = ", ".join(f"{name} {percent(each)}" for name, each in told.busy_of.items())
+        yield "replicas for", f"{busy} of the time busy"
+        yield "keys and values", f"{show(told.transfer, SECOND, 3)} from one to the other"
+    if serving.host_time:
+        yield "host", f"threads {percent(told.host_busy)} busy with requests before their batch"
+    if serving.autoscaling is not None:
+        yield "replicas", f"{significant(told.replicas, 3)} on average"
+    if serving.dynamic is None:
+        yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"
 
 
 def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     """What a device holds."""
-    memory = prediction.memory
+    memory, at_once = prediction.memory, prediction.service.one_pass is not None
     for name, size in memory.items.items():
-        yield name, show(size, BYTE)
+        if size or not at_once:
+            yield "driver" if at_once and name == "graphs" else name, show(size, BYTE)
     yield "of", show(memory.capacity, BYTE)
-    yield "cache of a replica", f"{memory.cache_tokens:,} tokens"
+    if not at_once:
+        yield "cache of a replica", f"{memory.cache_tokens:,} tokens"
 
 
 def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
@@ -259,11 +309,9 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if told is not None and serving.autoscaling is not None:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
-    paths = {
-        "a million output tokens": "cost.usd_per_million_output_tokens",
-        "a million tokens": "cost.usd_per_million_tokens",
-        "a thousand requests": "cost.usd_per_thousand_requests",
-    }
+    paths = {"a thousand requests": "cost.usd_per_thousand_requests"}
+    if prediction.service.one_pass is None:
+        paths = {**_OF_TOKENS, **paths}
     values = metrics(prediction)
     for called, path in paths.items():
         value = values[path]

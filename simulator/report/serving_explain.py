@@ -13,6 +13,7 @@ from simulator.report.layout import percent, section, wrapped
 from simulator.report.rounded import significant
 from simulator.report.table import Table, as_columns, as_markdown
 from simulator.results.serving import ServicePrediction
+from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.units import BYTE, SECOND, show
 
 NONE: Final = Iteration()
@@ -82,7 +83,7 @@ class ExplainReport:
 
     def as_object(self, found: Explained) -> dict[str, Any]:
         """The same for programs [s]."""
-        work, figures = found.work, found.prediction.service.figures
+        work, figures = found.work, _figures(found)
         return {
             "schema": SCHEMA,
             "scenario": found.prediction.service.name,
@@ -108,6 +109,14 @@ class ExplainReport:
     def as_page(self, found: Explained) -> str:
         """The table as Markdown."""
         return as_markdown(self.as_table(found))
+
+
+def _figures(found: Explained) -> ServingFigures:
+    figures = found.prediction.service.figures
+    if figures is None:
+        msg = "what writes tokens has figures of its engine"
+        raise TypeError(msg)
+    return figures
 
 
 def _lines(found: Explained, one: Iteration) -> list[str]:
@@ -150,7 +159,7 @@ def _cache(found: Explained) -> Iterator[str]:
 
 def _sources(found: Explained) -> Iterator[str]:
     """Figures of the engine, each source once with what it stands for."""
-    figures = found.prediction.service.figures
+    figures = _figures(found)
     by_source: dict[str, list[str]] = {}
     for name, source in figures.sources.items():
         said = f"{source.reference}, {source.date}"

@@ -29,7 +29,7 @@ class NeedsReport:
     def as_text(self, found: Sequence[Need]) -> str:
         """The report."""
         service = self.service
-        title = f"{service.name}: {load_called(service.load)}; {limits_called(service)}"
+        title = f"{service.name}: {load_called(service)}; {limits_called(service)}"
         refused = [one for one in found[1:] if one.reason and not found[0].reason]
         reasons = [f"{significant(one.rate, 3)} requests/s: {one.reason}" for one in refused]
         return "\n".join(

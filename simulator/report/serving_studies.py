@@ -38,7 +38,7 @@ class SizedReport:
     def as_text(self, found: Sized) -> str:
         """The report."""
         service = found.service
-        title = f"{service.name}: {load_called(service.load)}; {limits_called(service)}"
+        title = f"{service.name}: {load_called(service)}; {limits_called(service)}"
         return "\n".join(
             [
                 *wrapped(title, hang=""),

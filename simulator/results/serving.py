@@ -37,7 +37,8 @@ class Answered:
     `replicas` on average; `busy` is the share of time in which a replica computes; `cache` the
     share of its cache in use, on average and at most. Where prompts are computed on replicas of
     their own, these figures are of those that write answers, `busy_of` has that share for both
-    kinds, and `transfer` is the mean time of keys and values between them [s].
+    kinds, and `transfer` is the mean time of keys and values between them [s]. `host_busy` is
+    the share of the time of the host's threads that goes into requests before their batches.
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
     """
 
@@ -59,6 +60,7 @@ class Answered:
     busy: float
     busy_of: Mapping[str, float]
     transfer: Seconds
+    host_busy: float
     cache_mean: float
     cache_peak: float
     batch: float
@@ -195,6 +197,7 @@ _PATHS = {
     "running": "queue.running",
     "waiting": "queue.waiting",
     "replicas": "replicas.mean",
+    "host_busy": "utilization.host",
     "batch": "queue.decoding_per_iteration",
     "busy": "utilization.accelerator",
     "cache_mean": "utilization.cache_mean",

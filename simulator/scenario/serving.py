@@ -8,11 +8,11 @@ from enum import StrEnum
 from simulator.confidence.provenance import Assumption, Source
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import CostPlan
+from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.workload.kernels import Kernels
-from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.serving_figures import ServingFigures
-from simulator.units import Bytes, PerSecond, Seconds
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, PerSecond, Seconds
 
 
 class Batching(StrEnum):
@@ -82,6 +82,19 @@ class Speculation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Dynamic:
+    """Batches of a model that answers in one pass, as Triton's dynamic batcher forms them.
+
+    A free device takes the largest of the `preferred` sizes and the maximum that the queue fills;
+    where it fills none it waits until it does, or until the oldest request has waited `delay` [s],
+    and then takes what there is. With an infinite delay batches are always full: static batching.
+    """
+
+    delay: Seconds = 0.0
+    preferred: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prefill:
     """Replicas of `tensor` accelerators that compute prompts alone.
 
@@ -144,6 +157,10 @@ class Serving:
     request reaches the scheduler: network, tokenising. A token reaches the client `reply_lag`
     iterations after it was computed. A router deals requests by `routing`; with `autoscaling`
     there are at most `replicas`. With `prefill` these only decode, and prompts are computed there.
+
+    With `dynamic` the model answers in one pass: a prompt is samples, a token of it one, and an
+    answer one token. Each request first takes one of the `host_threads` of its replica for
+    `host_time`: an image is decoded, a text split into tokens.
     """
 
     engine: Engine
@@ -165,6 +182,9 @@ class Serving:
     autoscaling: Autoscaling | None = None
     speculation: Speculation | None = None
     prefill: Prefill | None = None
+    dynamic: Dynamic | None = None
+    host_time: Seconds = 0.0
+    host_threads: float = 1.0
 
     @property
     def devices(self) -> int:
@@ -221,11 +241,13 @@ class OpenLoop:
     """Requests that arrive at `rate` whatever becomes of those before them.
 
     Gaps follow a Gamma distribution of shape `burstiness`: 1 is a Poisson process, less is
-    burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start.
+    burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start. With `sources`
+    each of so many sends evenly spaced requests, and begins at a moment of its own.
     """
 
     rate: PerSecond
     burstiness: float = 1.0
+    sources: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,20 +320,40 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """What all cores of a machine reach together: arithmetic [FLOP/s] and memory [B/s]."""
+
+    arithmetic: FlopsPerSecond
+    memory: BytesPerSecond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnePass:
+    """A model that answers in one forward pass, as a job that infers batch after batch.
+
+    `processor` computes where the machine has no accelerator.
+    """
+
+    job: Scenario
+    processor: Processor | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Everything a prediction of serving needs.
 
     `group` are the machines. `kernels` and `figures` say what products and the engine reach on
     their accelerators. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
     the time of a request beside its iterations: standard deviations of their logarithms. `notes`
-    are assumptions.
+    are assumptions. A model that does not write token after token has `one_pass` in place of
+    kernels and figures.
     """
 
     name: str
     group: Group
-    model: Transformer
-    kernels: Kernels
-    figures: ServingFigures
+    model: Model
+    kernels: Kernels | None
+    figures: ServingFigures | None
     serving: Serving
     load: Load
     slo: Slo = Slo()
@@ -320,3 +362,10 @@ class Service:
     log_sd: float = 0.0
     overhead_log_sd: float = 0.0
     notes: tuple[Assumption, ...] = ()
+    one_pass: OnePass | None = None
+
+    @property
+    def memory(self) -> Bytes:
+        """Memory of one device: of an accelerator, or of a machine without any [B]."""
+        host = self.group.host
+        return host.ram if host.gpu is None else host.gpu.memory

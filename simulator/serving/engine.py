@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from heapq import heapreplace
 
 from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Serving
@@ -19,7 +20,8 @@ class Counts:
     """What a run adds up: times [s], requests times seconds, tokens.
 
     `held` is blocks of the cache times seconds, `peak` the most blocks at once. `provided` is
-    seconds in which a replica was there, added up over replicas.
+    seconds in which a replica was there, added up over replicas, `prepared` those of host threads
+    before requests reached the scheduler.
     """
 
     end: Seconds = 0.0
@@ -32,6 +34,7 @@ class Counts:
     prefilled: int = 0
     decoded: int = 0
     preemptions: int = 0
+    prepared: Seconds = 0.0
 
     def add(self, other: Counts) -> None:
         """Count another replica's in; the end is the later one's."""
@@ -42,7 +45,7 @@ class Counts:
 
 _ADDED = (
     *("provided", "busy", "iterations", "running", "held", "prefilled", "decoded"),
-    "preemptions",
+    *("preemptions", "prepared"),
 )
 
 
@@ -85,18 +88,38 @@ class Replica:
         self._inbox: deque[tuple[Seconds, int]] = deque()
         self._batch: Batch | None = None
         self._iterations = 0
+        self._kept = True
+        self.host_time = serving.host_time
+        self._threads = [0.0] * max(1, round(serving.host_threads))
 
     def send(self, request: int, now: Seconds) -> None:
         """Take a request, which reaches the scheduler when it has been read."""
-        ready = now + self.overhead + self.per_token * self.requests.prompts[request]
+        ready = self._prepared(now) + self.overhead
+        ready += self.per_token * self.requests.prompts[request]
         self.outstanding += 1
         self._inbox.append((ready, request))
         if len(self._inbox) > 1:
             return
-        if self.due == math.inf:
-            self.due = max(self.clock, ready)
-        elif self._batch is not None and self._iterations > 1:
+        if self._batch is None:
+            # Nothing to do, or kept for a larger batch.
+            self.due = min(self.due, max(self.clock, ready))
+        elif self._iterations > 1:
             self._cut(self._batch, ready)
+
+    def _prepared(self, now: Seconds) -> Seconds:
+        """When a request that arrives now has had its time on one of the host's threads [s]."""
+        if not self.host_time:
+            return now
+        there = heapreplace(self._threads, max(now, self._threads[0]) + self.host_time)
+        self.counts.prepared += self.host_time
+        return max(now, there) + self.host_time
+
+    def release(self, now: Seconds) -> bool:
+        """Let go what is kept for a larger batch, as no more requests come; whether anything is."""
+        if self.outstanding and self.due == math.inf:
+            self.due, self._kept = max(now, self.clock), False
+            return True
+        return False
 
     @property
     def is_between(self) -> bool:
@@ -114,17 +137,23 @@ class Replica:
         self.clock = self.due
         self._receive()
         scheduler = self.scheduler
-        if scheduler.running or scheduler.waiting:
-            self._begin(scheduler.compose())
+        later = max(self.clock, self._inbox[0][0]) if self._inbox else math.inf
+        if not scheduler.running and not scheduler.waiting:
+            self.due = later
+            return []
+        held = scheduler.held_until(self.clock) if self._kept else self.clock
+        if held > self.clock:
+            self.due = min(held, later)
         else:
-            self.due = max(self.clock, self._inbox[0][0]) if self._inbox else math.inf
+            self._begin(scheduler.compose())
         return []
 
     def _receive(self) -> None:
         """Put what has been read by now among those that wait."""
         inbox, clock = self._inbox, self.clock
         while inbox and inbox[0][0] <= clock:
-            self.scheduler.join(inbox.popleft()[1])
+            ready, request = inbox.popleft()
+            self.scheduler.join(request, ready)
 
     def _begin(self, batch: Batch) -> None:
         """Let a pass begin, or as many of decoding alone as nothing disturbs."""

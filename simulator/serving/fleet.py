@@ -77,6 +77,13 @@ class Fleet:
             heappush(self._heap, (replica.due, replica.is_between, index))
         return index, done
 
+    def release(self, now: Seconds) -> bool:
+        """Let go what is kept for larger batches, as no more comes; whether there is any."""
+        found = [index for index, each in enumerate(self.replicas) if each.release(now)]
+        for index in found:
+            heappush(self._heap, (self.replicas[index].due, True, index))
+        return bool(found)
+
     def _pick(self) -> int:
         """The replica that gets the next request."""
         count = len(self.open)
@@ -119,7 +126,7 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
         elif due < math.inf:
             now = due
             follow(requests, fleet.proceed()[1], now)
-        else:
+        elif not fleet.release(now):
             return fleet.counts(now)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import Final
 
 from simulator.equations.serving import pool_blocks, room_in_free, room_in_total
 from simulator.scenario.serving import MemoryBase, Serving
 from simulator.serving.forward import Pass
 from simulator.units import Bytes
+
+PLENTY: Final = 10**9
+"""Blocks for requests that keep nothing in a cache, where the rest fits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,10 @@ def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
         activations if engine.activations_inside else 0.0,
         graphs if engine.graphs_inside else 0.0,
     )
-    blocks = int(pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens))
+    if work.kv_bytes_per_token:
+        blocks = int(pool_blocks(left, work.kv_bytes_per_token, serving.block_tokens))
+    else:
+        blocks = PLENTY if left > 0.0 else 0
     cache = blocks * serving.block_tokens * work.kv_bytes_per_token
     items = {
         "weights": work.weights_bytes,

@@ -29,12 +29,14 @@ ENDS: Final = 0.1
 class Ran:
     """What a run added up to: replicas that write answers, and those that compute prompts alone.
 
-    `transfer` is the mean time of a request between the two [s].
+    `transfer` is the mean time of a request between the two [s], `threads` how many of the host
+    each replica has.
     """
 
     counts: Counts
     prompts: Counts | None = None
     transfer: Seconds = 0.0
+    threads: float = 1.0
 
 
 def answered(  # noqa: PLR0913 - what a run left, and how it is read
@@ -100,10 +102,11 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         busy=counts.busy / provided,
         busy_of={name: each.busy / max(each.provided, 1e-12) for name, each in groups.items()},
         transfer=ran.transfer,
+        host_busy=counts.prepared / (provided * ran.threads),
         replicas=provided / max(counts.end, 1e-12),
         cache_mean=counts.held / (provided * blocks),
         cache_peak=counts.peak / blocks,
-        batch=counts.decoded / max(1, counts.iterations),
+        batch=(counts.decoded or counts.prefilled) / max(1, counts.iterations),
         iterations=counts.iterations,
         preemptions=counts.preemptions,
         half_width=half_width(whole),

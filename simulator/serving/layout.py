@@ -114,14 +114,8 @@ def _side(
     work = pass_of(serving)
     if serving.speculation is not None:
         work = SpeculativePass(work, serving.speculation)
-    pool = pool_of(serving, memory_of(service), work)
+    pool = pool_of(serving, service.memory, work)
     return Side(serving=serving, work=work, pool=pool, reuse=reuse)
-
-
-def memory_of(service: Service) -> Bytes:
-    """Memory of one accelerator of the service [B]."""
-    gpu = service.group.host.gpu
-    return 0.0 if gpu is None else gpu.memory
 
 
 def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:

@@ -123,6 +123,11 @@ def _arrivals(ways: OpenLoop, count: int, draw: np.random.RandomState) -> list[S
     if math.isinf(ways.rate):
         return [0.0] * count
     gap = 1.0 / ways.rate
+    if ways.sources is not None:
+        rounds = gap * ways.sources * np.arange(-(-count // ways.sources))
+        starts = draw.uniform(0.0, gap * ways.sources, ways.sources)
+        every: list[Seconds] = np.sort(np.add.outer(rounds, starts).ravel())[:count].tolist()
+        return every
     if math.isinf(ways.burstiness):
         gaps = np.full(count, gap)
     else:

@@ -95,7 +95,7 @@ class ServiceRun:
         layout, main = self.layout, self.layout.main
         fleet = self._fleet(main, requests, share)
         if layout.prompts is None or layout.transfer is None:
-            return Ran(run(fleet, requests))
+            return Ran(run(fleet, requests), threads=main.serving.host_threads)
         before = Requests(requests.prompts, [1] * len(requests), requests.arrivals)
         prompts = self._fleet(layout.prompts, before, share)
         senders = max(1, round(share * layout.transfer.senders))

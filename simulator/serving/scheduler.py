@@ -15,8 +15,10 @@ from typing import Final
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
 from simulator.scenario.serving import Admission, Batching, Serving
+from simulator.serving.batcher import Batcher
 from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
+from simulator.units import Seconds
 
 RECHECK = 16
 """Iterations after which an engine that keeps room for answers looks again whether one fits."""
@@ -86,6 +88,11 @@ class Scheduler:
         self.waiting: deque[int] = deque()
         self.running: dict[int, int] = {}
         self.decoding = Decoding(self.block)
+        self.batcher = (
+            None
+            if serving.dynamic is None
+            else Batcher(serving.dynamic, serving.max_batched_tokens)
+        )
         self.lacks: dict[int, int] = {}
         self.preemptions = 0
         self.reused = 0
@@ -106,10 +113,16 @@ class Scheduler:
         """Whether a request that arrives might start at once."""
         return not self.waiting and len(self.running) < self.serving.max_sequences
 
-    def join(self, request: int) -> None:
+    def join(self, request: int, now: Seconds) -> None:
         """Let a request wait behind the others."""
         self.lacks[request] = self.requests.outputs[request]
         self.waiting.append(request)
+        if self.batcher is not None:
+            self.batcher.join(self.requests.prompts[request], now)
+
+    def held_until(self, now: Seconds) -> Seconds:
+        """Until when those that wait are kept for a larger batch; `now` where they are not."""
+        return now if self.batcher is None else self.batcher.held_until(now)
 
     def length(self, request: int) -> int:
         """Tokens a request has so far: its prompt and what it has written."""
@@ -121,7 +134,8 @@ class Scheduler:
         decoding = self.decoding
         gave_way = self._make_room()
         mixed = self.serving.engine.batching is Batching.MIXED
-        budget = self.serving.max_batched_tokens - (self.rows * len(decoding) if mixed else 0)
+        most = self.serving.max_batched_tokens if self.batcher is None else self.batcher.take()
+        budget = most - (self.rows * len(decoding) if mixed else 0)
         tokens, pairs, ended = self._prompts(budget, admit=not gave_way)
         takes_part = len(decoding) if mixed or not tokens else 0
         work = Iteration(

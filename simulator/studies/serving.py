@@ -11,7 +11,9 @@ from simulator.errors import PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.results.serving import Answered, ServicePrediction, metrics
 from simulator.scenario.goal import Plain
-from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service
+from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
 from simulator.serving.cost import cost_of, price_of
 from simulator.serving.intervals import P90, doubted
 from simulator.serving.run import at_peak, offered_rate, saturated
@@ -332,25 +334,54 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
             f"device memory {more}": replace(gpu, memory=STRONGER * gpu.memory),
         }
         for name, changed in stronger.items():
-            host = replace(service.group.host, gpu=changed)
-            yield name, replace(service, group=replace(service.group, host=host))
-    tokens, requests = serving.max_batched_tokens, serving.max_sequences
-    settings = {
-        "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
-        "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
-        "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
-        "no time beside iterations": replace(
-            serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0
-        ),
-    }
-    if serving.replicas > 1:
-        settings["requests to the replica with the fewest"] = replace(
-            serving, routing=Routing.LEAST
-        )
-    for name, other in settings.items():
+            yield name, _with_gpu(service, changed)
+    for name, other in _settings(serving).items():
         yield name, replace(service, serving=other)
     ways = service.load.arrivals
     if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
         for factor in (0.5, STRONGER, 2.0):
             rate = replace(ways, rate=factor * ways.rate)
             yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
+
+
+def _with_gpu(service: Service, gpu: Gpu) -> Service:
+    """The service on another accelerator, in the job of a model that answers in one pass too."""
+    changed = replace(service, group=replace(service.group, host=_other(service.group.host, gpu)))
+    if service.one_pass is None:
+        return changed
+    job = service.one_pass.job
+    groups = tuple(replace(each, host=_other(each.host, gpu)) for each in job.cluster.groups)
+    other = replace(job, cluster=replace(job.cluster, groups=groups))
+    return replace(changed, one_pass=replace(service.one_pass, job=other))
+
+
+def _other(host: Host, gpu: Gpu) -> Host:
+    return replace(host, gpu=gpu)
+
+
+def _settings(serving: Serving) -> dict[str, Serving]:
+    """Other settings of the engine by name."""
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
+    found = {
+        "no time beside iterations": replace(
+            serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
+        )
+    }
+    if serving.replicas > 1:
+        found["requests to the replica with the fewest"] = replace(serving, routing=Routing.LEAST)
+    if serving.dynamic is not None:
+        half, never = max(1, tokens // 2), replace(serving.dynamic, delay=0.0, preferred=())
+        return found | {
+            "twice the largest batch": _batches(serving, 2 * tokens),
+            "half the largest batch": _batches(serving, half),
+            "batches never wait for others": replace(serving, dynamic=never),
+        }
+    return found | {
+        "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
+        "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
+        "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
+    }
+
+
+def _batches(serving: Serving, most: int) -> Serving:
+    return replace(serving, max_batched_tokens=most, max_sequences=most)

@@ -190,3 +190,44 @@ def test_size_takes_machines_of_services(
     code, _, err = run(capsys, *arguments)
     assert code == Exit.BAD_INPUT
     assert said in err
+
+
+CLASSIFIER = "image-classifier-t4"
+
+
+def test_a_classifier_has_no_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its report speaks of batches, its explanation of what they take."""
+    code, text, _ = run(capsys, "simulate", CLASSIFIER)
+    assert code == Exit.FINE
+    assert "samples in it" in text
+    assert "token" not in text
+    _, explained, _ = run(capsys, "explain", CLASSIFIER, "--json")
+    batches = json.loads(explained)["batches"]
+    assert [one["samples"] for one in batches] == [1, 2, 4, 8, 16, 32]
+    rates = [one["samples_per_s"] for one in batches]
+    assert rates == sorted(rates)
+    _, page, _ = run(capsys, "explain", CLASSIFIER)
+    assert "what a batch of resnet50 takes" in page
+
+
+def test_a_classifier_is_sized_on_accelerators_and_cores(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of two machines with an accelerator and one without, what keeps the limit comes by price."""
+    code, out, _ = run(capsys, "recommend", CLASSIFIER, "--json")
+    found = json.loads(out)
+    assert code == Exit.FINE
+    prices = [one["usd_per_hour"] for one in found["choices"]]
+    assert prices == sorted(prices)
+    every = [*found["choices"], *found["dearer"], *found["refused"]]
+    machines = {one["settings"]["hardware.machine"] for one in every}
+    assert "instance/aws/c6i.8xlarge" in machines
+
+
+def test_whatif_of_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stronger accelerator makes batches shorter; twice its memory changes nothing."""
+    _, out, _ = run(capsys, "whatif", CLASSIFIER, "saturation.requests_per_s", "--json")
+    ratios = {one["change"]: one["ratio"] for one in json.loads(out)["changes"]}
+    assert ratios["arithmetic x1.25"] > 1.02
+    assert ratios["device memory x1.25"] == 1.0
+    assert ratios["half the largest batch"] < 1.0

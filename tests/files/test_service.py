@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from simulator.errors import InputError
@@ -16,15 +18,19 @@ from simulator.files.service import ServiceReader
 from simulator.files.service_mode import describes_service
 from simulator.files.shipped import service_names
 from simulator.predict import pass_of
+from simulator.scenario.precision import Precision
 from simulator.scenario.serving import (
     Admission,
     Batching,
     ClosedLoop,
+    Dynamic,
+    OpenLoop,
     RateCurve,
     Service,
     Speculation,
     Trace,
 )
+from simulator.serving.load import requests_of
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -92,6 +98,9 @@ def test_the_version_decides() -> None:
         ("serving.replicas=3", "is more than the accelerators have room for"),
         ("model.name=resnet50", "writes no tokens"),
         ("hardware.machine=instance/aws/c5.24xlarge", "has no accelerators"),
+        ("serving.max_batch=8", "means nothing for a model that writes tokens"),
+        ("load.samples=2", "means nothing with this kind of model"),
+        ("load.cameras=2", "means nothing with poisson arrivals"),
         ("hardware.gpus=2", "is more than the machine has"),
         ("load.concurrency=4", "means nothing with poisson arrivals"),
         ("load.arrivals=closed", "is missing: closed arrivals need it"),
@@ -300,3 +309,58 @@ def test_mistakes_of_guesses_and_of_two_kinds_of_replicas(setting: str, said: st
     """Each is told with its key."""
     with pytest.raises(InputError, match=said):
         service(setting, name=SPLIT)
+
+
+CLASSIFIER = "image-classifier-t4"
+
+
+def test_a_model_that_answers_in_one_pass_is_batched() -> None:
+    """Each accelerator is a replica; 16 bit there and 32 on cores, if nothing is said."""
+    many = service("hardware.machine=instance/aws/g4dn.12xlarge", name=CLASSIFIER).serving
+    assert (many.replicas, many.max_batched_tokens, many.weights) == (4, 32, Precision.FP16)
+    assert many.dynamic == Dynamic(delay=0.005)
+    assert many.host_threads == 12
+    cores = service(name="image-classifier-cpu")
+    assert (cores.serving.replicas, cores.serving.weights) == (1, Precision.FP32)
+    assert cores.memory == cores.group.host.ram
+
+
+def test_cameras_send_at_equal_gaps() -> None:
+    """Thirty-two sources at five pictures a second each, wherever they begin."""
+    ways = service(name="cameras-32").load.arrivals
+    assert ways == OpenLoop(rate=160.0, burstiness=math.inf, sources=32)
+    found = np.asarray(requests_of(service(name="cameras-32").load, 3200, seed=1).arrivals)
+    assert found[-1] - found[0] == pytest.approx(20.0, rel=0.01)
+    # From one round to the next every camera comes again after the same time.
+    assert found[32:] - found[:-32] == pytest.approx(np.full(3168, 0.2))
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("serving.tensor=2", "cannot be above 1"),
+        ("serving.cache=fp8", "means nothing for a model that answers in one pass"),
+        ("serving.preferred_batches=[64]", "is no size of a batch"),
+        ("serving.static_batches=true", "means nothing with static batches"),
+        ("load.samples=64", "is more than a batch"),
+        ("load.prompt.tokens=4", "means nothing with this kind of model"),
+        ("slo.per_token=1 s", "means nothing for a model that answers in one pass"),
+        ("model.name=resnet5", "did you mean 'resnet50'"),
+        ("load.arrivals=cameras", "is missing: cameras arrivals need it"),
+        ("serving.replicas=2", "is more than the accelerators have room for"),
+    ],
+)
+def test_mistakes_of_batches_are_named(setting: str, said: str) -> None:
+    """Settings of tokens, sizes that cannot be, names that are none."""
+    with pytest.raises(InputError, match=said):
+        service(setting, name=CLASSIFIER)
+
+
+def test_cores_compute_in_full_precision_unless_measured() -> None:
+    """Other formats on cores need measured batches."""
+    with pytest.raises(InputError, match="is not modelled on cores"):
+        service("serving.weights=bf16", name="image-classifier-cpu")
+    timed = 'model.step_times=[{batch_size=1, time="9 ms"}]'
+    found = service("serving.weights=bf16", timed, name="image-classifier-cpu")
+    assert found.one_pass is not None
+    assert found.one_pass.processor is None

@@ -1,0 +1,236 @@
+"""Services of models that answer in one pass: their batches, and the job that computes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from simulator.confidence.provenance import Assumption, Source
+from simulator.errors import NotModelled, Problem
+from simulator.files.catalogue import Catalogue
+from simulator.files.convert_serving import Devices, autoscaling_of
+from simulator.files.document import Document, FileModel, check, read_document
+from simulator.files.engines import engine_file, engine_of, version_of
+from simulator.files.quantity import NumberField, PositiveShareField, TextField
+from simulator.files.scenario import from_document, to_scenario
+from simulator.files.serving_sections import ServiceFile, ServingSection
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.precision import Precision
+from simulator.scenario.serving import Dynamic, OnePass, Processor, Serving
+from simulator.units import SECOND, show
+
+TRITON: Final = "triton"
+ON_GPU: Final = 0.35
+ON_CORES: Final = 0.6
+MEASURED: Final = 0.1
+"""Standard deviations of the logarithm of a batch's time: computed on an accelerator, on cores, or
+measured.
+
+Guesses, 2026-11-23: no measured batches of inference ship.
+"""
+OVERHEAD: Final = 1e-3
+"""Time of a request beside its batch [s]. A guess, 2026-11-23."""
+CONTEXT: Final = 0.9 * 2**30
+"""Memory of the driver's context on an accelerator [B], as of training."""
+_PATH: Final = Path(__file__).resolve().parents[1] / "data" / "processors.toml"
+_OF_TOKENS: Final = (
+    *("cache", "max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
+    *("graph_memory", "chunked_prefill", "expert_parallel", "speculation", "prefill"),
+)
+"""Settings of engines that write tokens."""
+_OF_BATCHES: Final = (
+    *("max_batch", "queue_delay", "preferred_batches", "static_batches", "host_time"),
+)
+
+
+class CoreTable(FileModel):
+    """Processors of a kind."""
+
+    name: TextField
+    """Part of their names."""
+    flop_per_cycle: NumberField
+    """Of a core, in fp32."""
+    note: TextField
+    """Why."""
+
+
+class ProcessorFile(FileModel):
+    """The file `data/processors.toml`."""
+
+    share: PositiveShareField
+    """Of the peak."""
+    memory_share: PositiveShareField
+    """Of the memory's rate."""
+    source: TextField
+    """Who says so."""
+    date: TextField
+    """When."""
+    verified: bool
+    """Whether anybody looked."""
+    core: list[CoreTable]
+    """The first whose name fits counts."""
+
+
+@cache
+def _processors() -> ProcessorFile:
+    return check(ProcessorFile, read_document(_PATH))
+
+
+def processor_of(host: Host) -> Processor:
+    """What the cores of a machine reach.
+
+    Raises
+    ------
+    NotModelled
+        If its processor, clock or memory rate is not known.
+    """
+    file, cpu = _processors(), host.cpu
+    core = next((one for one in file.core if one.name in cpu.model), None)
+    if core is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        msg = f"no rate is known at which the cores of {host.name} compute; give model.step_times"
+        raise NotModelled(msg)
+    peak = cpu.cores * cpu.base_clock * core.flop_per_cycle
+    memory = host.memory_bandwidth * file.memory_share
+    return Processor(arithmetic=file.share * peak, memory=memory)
+
+
+def precision_of(given: ServingSection, host: Host) -> Precision:
+    """What is given, else 16 bit on accelerators and 32 on cores."""
+    if "weights" in given.model_fields_set:
+        return given.weights
+    return Precision.FP32 if host.gpu is None else Precision.FP16
+
+
+def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalogue) -> OnePass:
+    """The model on its machine, as a job that infers.
+
+    Raises
+    ------
+    InputError
+        If the model, or its precision there, is none.
+    NotModelled
+        If nothing is known of the machine's cores.
+    """
+    given = file.serving or ServingSection()
+    model = {key: document.data["model"][key] for key in document.data["model"]}
+    hardware: dict[str, Any] = {"machine": file.hardware.machine}
+    if file.hardware.gpu is not None:
+        hardware["gpu"] = file.hardware.gpu
+    data = {
+        "schema": 1,
+        "hardware": hardware,
+        "data": {"samples": 1, "bytes_per_sample": "1 kB", "cache": "preloaded"},
+        "model": model,
+        "train": {"mode": "infer", "batch_size": 1, "precision": str(precision_of(given, host))},
+    }
+    asked = Document(origin=document.origin, data=data, lines={})
+    job = to_scenario(from_document(asked, known, ()), "batch")
+    measured = job.job.step_times is not None
+    processor = processor_of(host) if host.gpu is None and not measured else None
+    return OnePass(job=job, processor=processor)
+
+
+def doubt_of(one: OnePass) -> float:
+    """Standard deviation of the logarithm of a batch's time."""
+    if one.job.job.step_times is not None:
+        return MEASURED
+    return ON_GPU if one.processor is None else ON_CORES
+
+
+def batching_of(given: ServingSection, devices: Devices) -> Serving:
+    """The batcher with its settings; each device is a replica."""
+    file, gpu = engine_file(TRITON), devices.host.gpu
+    version = version_of(file, given.version)
+    most = given.max_batch or version.device[0].max_batched_tokens
+    overhead = given.request_overhead
+    delay = math.inf if given.static_batches else given.queue_delay or 0.0
+    precision = precision_of(given, devices.host)
+    return Serving(
+        engine=engine_of(file, version, given.version),
+        replicas=given.replicas or devices.total,
+        routing=given.router,
+        autoscaling=autoscaling_of(given, devices),
+        max_batched_tokens=most,
+        max_sequences=most,
+        block_tokens=1,
+        memory_fraction=1.0,
+        graph_memory=0.0 if gpu is None else CONTEXT,
+        chunked_prefill=False,
+        weights=precision,
+        cache=precision,
+        request_overhead=OVERHEAD if overhead is None else overhead,
+        dynamic=Dynamic(delay=delay, preferred=tuple(given.preferred_batches or ())),
+        host_time=given.host_time or 0.0,
+        host_threads=devices.host.cpu.threads / devices.gpus,
+    )
+
+
+def one_pass_problems(
+    file: ServiceFile, serving: Serving, host: Host, document: Document
+) -> Iterator[Problem]:
+    """Settings of other engines, limits of tokens, batches that cannot be."""
+    given = file.serving or ServingSection()
+    for name in _OF_TOKENS:
+        if name in given.model_fields_set:
+            message = "means nothing for a model that answers in one pass"
+            yield document.problem(("serving", name), message, hint="leave it out")
+    for name in ("first_token", "per_token"):
+        if file.slo is not None and getattr(file.slo, name) is not None:
+            hint = "slo.end_to_end limits the time of a request"
+            message = "means nothing for a model that answers in one pass"
+            yield document.problem(("slo", name), message, hint=hint)
+    if given.tensor > 1:
+        message = "cannot be above 1 for a model that answers in one pass"
+        yield document.problem(("serving", "tensor"), message)
+    measured = bool(file.model.step_times)
+    if host.gpu is None and serving.weights is not Precision.FP32 and not measured:
+        hint = "fp32 is what is known of cores; model.step_times measured there have any"
+        yield document.problem(("serving", "weights"), "is not modelled on cores", hint=hint)
+    yield from _size_problems(given, file.load.samples or 1, serving, document)
+
+
+def _size_problems(
+    given: ServingSection, samples: int, serving: Serving, document: Document
+) -> Iterator[Problem]:
+    """Batches that cannot be."""
+    most = serving.max_batched_tokens
+    if samples > most:
+        hint = f"a batch has {most} at most (serving.max_batch), and no request is split"
+        yield document.problem(("load", "samples"), "is more than a batch", hint=hint)
+    for number, size in enumerate(given.preferred_batches or ()):
+        if not samples <= size <= most:
+            path, hint = ("serving", "preferred_batches", number), f"{samples} to {most}"
+            yield document.problem(path, "is no size of a batch", hint=hint)
+    if given.static_batches and given.queue_delay:
+        message, hint = "means nothing with static batches", "they go when they are full"
+        yield document.problem(("serving", "queue_delay"), message, hint=hint)
+
+
+def batch_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
+    """Settings of batches where tokens are written."""
+    for name in _OF_BATCHES:
+        if name in given.model_fields_set:
+            message = "means nothing for a model that writes tokens"
+            yield document.problem(("serving", name), message, hint="it is of engine triton")
+
+
+def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Iterator[Assumption]:
+    """What the answer rests on beside the file."""
+    guess = Source(reference="a guess", date="2026-11-23", verified=False)
+    if given.max_batch is None:
+        most = str(serving.max_batched_tokens)
+        what = "samples of a batch at most (serving.max_batch not given)"
+        yield Assumption(what=what, value=most, source=serving.engine.source)
+    if given.request_overhead is None:
+        what = "time of a request beside its batch (serving.request_overhead not given)"
+        yield Assumption(what=what, value=show(OVERHEAD, SECOND), source=guess)
+    if one.processor is not None:
+        file = _processors()
+        source = Source(reference=file.source, date=file.date, verified=file.verified)
+        what, value = "share of their peak that cores reach", f"{file.share:g}"
+        yield Assumption(what=what, value=value, source=source)
+    what = "how far a batch's time may be off (standard deviation of its logarithm)"
+    yield Assumption(what=what, value=f"{doubt_of(one):g}", source=guess)
