@@ -8,6 +8,7 @@ Apache-2.0):
 - One run may stand in several exports: equal latencies of one configuration are one run.
 - NVIDIA's own runs count requests of a replica in ``batch_size``, those of InferenceX are in
   ``concurrency``; lengths of InferenceX are uniform from 0.8 of the nominal ones.
+- Engines of InferenceX have the settings of its scripts (`serving_recipes`).
 - A run whose tokens come 1.2 times as fast as those of the same configuration elsewhere speculates,
   which no column says.
 """
@@ -21,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from converters import TableRow
+from converters.serving_recipes import ENGINE_OWN, Recipe, recipe_of
 from simulator.scenario.precision import Precision
 
 MODELS: Final = {
@@ -51,6 +53,10 @@ _FASTER: Final = 1.2
 _NODE: Final = 8
 _PLAUSIBLE: Final = "tensorrt-llm"
 """The engine of NVIDIA's own runs whose loads agree with their degrees."""
+_COMPILES: Final = "sglang"
+"""The engine that compiles kernels for shapes as it meets them."""
+_WARMED: Final = "2026-01-21"
+"""The day from which on the client of InferenceX warms the engine up (its commit d053ae2)."""
 _SPECULATES: Final = "took longer elsewhere: it decodes speculatively, which is not stated"
 
 
@@ -60,7 +66,8 @@ class ServingRow:
 
     `tensor` accelerators split a layer, `attention` groups of them hold requests of their own,
     `split_experts` says that each holds whole experts. `ratio` is the shortest length over the
-    longest. `exclude` says why a run cannot be predicted.
+    longest. `scripted` runs follow the client and the scripts of InferenceX; what the others ran
+    is not stated. `recipe` holds their settings. `exclude` says why a run cannot be predicted.
     """
 
     id: str
@@ -78,6 +85,8 @@ class ServingRow:
     ratio: float
     first_token: float
     per_token: float
+    scripted: bool = True
+    recipe: Recipe = ENGINE_OWN
     exclude: str = ""
 
 
@@ -97,7 +106,7 @@ def _row(row: TableRow) -> ServingRow:
     concurrency = _number(row, "concurrency")
     if own:
         concurrency = min(concurrency, _number(row, "batch_size"))
-    found = ServingRow(
+    plain = ServingRow(
         id=row.text("id"),
         model=_model(row.text("model_path")),
         gpu=GPUS.get(row.text("system"), ""),
@@ -113,7 +122,9 @@ def _row(row: TableRow) -> ServingRow:
         ratio=1.0 if own else UNIFORM,
         first_token=_number(row, "silicon_ttft_ms") / 1e3,
         per_token=_number(row, "silicon_tpot_ms") / 1e3,
+        scripted=not own,
     )
+    found = plain if own else replace(plain, recipe=recipe_of(plain))
     return replace(found, exclude=_reason(row, found, own=own))
 
 
@@ -128,8 +139,17 @@ def _reason(row: TableRow, found: ServingRow, *, own: bool) -> str:
         "groups of accelerators hold requests of their own": found.attention > 1,
         "several engines, whose number is not stated": found.tensor > _NODE,
         "its load outruns the peak, or its weights the memory": own and found.engine != _PLAUSIBLE,
+        "several engines behind one address, whose number is a guess": own and _shared(row),
+        "its first requests wait for kernels to be compiled: the client did not warm up then": (
+            found.engine == _COMPILES and row.text("measured")[:10] < _WARMED
+        ),
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _shared(row: TableRow) -> bool:
+    """Whether the requests of one engine are fewer than those of the client."""
+    return _number(row, "batch_size") < _number(row, "concurrency")
 
 
 def _model(path: str) -> str:

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from converters import TableRow
 from converters.serving_rows import ServingRow, rows
-from fitting import posterior, serving_replies
+from fitting import posterior, serving_replies, serving_scores
 from fitting.part import DATA, Outcome, Say
+from fitting.serving_scores import Checked, Predicted
 from fitting.tables import SERVING
 from simulator.compute.describe import shape_of
 from simulator.compute.description import Shape
@@ -228,15 +229,6 @@ def families(found: Sequence[ServingRow]) -> tuple[str, ...]:
     return tuple(sorted({row.model for row in found}))
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Log errors of rows: by the mean form, and simulated, of a token and of the first one."""
-
-    mean: Vector
-    per_token: Vector
-    first_token: Vector
-
-
 def checked(
     rows: Sequence[ServingRow],
     file: ServingFile,
@@ -244,12 +236,13 @@ def checked(
     replies: Mapping[str, float],
 ) -> Checked:
     """Rows predicted by a file, as simulated, with what requests take beside iterations."""
-    per_token = np.array([one.per_token for one in found])
-    return Checked(
-        mean=log_errors(rows, file),
-        per_token=np.log(per_token) - np.log([row.per_token for row in rows]),
-        first_token=serving_replies.log_errors(rows, found, replies),
+    beside = serving_replies.beside(rows, found, replies)
+    predicted = Predicted(
+        per_token=np.array([one.per_token for one in found]),
+        first_token=beside + np.array([one.first_token for one in found]),
+        beside=beside,
     )
+    return serving_scores.checked(rows, log_errors(rows, file), predicted)
 
 
 def simulate(rows: Sequence[ServingRow], file: ServingFile) -> list[serving_replies.Simulated]:
@@ -275,16 +268,6 @@ def left_out(found: Sequence[ServingRow], say: Say) -> dict[str, Checked]:
     return errors
 
 
-def summary(name: str, errors: Vector) -> str:
-    """Median and 90% quantile of the relative errors, and the median signed one."""
-    shares = np.expm1(errors)
-    median, high = np.quantile(abs(shares), [0.5, 0.9])
-    return (
-        f"{name:20s} {len(shares):5d} rows  median {median:6.1%}  p90 {high:6.1%}"
-        f"  bias {np.median(shares):+6.1%}"
-    )
-
-
 def part(folder: Path | None, say: Say) -> Outcome:
     """The figures of the forward pass.
 
@@ -304,9 +287,12 @@ def part(folder: Path | None, say: Say) -> Outcome:
     runs = simulate(found, file)
     replies = serving_replies.fit(found, runs)
     own = _each(found, checked(found, file, runs, replies))
-    lines = [*_sure(best), "fitted to all", *_by_model(own)]
-    lines += ["model left out", *_by_model(left_out(found, say))]
-    whole = serving_replies.with_replies(file, replies)
+    lines = [*_sure(best), "fitted to all", *serving_scores.by_model(own)]
+    others = left_out(found, say)
+    lines += ["model left out", *serving_scores.by_model(others), *serving_scores.coverage(others)]
+    whole = serving_replies.with_replies(
+        file, {**replies, **_named(serving_scores.deviations(others))}
+    )
     return Outcome(
         figures=_values(whole),
         shipped=_values(serving_file()),
@@ -315,21 +301,14 @@ def part(folder: Path | None, say: Say) -> Outcome:
     )
 
 
+def _named(deviations: Mapping[str, float]) -> dict[str, float]:
+    return {f"deviations.{name}": value for name, value in deviations.items()}
+
+
 def _each(found: Sequence[ServingRow], errors: Checked) -> dict[str, Checked]:
     """The same by model."""
-    own = {model: [row.model == model for row in found] for model in families(found)}
-    return {
-        model: Checked(errors.mean[at], errors.per_token[at], errors.first_token[at])
-        for model, at in own.items()
-    }
-
-
-def _by_model(errors: Mapping[str, Checked]) -> Iterator[str]:
-    for kind in ("mean", "per_token", "first_token"):
-        parts = {model: getattr(one, kind) for model, one in errors.items()}
-        for model, each in parts.items():
-            yield f"{kind:12s} {summary(model, each)}"
-        yield f"{kind:12s} {summary('all', np.concatenate(list(parts.values())))}"
+    own = {model: np.array([row.model == model for row in found]) for model in families(found)}
+    return {model: errors.part(at) for model, at in own.items()}
 
 
 def _sure(best: posterior.Posterior) -> Iterator[str]:
@@ -341,6 +320,7 @@ def _sure(best: posterior.Posterior) -> Iterator[str]:
 
 def _values(file: ServingFile) -> dict[str, float]:
     common = {f"figures.{name}": _rounded(one) for name, one in file.figures.items()}
+    common |= {f"deviations.{name}": _rounded(one) for name, one in file.deviations.items()}
     own: Mapping[str, float] = {
         f"engine.{engine}.{name}": _rounded(one)
         for engine, tables in file.engine.items()

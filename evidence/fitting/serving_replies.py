@@ -51,8 +51,9 @@ class Simulated:
 def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simulated:
     """What the benchmark of a row would measure if requests took nothing beside iterations."""
     gpu = catalogue.gpu(row.gpu)
+    usual = row.recipe.applied(usual_settings(engine_file(row.engine), None, gpu))
     serving = replace(
-        usual_settings(engine_file(row.engine), None, gpu),
+        usual,
         tensor=row.tensor,
         request_overhead=0.0,
         prompt_overhead=0.0,
@@ -78,8 +79,10 @@ def _lengths(tokens: int, ratio: float) -> Lengths:
 
 
 def fit(rows: Sequence[ServingRow], found: Sequence[Simulated]) -> Mapping[str, float]:
-    """The most likely figures, by name in the file."""
+    """The most likely figures, by name in the file, of runs whose procedure is known."""
     names = engines()
+    known = [(row, one) for row, one in zip(rows, found, strict=True) if row.scripted]
+    rows, found = [row for row, _ in known], [one for _, one in known]
     count = 2 * len(names) + 1
 
     def errors(x: Vector) -> Vector:
@@ -101,26 +104,37 @@ def _figures(x: Vector) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()}
 
 
+def beside(
+    rows: Sequence[ServingRow], found: Sequence[Simulated], figures: Mapping[str, float]
+) -> Vector:
+    """What passes beside iterations until the first token of each row [s]."""
+    return np.array(
+        [
+            figures[f"engine.{row.engine}.request"]
+            + figures["figures.prompt_token"] * row.prompt * 0.5 * (1.0 + row.ratio)
+            + figures[f"engine.{row.engine}.lag"] * one.per_token
+            for row, one in zip(rows, found, strict=True)
+        ]
+    )
+
+
 def log_errors(
     rows: Sequence[ServingRow], found: Sequence[Simulated], figures: Mapping[str, float]
 ) -> Vector:
     """Log of predicted over measured times to the first token."""
-    predicted = [
-        one.first_token
-        + figures[f"engine.{row.engine}.request"]
-        + figures["figures.prompt_token"] * row.prompt * 0.5 * (1.0 + row.ratio)
-        + figures[f"engine.{row.engine}.lag"] * one.per_token
-        for row, one in zip(rows, found, strict=True)
-    ]
-    return np.log(predicted) - np.log([row.first_token for row in rows])
+    predicted = np.array([one.first_token for one in found]) + beside(rows, found, figures)
+    return np.asarray(np.log(predicted / np.array([row.first_token for row in rows])))
 
 
 def with_replies(file: ServingFile, found: Mapping[str, float]) -> ServingFile:
     """The file with these figures."""
-    figures = dict(file.figures)
-    engine = {name: dict(own) for name, own in file.engine.items()}
+    tables = {"figures": dict(file.figures), "deviations": dict(file.deviations)}
+    tables |= {f"engine.{name}": dict(own) for name, own in file.engine.items()}
     for name, value in found.items():
-        *path, last = name.split(".")
-        table = figures if path == ["figures"] else engine[path[1]]
-        table[last] = ServingFigure(value=float(f"{value:.5g}"), source=table[last].source)
-    return file.model_copy(update={"figures": figures, "engine": engine})
+        path, _, last = name.rpartition(".")
+        source = tables[path][last].source
+        tables[path][last] = ServingFigure(value=float(f"{value:.5g}"), source=source)
+    engine = {name: tables[f"engine.{name}"] for name in file.engine}
+    figures, deviations = tables["figures"], tables["deviations"]
+    update = {"figures": figures, "deviations": deviations, "engine": engine}
+    return file.model_copy(update=update)

@@ -12,7 +12,7 @@ from simulator.equations.decoding import accepted_tokens
 from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.engines import engine_file, stands_in
-from simulator.files.serving_figures import serving_figures
+from simulator.files.serving_figures import deviation, serving_figures
 from simulator.files.serving_sections import (
     ServingSection,
 )
@@ -20,21 +20,6 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.serving import Autoscaling, Prefill, Serving, Speculation
 from simulator.units import SECOND, show
 
-LOG_SD: Final = 0.14
-"""Standard deviation of the logarithm of the forward pass for a model that was left out of the fit.
-
-evidence/fit.py serving, 2026-11-23: 1,369 rows of five models, each predicted by figures fitted to
-the other four, are 8.0% off in the median and 24.8% at P90, which is 0.12 and 0.15.
-"""
-
-
-OVERHEAD_LOG_SD: Final = 0.5
-"""Standard deviation of the logarithm of what a request takes beside its iterations.
-
-A guess, 2026-11-23: times to the first token of models left out of the fit are about 30% off in the
-median (evidence/fit.py serving), another fit has 16 ms (inference-sim/inference-sim@f90a1e3)
-where 5 to 23 are fitted here, and clients far away have more.
-"""
 _SETTINGS: Final = (
     *("tensor", "replicas", "expert_parallel", "weights", "cache"),
     *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
@@ -254,12 +239,9 @@ def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]
             value=f"{DRAFT:g}",
             source=Source(reference="a guess", date="2026-11-23", verified=False),
         )
+    off, why = deviation("forward_pass")
     yield Assumption(
         what="how far the forward pass may be off (standard deviation of its logarithm)",
-        value=f"{LOG_SD:g}",
-        source=Source(
-            reference="evidence/fit.py serving: the time of a token of models left out of the fit "
-            "is 8.0% off in the median and 24.8% at P90 of 1,369 rows",
-            date="2026-11-23",
-        ),
+        value=f"{off:.2g}",
+        source=why,
     )

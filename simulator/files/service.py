@@ -15,8 +15,6 @@ from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_load import load_notes, load_of, load_problems
 from simulator.files.convert_serving import (
-    LOG_SD,
-    OVERHEAD_LOG_SD,
     Devices,
     replicas_problems,
     serving_notes,
@@ -39,7 +37,7 @@ from simulator.files.one_pass import (
 )
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import CostSection
-from simulator.files.serving_figures import serving_figures, serving_kernels
+from simulator.files.serving_figures import deviation, serving_figures, serving_kernels
 from simulator.files.serving_sections import (
     ServiceFile,
     ServiceGoal,
@@ -225,8 +223,8 @@ class _Draft:
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
-            log_sd=LOG_SD if one is None else doubt_of(one),
-            overhead_log_sd=OVERHEAD_LOG_SD if given.request_overhead is None else 0.0,
+            log_sd=deviation("forward_pass")[0] if one is None else doubt_of(one),
+            overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             notes=(*notes, *load_notes(file.load)),
             one_pass=one,
         )

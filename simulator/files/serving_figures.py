@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Final
 
+from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.kernel_figures import SourceTable
 from simulator.files.kernels import ANY, Use, kernels
@@ -37,6 +38,9 @@ class ServingFile(FileModel):
     """By key."""
     figures: dict[str, ServingFigure]
     """Of all engines."""
+    deviations: dict[str, ServingFigure]
+    """Standard deviations of the logarithm: of the forward pass, and of what a request takes
+    beside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 
@@ -64,6 +68,26 @@ def serving_figures(engine: str, file: ServingFile | None = None) -> ServingFigu
         carried_over=own is None,
         sources={name: file.sources[table.source].source() for name, table in tables.items()},
     )
+
+
+def deviation(name: str) -> tuple[float, Source]:
+    """How far a part of a prediction may be off, and what says so.
+
+    Parameters
+    ----------
+    name : str
+        ``forward_pass`` or ``request``.
+
+    Returns
+    -------
+    float
+        Standard deviation of its logarithm for a model that no figure was fitted to.
+    Source
+        Where it comes from.
+    """
+    file = serving_file()
+    found = file.deviations[name]
+    return float(found.value), file.sources[found.source].source()
 
 
 def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from converters import TableRow
+from converters.serving_recipes import ENGINE_OWN
 from converters.serving_rows import ServingRow, rows
 from simulator.scenario.precision import Precision
 
@@ -24,6 +25,7 @@ PLAIN = {
     "silicon_ttft_ms": "400",
     "silicon_tpot_ms": "20",
     "origin": "2026-03-25.csv",
+    "measured": "2026-03-25T00:00:00.000Z",
 }
 
 
@@ -84,3 +86,24 @@ def test_what_cannot_be_predicted_says_why() -> None:
     assert "no shipped model" in unknown.exclude
     assert "number format" in unstated.exclude
     assert found({"mode": "disagg"}) == []
+
+
+def test_runs_before_the_client_warmed_up_wait_for_kernels() -> None:
+    """SGLang compiles kernels at the first requests; the other engines do not."""
+    before = {"measured": "2025-11-10T00:00:00.000Z"}
+    assert "did not warm up" in found(before)[0].exclude
+    assert not found({**before, "backend": "trtllm"})[0].exclude
+
+
+def test_engines_of_scripts_have_their_settings_and_others_their_own() -> None:
+    """SGLang's script on H200 cuts prompts at 32,768 tokens; NVIDIA's are not known."""
+    (scripted,) = found({})
+    (other,) = found({"origin": "NVIDIA gap analysis: x", "backend": "trtllm"})
+    assert (scripted.scripted, scripted.recipe.max_batched_tokens) == (True, 32768)
+    assert (other.scripted, other.recipe) == (False, ENGINE_OWN)
+
+
+def test_an_iteration_of_tensorrt_llm_has_room_for_a_prompt_beside_all_answers() -> None:
+    """128 answers, a prompt of 8,192 tokens and 64 to spare, in whole multiples of 64."""
+    (one,) = found({"backend": "trtllm", "isl": "8192", "concurrency": "128"})
+    assert one.recipe.max_batched_tokens == 8384
