@@ -202,6 +202,34 @@ def _scaling_problems(given: ServingSection, most: int, document: Document) -> I
 
 def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
     """The settings that the file leaves to the engine, and what the forward pass rests on."""
+    yield from version_notes(given, found)
+    named = {
+        "max_batched_tokens": f"{found.max_batched_tokens:,}",
+        "max_sequences": f"{found.max_sequences:,}",
+        "memory_fraction": f"{found.memory_fraction:g}",
+    }
+    for name, value in named.items():
+        if getattr(given, name) is None:
+            what = f"{name.replace('_', ' ')} (serving.{name} not given)"
+            yield Assumption(what=what, value=value, source=found.engine.source)
+    if given.request_overhead is None:
+        figures = serving_figures(given.engine)
+        yield Assumption(
+            what="time of a request beside its iterations (serving.request_overhead not given)",
+            value=show(figures.request, SECOND),
+            source=figures.sources["request"],
+        )
+    yield from guessed_notes(given)
+    off, why = deviation("forward_pass")
+    yield Assumption(
+        what="how far the forward pass may be off (standard deviation of its logarithm)",
+        value=f"{off:.2g}",
+        source=why,
+    )
+
+
+def version_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
+    """Whose rules hold, where that is not the version that is named."""
     source = found.engine.source
     if given.version is None:
         version = f"{found.engine.name} {found.engine.version}"
@@ -211,37 +239,20 @@ def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]
     elif nearest := stands_in(engine_file(given.engine), given.version):
         what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
         yield Assumption(what=what, value=f"those of {nearest}, the nearest known", source=source)
-    named = {
-        "max_batched_tokens": f"{found.max_batched_tokens:,}",
-        "max_sequences": f"{found.max_sequences:,}",
-        "memory_fraction": f"{found.memory_fraction:g}",
-    }
-    for name, value in named.items():
-        if getattr(given, name) is None:
-            what = f"{name.replace('_', ' ')} (serving.{name} not given)"
-            yield Assumption(what=what, value=value, source=source)
-    if given.request_overhead is None:
-        figures = serving_figures(given.engine)
-        yield Assumption(
-            what="time of a request beside its iterations (serving.request_overhead not given)",
-            value=show(figures.request, SECOND),
-            source=figures.sources["request"],
-        )
+
+
+def guessed_notes(given: ServingSection) -> Iterator[Assumption]:
+    """Defaults that somebody made up, of what the file asks for."""
+    guess = Source(reference="a guess", date="2026-11-23", verified=False)
     if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
         yield Assumption(
             what="time until a replica that is started helps (serving.autoscaling.delay not given)",
             value=show(given.autoscaling.delay, SECOND),
-            source=Source(reference="a guess", date="2026-11-23", verified=False),
+            source=guess,
         )
     if given.speculation is not None and given.speculation.draft is None:
         yield Assumption(
             what="time of a guess over an iteration's (serving.speculation.draft not given)",
             value=f"{DRAFT:g}",
-            source=Source(reference="a guess", date="2026-11-23", verified=False),
+            source=guess,
         )
-    off, why = deviation("forward_pass")
-    yield Assumption(
-        what="how far the forward pass may be off (standard deviation of its logarithm)",
-        value=f"{off:.2g}",
-        source=why,
-    )

@@ -11,7 +11,7 @@ from typing import Any, Final
 from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import NotModelled, Problem
 from simulator.files.catalogue import Catalogue
-from simulator.files.convert_serving import Devices, autoscaling_of
+from simulator.files.convert_serving import Devices, autoscaling_of, guessed_notes, version_notes
 from simulator.files.document import Document, FileModel, check, read_document
 from simulator.files.engines import engine_file, engine_of, version_of
 from simulator.files.quantity import NumberField, PositiveShareField, TextField
@@ -20,7 +20,7 @@ from simulator.files.serving_sections import ServiceFile, ServingSection
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Dynamic, OnePass, Processor, Serving
-from simulator.units import SECOND, show
+from simulator.units import BYTE, SECOND, parse, show
 
 TRITON: Final = "triton"
 ON_GPU: Final = 0.35
@@ -33,8 +33,8 @@ Guesses, 2026-11-23: no measured batches of inference ship.
 """
 OVERHEAD: Final = 1e-3
 """Time of a request beside its batch [s]. A guess, 2026-11-23."""
-CONTEXT: Final = 0.9 * 2**30
-"""Memory of the driver's context on an accelerator [B], as of training."""
+CONTEXT: Final = parse("0.9 GiB", BYTE)
+"""Memory of the driver's context with all kernels [B], as of training: data/kernels/shared.toml."""
 _PATH: Final = Path(__file__).resolve().parents[1] / "data" / "processors.toml"
 _OF_TOKENS: Final = (
     *("cache", "max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
@@ -220,6 +220,7 @@ def batch_problems(given: ServingSection, document: Document) -> Iterator[Proble
 def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Iterator[Assumption]:
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
+    yield from version_notes(given, serving)
     if given.max_batch is None:
         most = str(serving.max_batched_tokens)
         what = "samples of a batch at most (serving.max_batch not given)"
@@ -234,3 +235,4 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
         yield Assumption(what=what, value=value, source=source)
     what = "how far a batch's time may be off (standard deviation of its logarithm)"
     yield Assumption(what=what, value=f"{doubt_of(one):g}", source=guess)
+    yield from guessed_notes(given)

@@ -44,7 +44,8 @@ def answer(
         Whether to work out intervals.
     """
     pool = layout.main.pool
-    memory = DeviceMemory(items=pool.items, capacity=pool.capacity, cache_tokens=pool.tokens)
+    tokens = 0 if service.one_pass is not None else pool.tokens
+    memory = DeviceMemory(items=pool.items, capacity=pool.capacity, cache_tokens=tokens)
     found = ServicePrediction(
         service=service,
         seed=seed,

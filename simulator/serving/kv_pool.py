@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -12,7 +13,7 @@ from simulator.scenario.serving import MemoryBase, Serving
 from simulator.serving.forward import Pass
 from simulator.units import Bytes
 
-PLENTY: Final = 10**9
+PLENTY: Final = sys.maxsize
 """Blocks for requests that keep nothing in a cache, where the rest fits."""
 
 

@@ -67,17 +67,10 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         request's own tokens.
     """
     columns = _columns(requests)
-    arrived, ended = columns["arrivals"], columns["last"]
-    counted = _counted(arrived, steady=steady)
-    first = (columns["first"] - arrived)[counted]
-    whole = (ended - arrived)[counted]
-    later = columns["outputs"][counted] - 1.0
-    each = np.where(later > 0.0, (whole - first) / np.maximum(later, 1.0), 0.0)
-    first, whole = first + lag * each, whole + lag * each
-    waited = (columns["scheduled"] - arrived)[counted]
-    start = float(arrived[counted].min())
-    stop = float(arrived[counted].max()) if steady else float(ended.max())
-    duration = max(stop - start, 1e-12)
+    counted = _counted(columns["arrivals"], steady=steady)
+    first, each, whole, waited = _times(columns, counted, lag)
+    answers = columns["outputs"][counted]
+    duration = _duration(columns, counted, steady=steady)
     rate = len(first) / duration
     kept = _kept({"first_token": first, "per_token": each, "end_to_end": whole}, slo)
     share = float(np.logical_and.reduce([*kept.values(), whole >= 0.0]).mean())
@@ -88,12 +81,12 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         requests=len(first),
         duration=duration,
         first_token=_latency(first),
-        per_token=_latency(each[later > 0.0]),
+        per_token=_latency(each[answers > 1.0]),
         end_to_end=_latency(whole),
         wait=_latency(waited),
         request_rate=rate,
         prompt_rate=float(columns["prompts"][counted].sum()) / duration,
-        output_rate=float(columns["outputs"][counted].sum()) / duration,
+        output_rate=float(answers.sum()) / duration,
         within={name: float(each_kept.mean()) for name, each_kept in kept.items()},
         attainment=share,
         goodput=share * rate,
@@ -111,6 +104,24 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         preemptions=counts.preemptions,
         half_width=half_width(whole),
     )
+
+
+def _times(columns: Mapping[str, Times], counted: slice, lag: float) -> tuple[Times, ...]:
+    """To the first token, for each further one, to the last, and until a request first ran [s]."""
+    arrived = columns["arrivals"]
+    first = (columns["first"] - arrived)[counted]
+    whole = (columns["last"] - arrived)[counted]
+    later = columns["outputs"][counted] - 1.0
+    each = np.where(later > 0.0, (whole - first) / np.maximum(later, 1.0), 0.0)
+    waited = (columns["scheduled"] - arrived)[counted]
+    return first + lag * each, each, whole + lag * each, waited
+
+
+def _duration(columns: Mapping[str, Times], counted: slice, *, steady: bool) -> Seconds:
+    """Time over which rates are counted [s]."""
+    arrived = columns["arrivals"][counted]
+    stop = arrived.max() if steady else columns["last"].max()
+    return max(float(stop - arrived.min()), 1e-12)
 
 
 def half_width(values: Times) -> float:
