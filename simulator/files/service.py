@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -123,22 +123,11 @@ class ServiceReader:
         document = self.document()
         file = check(ServiceFile, document)
         goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
-        if serving.engine == TRITON:
-            return tuple(
-                {"hardware.machine": machine, **_ONE}
-                for machine in self._machines(goal, file, document)
-            )
-        weights = goal.weights or [serving.weights]
-        found = list[dict[str, Plain]]()
-        for machine in self._machines(goal, file, document):
-            for tensor, precision in product(goal.tensor, weights):
-                if tensor <= self._gpus(machine):
-                    settings: dict[str, Plain] = {
-                        "serving.tensor": tensor,
-                        "serving.weights": str(precision),
-                    }
-                    found.append({"hardware.machine": machine, **settings, **_ONE})
-        return tuple(found)
+        return tuple(
+            {"hardware.machine": machine, **way, **_ONE}
+            for machine in self._machines(goal, file, document)
+            for way in _ways(goal, serving, self._gpus(machine))
+        )
 
     def _gpus(self, machine: str) -> int:
         """Accelerators of a machine; one where it is not known, whose mistake is told later."""
@@ -170,6 +159,25 @@ class ServiceReader:
         if problems:
             raise InputError(problems)
         return document
+
+
+def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dict[str, Plain]]:
+    """Settings of every way in which replicas lie on a machine of so many accelerators."""
+    if serving.engine == TRITON:
+        yield {}
+        return
+    weights = goal.weights or [serving.weights]
+    own = 0 if serving.prefill is None else serving.prefill.replicas
+    for tensor, precision, before in product(goal.tensor, weights, goal.prefill or [own]):
+        room = gpus // tensor - before
+        if room > 0:
+            prompts: dict[str, Plain] = {"serving.prefill.replicas": before} if before else {}
+            yield {
+                "serving.tensor": tensor,
+                "serving.weights": str(precision),
+                **prompts,
+                "serving.replicas": room,
+            }
 
 
 @dataclass(frozen=True, kw_only=False)

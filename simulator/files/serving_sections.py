@@ -249,6 +249,9 @@ class ServiceGoal(FileModel):
     """Accelerators of a replica; those larger than a machine are passed over."""
     weights: list[Annotated[Precision, Choice(Precision)]] = Field(default_factory=list)
     """Number formats of the weights; that of the service by default."""
+    prefill: list[CountOrZeroField] = Field(default_factory=list)
+    """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
+    service has by default."""
 
 
 class ServiceFile(FileModel):

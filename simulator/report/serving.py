@@ -228,6 +228,13 @@ def latency_rows(prediction: ServicePrediction) -> list[tuple[str, ...]]:
     return rows
 
 
+def latencies_of(service: Service) -> dict[str, str]:
+    """The latencies that its tables of choices show, by their heading."""
+    if service.one_pass is not None:
+        return {"answer p99": "end_to_end"}
+    return {"TTFT p99": "first_token", "TPOT p99": "per_token"}
+
+
 def _digits(prediction: ServicePrediction, name: str) -> int:
     ends = prediction.interval.get(name)
     low, high = (None, None) if ends is None else (ends["p10"], ends["p90"])

