@@ -32,6 +32,18 @@ FIGURES: Final = (
 """Figures of variants that a table shows."""
 
 
+OF_BATCHES: Final = (
+    "end_to_end_s.p50",
+    "end_to_end_s.p99",
+    "requests_per_s",
+    "slo.attainment",
+    "saturation.headroom",
+    "utilization.accelerator",
+    "cost.usd_per_thousand_requests",
+)
+"""The same for models that answer in one pass."""
+
+
 class SizedReport:
     """The cheapest machines for a service; its methods are those of `report.table.Report`."""
 
@@ -192,7 +204,7 @@ class SweptReport:
 
     def as_text(self, found: Sequence[Variant]) -> str:
         """The figures that matter, a line for each variant."""
-        lines = as_columns(_variant_table(found, FIGURES, rounded=True))
+        lines = as_columns(_variant_table(found, _names(found), rounded=True))
         mistakes = [f"{_settings(one.settings)}: {one.mistake}" for one in found if one.mistake]
         wide = [line for text in mistakes for line in wrapped(text)]
         return "\n".join([*lines, *section("Will not do", wide)])
@@ -214,7 +226,13 @@ class SweptReport:
 
     def as_page(self, found: Sequence[Variant]) -> str:
         """The figures that matter as Markdown."""
-        return as_markdown(_variant_table(found, FIGURES, rounded=True))
+        return as_markdown(_variant_table(found, _names(found), rounded=True))
+
+
+def _names(found: Sequence[Variant]) -> tuple[str, ...]:
+    """The figures that a table shows."""
+    of_tokens = any("cost.usd_per_million_tokens" in one.figures for one in found)
+    return FIGURES if of_tokens else OF_BATCHES
 
 
 def _variant_table(found: Sequence[Variant], names: Sequence[str], *, rounded: bool) -> Table:

@@ -146,9 +146,16 @@ class ServicePrediction:
 def metrics(prediction: ServicePrediction) -> dict[str, float | None]:
     """All figures of a prediction by their dotted path; seconds, bytes, dollars, tokens.
 
-    A figure that has no value (beyond saturation, without a price) is None.
+    A figure that has no value (beyond saturation, without a price) is None. A model that answers in
+    one pass has none of tokens and of a cache.
     """
-    return dict(_figures(prediction))
+    service = prediction.service
+    return {name: value for name, value in _figures(prediction) if is_told(service, name)}
+
+
+def is_told(service: Service, name: str) -> bool:
+    """Whether a figure means something for a service."""
+    return service.one_pass is None or not name.startswith(_OF_TOKENS)
 
 
 def answered_metrics(answered: Answered) -> dict[str, float]:
@@ -187,6 +194,12 @@ def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
     }
 
 
+_OF_TOKENS: Final = (
+    *("first_token_s", "per_token_s", "output_tokens", "prompt_tokens", "cache_tokens"),
+    *("utilization.cache", "saturation.output_tokens", "cost.usd_per_million", "preemptions"),
+    *("gpu_memory_bytes.cache", "slo.within.first_token", "slo.within.per_token"),
+)
+"""Beginnings of the names of figures of tokens and of their cache."""
 _PATHS = {
     "duration": "duration_s",
     "request_rate": "requests_per_s",

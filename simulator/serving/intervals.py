@@ -12,6 +12,7 @@ from simulator.results.serving import (
     Saturation,
     ServicePrediction,
     answered_metrics,
+    is_told,
     saturation_metrics,
     work_cost_metrics,
 )
@@ -32,7 +33,7 @@ def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str
         _figures(found.service, found.answered, found.saturation),
         _at(found, layout, P90),
     ]
-    names = runs[0].keys() & runs[1].keys()
+    names = [name for name in runs[0].keys() & runs[1].keys() if is_told(found.service, name)]
     return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
 
 

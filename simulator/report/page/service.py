@@ -19,6 +19,12 @@ DRAWN: Final = {
 }
 
 
+OF_BATCHES: Final = {
+    "end_to_end_s.p99": "Time to the answer against the load, 99th percentile",
+}
+"""The same for a model that answers in one pass."""
+
+
 def as_page(
     prediction: ServicePrediction, loads: Sequence[ServicePrediction], made: Made | None = None
 ) -> str:
@@ -34,7 +40,8 @@ def as_page(
         How the page came to be.
     """
     head, *rows = report.latency_rows(prediction) or [()]
-    drawings = [(title, drawing(loads, name)) for name, title in DRAWN.items()]
+    drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
+    drawings = [(title, drawing(loads, name)) for name, title in drawn.items()]
     return rendered(
         "service.html.j2",
         name=prediction.service.name,
