@@ -19,7 +19,7 @@ from simulator.files.scenario import from_document, to_scenario
 from simulator.files.serving_sections import ServiceFile, ServingSection
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Dynamic, OnePass, Processor, Serving
+from simulator.scenario.serving import Dynamic, OnePass, Processor, Routing, Serving
 from simulator.units import BYTE, SECOND, parse, show
 
 TRITON: Final = "triton"
@@ -151,7 +151,7 @@ def batching_of(given: ServingSection, devices: Devices) -> Serving:
     return Serving(
         engine=engine_of(file, version, given.version),
         replicas=given.replicas or devices.total,
-        routing=given.router,
+        routing=given.router if "router" in given.model_fields_set else Routing.LEAST,
         autoscaling=autoscaling_of(given, devices),
         max_batched_tokens=most,
         max_sequences=most,

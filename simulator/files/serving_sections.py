@@ -132,7 +132,8 @@ class ServingSection(FileModel):
     replicas: CountField | None = None
     """Equal engines behind a router; as many as there are accelerators for by default."""
     router: Annotated[Routing, Choice(Routing)] = Routing.ROUND_ROBIN
-    """To which replica a request goes: round-robin, random or least-outstanding."""
+    """To which replica a request goes: round-robin (usual), random or least-outstanding (usual with
+    triton)."""
     autoscaling: AutoscalingSection | None = None
     """Replicas that come and go with the load; always all of them by default."""
     speculation: SpeculationSection | None = None

@@ -259,6 +259,8 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         if not at_once:
             tokens = _band(prediction, "output_tokens_per_s")
             yield "output tokens", f"{significant(told.output_rate, 3)}/s{tokens}"
+        if is_bulk(prediction.service):
+            yield "all answered", f"after {show(told.duration, SECOND, 3)}"
         yield "within the limits", f"{significant(told.goodput, 3)}/s"
         yield (
             "in the system",
@@ -272,6 +274,12 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         most = _band(prediction, f"saturation.{name}")
         called = "requests" if at_once else "output tokens"
         yield "at saturation", f"{significant(rate, 3)} {called}/s{most}"
+
+
+def is_bulk(service: Service) -> bool:
+    """Whether all requests are there from the start."""
+    ways = service.load.arrivals
+    return isinstance(ways, OpenLoop) and math.isinf(ways.rate)
 
 
 def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tuple[str, str]]:
@@ -316,6 +324,8 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if told is not None and serving.autoscaling is not None:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
+    if told is not None and is_bulk(prediction.service):
+        yield "for all of it", quantity(told.duration * cost.per_second, USD, 3)
     paths = {"a thousand requests": "cost.usd_per_thousand_requests"}
     if prediction.service.one_pass is None:
         paths = {**_OF_TOKENS, **paths}

@@ -258,3 +258,16 @@ def test_prompts_on_replicas_of_their_own_compete(capsys: pytest.CaptureFixture[
     best = found["choices"][0]["settings"]
     options = [part for key, value in best.items() for part in ("--set", f"{key}={value}")]
     assert run(capsys, "simulate", "qwen3-235b-h200", *options)[0] == Exit.FINE
+
+
+def test_a_bulk_job_has_an_end_and_a_bill(capsys: pytest.CaptureFixture[str]) -> None:
+    """All requests are there at the start: when the last is answered, and what that costs."""
+    options = ("--set", "load.requests=200")
+    code, out, _ = run(capsys, "simulate", "nightly-summaries", *options)
+    _, told, _ = run(capsys, "simulate", "nightly-summaries", *options, "--json")
+    found = json.loads(told)
+    assert code == Exit.FINE
+    assert "all answered" in out
+    assert "for all of it" in out
+    assert found["requests"] == 200
+    assert found["duration_s"] >= found["end_to_end_s"]["p99"]

@@ -26,6 +26,7 @@ from simulator.scenario.serving import (
     Dynamic,
     OpenLoop,
     RateCurve,
+    Routing,
     Service,
     Speculation,
     Trace,
@@ -320,6 +321,9 @@ def test_a_model_that_answers_in_one_pass_is_batched() -> None:
     assert (many.replicas, many.max_batched_tokens, many.weights) == (4, 32, Precision.FP16)
     assert many.dynamic == Dynamic(delay=0.005)
     assert many.host_threads == 12
+    assert many.routing is Routing.LEAST
+    told = service("serving.router=random", name=CLASSIFIER).serving
+    assert told.routing is Routing.RANDOM
     cores = service(name="image-classifier-cpu")
     assert (cores.serving.replicas, cores.serving.weights) == (1, Precision.FP32)
     assert cores.memory == cores.group.host.ram
