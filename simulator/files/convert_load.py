@@ -37,6 +37,8 @@ _NEEDS: Final = {
     Arrivals.TRACE: ("trace",),
 }
 """Keys that each kind of arrivals needs."""
+STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMERAS)
+"""Arrivals that go on for ever at one rate."""
 _LENGTHS: Final = ("prompt", "output")
 _MAY: Final = {Arrivals.CLOSED: ("think",), Arrivals.DAILY: ("curve", "period")}
 """Keys beside them that mean something with a kind of arrivals."""

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
-from simulator.files.convert_load import load_notes, load_of, load_problems
+from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems
 from simulator.files.convert_serving import (
     Devices,
     replicas_problems,
@@ -213,7 +213,7 @@ class _Draft:
         """
         parts = _Parts(self)
         load = load_problems(self.file.load, self.document, one_pass=self.at_once)
-        problems = [*parts.problems, *load]
+        problems = [*parts.problems, *load, *self._scaling_problems()]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
@@ -236,6 +236,15 @@ class _Draft:
             notes=(*notes, *load_notes(file.load)),
             one_pass=one,
         )
+
+    def _scaling_problems(self) -> Iterator[Problem]:
+        """Whether there is anything that replicas could come and go with."""
+        load, rules = self.file.load, self.serving.autoscaling
+        if rules is not None and load.arrivals in STEADY and load.requests is None:
+            hint = 'load.arrivals = "daily" has a rate that rises and falls; or leave it out'
+            message = "means nothing with a load that stays the same"
+            path = ("serving", "autoscaling")
+            yield self.document.problem(path, message, hint=hint, show=False)
 
 
 class _Parts:

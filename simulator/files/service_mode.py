@@ -34,6 +34,6 @@ def refuse_service(document: Document) -> None:
         If it has the key of a service.
     """
     if _is_service(document):
-        hint = "plan simulate, sweep, whatif, explain, report and recommend answer about services"
+        hint = "plan simulate, sweep, whatif, explain, report, recommend and size answer about them"
         message = "makes this file a service, which has no training job"
         raise InputError((document.problem((MODE,), message, hint=hint),))

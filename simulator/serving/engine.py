@@ -157,7 +157,7 @@ class Replica:
 
     def _begin(self, batch: Batch) -> None:
         """Let a pass begin, or as many of decoding alone as nothing disturbs."""
-        self._batch, self._iterations = batch, 1
+        self._batch, self._iterations, self._kept = batch, 1, True
         if batch.work.prefill_tokens:
             self.due = self.clock + self.work.seconds(batch.work)
             return

@@ -264,6 +264,7 @@ def test_autoscaling_comes_in_whole_machines() -> None:
         ("serving.autoscaling.least=5", "is more than there are replicas"),
         ("serving.autoscaling.target=0", "is out of range"),
         ("load.curve=[0, 0]", "has no arrivals at all"),
+        ("load.arrivals=poisson", "means nothing with a load that stays the same"),
     ],
 )
 def test_mistakes_of_a_day_are_named(setting: str, said: str) -> None:

@@ -64,6 +64,14 @@ def test_static_batches_are_full_but_for_the_last() -> None:
     assert requests.scheduled[19] >= 1.9
 
 
+def test_static_batches_of_few_clients_go_when_all_wait() -> None:
+    """Three clients never fill a batch of eight: it goes when nobody else can come."""
+    requests = Requests([1] * 9, [1] * 9, [0.0] * 3, clients=3)
+    counts = run(requests, MadePass(fixed=1.0), batching(8, delay=math.inf))
+    assert counts.iterations == 3
+    assert counts.end == pytest.approx(3.0)
+
+
 def test_requests_are_never_split() -> None:
     """Three samples each: two requests fill a batch of eight as far as they can."""
     requests = Requests([3] * 4, [1] * 4, [0.0] * 4)
