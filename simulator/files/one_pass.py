@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.confidence.provenance import Assumption, Source
-from simulator.errors import NotModelled, Problem
+from simulator.errors import InputError, NotModelled, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_serving import Devices, autoscaling_of, guessed_notes, version_notes
 from simulator.files.document import Document, FileModel, check, read_document
@@ -44,6 +44,10 @@ _OF_TOKENS: Final = (
 _OF_BATCHES: Final = (
     *("max_batch", "queue_delay", "preferred_batches", "static_batches", "host_time"),
 )
+
+
+_KEYS: Final = {"train.precision": ("serving", "weights")}
+"""Keys of the job that have another name in the service."""
 
 
 class CoreTable(FileModel):
@@ -127,10 +131,25 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
         "train": {"mode": "infer", "batch_size": 1, "precision": str(precision_of(given, host))},
     }
     asked = Document(origin=document.origin, data=data, lines={})
-    job = to_scenario(from_document(asked, known, ()), "batch")
+    try:
+        job = to_scenario(from_document(asked, known, ()), "batch")
+    except InputError as error:
+        raise InputError(tuple(_own(one, document) for one in error.problems)) from None
+    answering = job.job.model
+    if answering is None or not any(o.flops for o in answering.operators(1.0, Precision.FP32)):
+        msg = "has no forward pass whose time is known, as networks have"
+        raise NotModelled(msg)
     measured = job.job.step_times is not None
     processor = processor_of(host) if host.gpu is None and not measured else None
     return OnePass(job=job, processor=processor)
+
+
+def _own(problem: Problem, document: Document) -> Problem:
+    """A mistake of the job as one of the service that it was made from."""
+    if problem.key is None:
+        return problem
+    path = _KEYS.get(problem.key, tuple(problem.key.split(".")))
+    return document.problem(path, problem.message, hint=problem.hint)
 
 
 def doubt_of(one: OnePass) -> float:
