@@ -148,7 +148,7 @@ def _ends_of(spans: Mapping[Axis, list[float]]) -> Iterator[str]:
 
 def part(tables: Path | None, say: Say) -> Outcome:
     """The part of ``evidence/fit.py``; its figures are the ends of ranges."""
-    sets = set_names()
+    sets = [name for name in set_names() if not load_set(name).serves]
     covered = Covered()
     for found in (step_times(), rows(_paths(sets, tables), say)):
         for series, names, places in found:

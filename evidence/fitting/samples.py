@@ -84,7 +84,7 @@ def samples(names: Sequence[str]) -> list[Sample]:
     curve against workers serves as anchors, it is also predicted from its least workers alone: so
     much can be said about distance.
     """
-    sets = [load_set(name) for name in names]
+    sets = [found for found in map(load_set, names) if not found.serves]
     asked = [one for found in sets for one in (*_asked(found), *_extrapolated(found))]
     tasks = {(task := _task(one)).key: task for one in asked if one.anchors and one.set.fit}
     with local_workers(cores()) as workers:

@@ -43,11 +43,13 @@ from simulator.files.document import FileModel, check, read_document
 from simulator.files.models import load_model
 from simulator.files.serving_figures import (
     PATH,
+    UNSEEN,
     ServingFigure,
     ServingFile,
     serving_figures,
     serving_file,
     serving_kernels,
+    with_values,
 )
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models.transformer import Transformer
@@ -63,6 +65,7 @@ ALONE: Final = "sglang"
 _NARROW_CACHE: Final = "Blackwell"
 """Architectures on which the runs keep keys and values in 8 bit."""
 _WAITED: Final = 0.5
+_SHARED: Final = ("deviations.forward_pass", "deviations.request")
 _BOUND: Final = 4.0
 """Spreads that a figure may lie from what is expected."""
 
@@ -255,17 +258,26 @@ def simulate(rows: Sequence[ServingRow], file: ServingFile) -> list[serving_repl
     ]
 
 
-def left_out(found: Sequence[ServingRow], say: Say) -> dict[str, Checked]:
-    """Errors of every model by figures that were fitted to the others."""
-    errors = {}
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A model predicted by the others: errors of its rows, and the figures."""
+
+    errors: Checked
+    figures: ServingFile
+
+
+def left_out(found: Sequence[ServingRow], say: Say) -> dict[str, LeftOut]:
+    """Every model by figures that were fitted to the others."""
+    each = {}
     for model in families(found):
         others = [row for row in found if row.model != model]
         own = [row for row in found if row.model == model]
         file = with_figures(fit(others).x)
         replies = serving_replies.fit(others, simulate(others, file))
-        errors[model] = checked(own, file, simulate(own, file), replies)
+        errors = checked(own, file, simulate(own, file), replies)
+        each[model] = LeftOut(errors, with_values(file, replies))
         say(f"without {model}")
-    return errors
+    return each
 
 
 def part(folder: Path | None, say: Say) -> Outcome:
@@ -288,15 +300,17 @@ def part(folder: Path | None, say: Say) -> Outcome:
     replies = serving_replies.fit(found, runs)
     own = _each(found, checked(found, file, runs, replies))
     lines = [*_sure(best), "fitted to all", *serving_scores.by_model(own)]
-    others = left_out(found, say)
+    unseen = left_out(found, say)
+    others = {model: one.errors for model, one in unseen.items()}
     lines += ["model left out", *serving_scores.by_model(others), *serving_scores.coverage(others)]
-    whole = serving_replies.with_replies(
-        file, {**replies, **_named(serving_scores.deviations(others))}
-    )
+    whole = with_values(file, {**replies, **_named(serving_scores.deviations(others))})
     return Outcome(
         figures=_values(whole),
         shipped=_values(serving_file()),
-        files={str(PATH.relative_to(DATA)): _text(whole)},
+        files={
+            str(PATH.relative_to(DATA)): _text(whole),
+            str(UNSEEN.relative_to(DATA)): _unseen_text(unseen),
+        },
         lines=tuple(lines),
     )
 
@@ -331,6 +345,20 @@ def _values(file: ServingFile) -> dict[str, float]:
 
 def _rounded(one: ServingFigure) -> float:
     return float(f"{float(one.value):.5g}")
+
+
+def _unseen_text(unseen: Mapping[str, LeftOut]) -> str:
+    """The file of the figures without each model; the deviations are those of all."""
+    lines = [
+        "# Figures of forward_pass.toml as fitted without each model: plan validate predicts it",
+        "# by them. Written by evidence/fit.py serving.",
+        "schema = 1",
+    ]
+    for model, one in unseen.items():
+        lines += ["", f'[without."{model}"]']
+        values = _values(one.figures).items()
+        lines += [f'"{name}" = {value!r}' for name, value in values if name not in _SHARED]
+    return "\n".join(lines) + "\n"
 
 
 def _text(file: ServingFile) -> str:

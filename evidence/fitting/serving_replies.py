@@ -20,7 +20,7 @@ from fitting import posterior
 from simulator.compute.forward_pass import ForwardPass
 from simulator.files.catalogue import Catalogue
 from simulator.files.engines import engine_file, usual_settings
-from simulator.files.serving_figures import ServingFigure, ServingFile, engines
+from simulator.files.serving_figures import engines
 from simulator.scenario.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
@@ -124,17 +124,3 @@ def log_errors(
     """Log of predicted over measured times to the first token."""
     predicted = np.array([one.first_token for one in found]) + beside(rows, found, figures)
     return np.asarray(np.log(predicted / np.array([row.first_token for row in rows])))
-
-
-def with_replies(file: ServingFile, found: Mapping[str, float]) -> ServingFile:
-    """The file with these figures."""
-    tables = {"figures": dict(file.figures), "deviations": dict(file.deviations)}
-    tables |= {f"engine.{name}": dict(own) for name, own in file.engine.items()}
-    for name, value in found.items():
-        path, _, last = name.rpartition(".")
-        source = tables[path][last].source
-        tables[path][last] = ServingFigure(value=float(f"{value:.5g}"), source=source)
-    engine = {name: tables[f"engine.{name}"] for name in file.engine}
-    figures, deviations = tables["figures"], tables["deviations"]
-    update = {"figures": figures, "deviations": deviations, "engine": engine}
-    return file.model_copy(update=update)

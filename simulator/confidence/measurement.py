@@ -158,7 +158,7 @@ class MeasurementSet:
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
     `maker` names the labels of whoever measured a group: what was fitted to the groups of others
     predicts one as if it had not been seen. `misses` says by family and metric why predictions are
-    far off.
+    far off. `serves`: its rows are runs of services, not of jobs.
     """
 
     name: str
@@ -178,3 +178,4 @@ class MeasurementSet:
     regime: str = ""
     maker: tuple[str, ...] = ()
     misses: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    serves: bool = False

@@ -14,7 +14,7 @@ from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.files.document import Document, check, parse_document, read_document
 from simulator.files.keys import numeric_key
-from simulator.files.measured_rows import Context, Heading, rows_of
+from simulator.files.measured_rows import Context, Heading, described_by, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
@@ -86,7 +86,7 @@ def row_problems(toml: str, rows: str, origin: str, folder: Path) -> dict[int, t
     """What is wrong with each row of a set in memory, by its position; empty for a bad heading."""
     file = check(SetFile, parse_document(toml.encode(), origin))
     table = parse_table(rows.encode(), file.data)
-    heading = Heading(table)
+    heading = Heading(table, described_by(file))
     if any(heading.problems()):
         return {}
     position = {line.number: i for i, line in enumerate(table.lines)}
@@ -101,7 +101,7 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
     """The set that a document and its table describe; `table_of` reads the table by its name."""
     file = check(SetFile, document)
     table = table_of(file.data)
-    heading = Heading(table)
+    heading = Heading(table, described_by(file))
     problems = [*heading.problems(), *_file_problems(document, file, heading)]
     if problems:
         raise InputError(capped(problems))
@@ -211,6 +211,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         regime=file.regime or "",
         maker=tuple(file.maker),
         misses={(one.family, one.metric): one.why for one in file.miss},
+        serves=file.mode is not None,
     )
 
 

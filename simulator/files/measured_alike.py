@@ -50,6 +50,8 @@ def _of_set(name: str, keys: Mapping[str, Plain]) -> Iterator[Row]:
     path = set_folder() / f"{name}.toml"
     plain = tomllib.loads(path.read_text(encoding="utf-8"))
     usual = str(plain.get("base", ""))
+    if "mode" in plain:
+        return
     with (path.parent / str(plain["data"])).open(encoding="utf-8", newline="") as file:
         reader = csv.reader(file)
         columns = tuple(next(reader))

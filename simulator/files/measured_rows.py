@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from pydantic import BaseModel
+
 from simulator import units
 from simulator.confidence.measurement import Row, Split, SplitRule, held_out
 from simulator.errors import InputError, Problem, UnitError
@@ -19,6 +21,7 @@ from simulator.files.merge_documents import parse_override
 from simulator.files.models import shape_keys
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.sections import ScenarioFile
+from simulator.files.serving_sections import ServiceFile
 from simulator.files.shipped import find_base, nearest_bases
 from simulator.files.table import Line, Table
 from simulator.results.metrics import Metric, measurable, measurable_names
@@ -51,11 +54,20 @@ class Context:
     folder: Path
 
 
+def described_by(file: SetFile) -> type[BaseModel]:
+    """What the files of a set's rows hold: jobs, or services."""
+    return ScenarioFile if file.mode is None else ServiceFile
+
+
 @dataclass(frozen=True)
 class Heading:
-    """The columns of a set by what they are, and what is wrong with their names."""
+    """The columns of a set by what they are, and what is wrong with their names.
+
+    `model` says which keys the files of its rows have.
+    """
 
     table: Table
+    model: type[BaseModel] = ScenarioFile
 
     @cached_property
     def measured(self) -> tuple[str, ...]:
@@ -94,8 +106,9 @@ class Heading:
             yield Problem(origin=table.origin, line=1, message=message, hint=hint)
         yield from self._metric_problems()
         for key in self.keys:
-            if key not in shape_keys() and field_at(ScenarioFile, tuple(key.split("."))) is None:
-                yield table.about(key, "is no key of a scenario", nearest_hint(key, all_keys()))
+            if key not in shape_keys() and field_at(self.model, tuple(key.split("."))) is None:
+                hint = nearest_hint(key, all_keys(self.model))
+                yield table.about(key, "is no key of a scenario", hint)
         for label in self.labels:
             plain = label.lower()
             if plain in (*OWN, "measured", "spread"):
@@ -118,9 +131,9 @@ class Heading:
         return tuple(column.removeprefix(prefix) for column in named)
 
 
-def all_keys() -> tuple[str, ...]:
+def all_keys(file: type[BaseModel]) -> tuple[str, ...]:
     """All ``section.key`` of a scenario, and the figures of a model's shape."""
-    sections = {name: model_at(ScenarioFile, (name,)) for name in ScenarioFile.model_fields}
+    sections = {name: model_at(file, (name,)) for name in file.model_fields}
     named = (
         f"{name}.{info.alias or key}"
         for name, model in sections.items()
@@ -159,7 +172,8 @@ def _with_whole_counts(table: Table, heading: Heading) -> Table:
     def counted(key: str, cell: str) -> str:
         if (key, cell) not in known:
             whole = cell.partition(".")[0]
-            known[key, cell] = whole if _is_count(key, cell, whole) else cell
+            is_count = _is_count(key, cell, whole, heading.model)
+            known[key, cell] = whole if is_count else cell
         return known[key, cell]
 
     keys = [key for key in heading.keys if any(_WHOLE.fullmatch(x.cells[key]) for x in table.lines)]
@@ -170,9 +184,9 @@ def _with_whole_counts(table: Table, heading: Heading) -> Table:
     return replace(table, lines=tuple(lines)) if keys else table
 
 
-def _is_count(key: str, cell: str, whole: str) -> bool:
-    sound = _WHOLE.fullmatch(cell) is not None and not _value_problems(key, whole)
-    return sound and bool(_value_problems(key, cell))
+def _is_count(key: str, cell: str, whole: str, file: type[BaseModel]) -> bool:
+    sound = _WHOLE.fullmatch(cell) is not None and not _value_problems(key, whole, file)
+    return sound and bool(_value_problems(key, cell, file))
 
 
 def _judged(row: Row, file: SetFile) -> bool:
@@ -225,19 +239,19 @@ def _key_problems(
     for key in heading.keys:
         cell = line.cells[key]
         if cell and (key, cell) not in known:
-            known[key, cell] = _value_problems(key, cell)
+            known[key, cell] = _value_problems(key, cell, heading.model)
         for problem in known.get((key, cell), ()):
             yield replace(problem, origin=table.origin, line=line.number, key=key)
 
 
-def _value_problems(key: str, cell: str) -> tuple[Problem, ...]:
+def _value_problems(key: str, cell: str, file: type[BaseModel]) -> tuple[Problem, ...]:
     """What is wrong with one value, seen by itself: other keys are checked with the base."""
     try:
-        document = parse_override(f"{key}={cell}", ScenarioFile)
+        document = parse_override(f"{key}={cell}", file)
     except InputError as error:
         return error.problems
     whole = replace(document, data={"schema": 1, **document.data})
-    problems = examine(ScenarioFile, whole)[1]
+    problems = examine(file, whole)[1]
     return tuple(p for p in problems if p.key and (p.key == key or _is_below(p.key, key)))
 
 

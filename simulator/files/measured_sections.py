@@ -9,6 +9,7 @@ from pydantic import Field
 from simulator.confidence.measurement import Baseline, SplitRule
 from simulator.files.document import FileModel
 from simulator.files.quantity import Choice, NumberField, NumberOrZeroField, Text, TextField
+from simulator.files.serving_sections import ServiceMode
 
 NameField = Annotated[str, Text(longest=100)]
 
@@ -73,6 +74,8 @@ class SetFile(FileModel):
 
     name: NameField
     """Short name of the set."""
+    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
+    """serve: rows are runs of services, and so are their bases; jobs by default."""
     title: TextField
     """One line that says what was measured."""
     data: TextField

@@ -17,6 +17,7 @@ from simulator.files.figures import NAMES, figure_value
 from simulator.files.measured_rows import MEASURED, OWN, SPREAD, all_keys
 from simulator.files.measured_sections import SetFile
 from simulator.files.quantity import nearest_hint
+from simulator.files.sections import ScenarioFile
 from simulator.files.table import Line, Table, capped, read_table
 from simulator.results.metrics import measurable
 from simulator.units import Unit
@@ -69,14 +70,14 @@ def _meaning(column: str) -> str:
     figure = NAMES.get(plain, column)
     if measurable(figure) is not None:
         return f"{MEASURED}{figure}"
-    known = all_keys()
+    known = all_keys(ScenarioFile)
     named = (_ALSO.get(plain), column, *(f"{section}.{plain}" for section in _SECTIONS))
     return next((key for key in named if key in known), "")
 
 
 def _column_problems(table: Table, meant: dict[str, str]) -> Iterator[Problem]:
     """Columns that mean nothing, that mean the same, and that nothing was measured in."""
-    short = (key.rpartition(".")[2] for key in all_keys() if key.startswith(_SECTIONS))
+    short = (key.rpartition(".")[2] for key in all_keys(ScenarioFile) if key.startswith(_SECTIONS))
     words = (*NAMES, *short)
     first: dict[str, str] = {}
     for column, name in meant.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import geometric_mean
@@ -15,11 +16,14 @@ from simulator.files.kernels import ANY, Use, kernels
 from simulator.files.quantity import NumberOrZeroField, TextField
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
+from simulator.scenario.serving import Service
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.scenario.workload.software import Software
 
 PATH: Final = Path(__file__).resolve().parents[1] / "data" / "forward_pass.toml"
+
+UNSEEN: Final = PATH.with_name("forward_pass_unseen.toml")
 
 
 class ServingFigure(FileModel):
@@ -88,6 +92,56 @@ def deviation(name: str) -> tuple[float, Source]:
     file = serving_file()
     found = file.deviations[name]
     return float(found.value), file.sources[found.source].source()
+
+
+def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
+    """The file with other values of figures, by their place in it, such as ``engine.vllm.lag``."""
+    tables = {"figures": dict(file.figures), "deviations": dict(file.deviations)}
+    tables |= {f"engine.{name}": dict(own) for name, own in file.engine.items()}
+    for name, value in values.items():
+        path, _, last = name.rpartition(".")
+        source = tables[path][last].source
+        tables[path][last] = ServingFigure(value=float(f"{value:.5g}"), source=source)
+    engine = {name: tables[f"engine.{name}"] for name in file.engine}
+    figures, deviations = tables["figures"], tables["deviations"]
+    update = {"figures": figures, "deviations": deviations, "engine": engine}
+    return file.model_copy(update=update)
+
+
+class UnseenFile(FileModel):
+    """Figures as fitted without each model."""
+
+    without: dict[str, dict[str, NumberOrZeroField]]
+    """Values by the model that was left out, and by their place in the file of figures."""
+
+
+@cache
+def file_without(model: str) -> ServingFile:
+    """The figures that ship, as fitted without the runs of a model.
+
+    Those that ship where it has none.
+    """
+    unseen = check(UnseenFile, read_document(UNSEEN))
+    values = {name: float(value) for name, value in unseen.without.get(model, {}).items()}
+    return with_values(serving_file(), values)
+
+
+def unseen(service: Service, model: str) -> Service:
+    """The service with figures that the runs of its model, by name, had no part in."""
+    if service.figures is None:
+        return service
+    figures, serving = (
+        serving_figures(service.serving.engine.name, file_without(model)),
+        service.serving,
+    )
+    if service.overhead_log_sd:
+        serving = replace(
+            serving,
+            request_overhead=figures.request,
+            prompt_overhead=figures.prompt_token,
+            reply_lag=figures.lag,
+        )
+    return replace(service, figures=figures, serving=serving)
 
 
 def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias, cast
@@ -500,6 +500,40 @@ METRICS: Final[tuple[Metric, ...]] = (
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 
+def _of_requests() -> Iterator[Metric]:
+    """Latencies of the requests of a service by statistic; a training job has none."""
+    latencies = {
+        "first_token_s": "From sending a request to its first token",
+        "per_token_s": "Time of an answer's further tokens over their number",
+        "end_to_end_s": "From sending a request to its last token",
+    }
+    for name, doc in latencies.items():
+        for statistic in ("mean", "p50", "p90", "p99"):
+            yield _time(f"{name}.{statistic}", _not_of_a_job, f"{doc}, {statistic} of requests.")
+
+
+def _not_of_a_job(prediction: Prediction) -> Value:
+    """A figure of a service: a training job has none."""
+    del prediction
+    return None
+
+
+_OF_SERVICES: Final = {
+    metric.name: metric
+    for metric in (
+        *_of_requests(),
+        Metric(
+            name="output_tokens_per_s",
+            get=_not_of_a_job,
+            doc="Tokens of answers over the time of the run.",
+            unit=TOKEN_PER_SECOND,
+            better="high",
+        ),
+    )
+}
+"""Figures of a service that measured runs have (`results.serving` holds all of a prediction)."""
+
+
 def select(path: str) -> tuple[Metric, ...]:
     """The metrics at or below a dotted path: ``cost`` gives all of the cost.
 
@@ -541,12 +575,12 @@ def measurable(path: str) -> Metric | None:
     table, _, item = path.rpartition(".")
     if table in _TABLES and item:
         return _BY_NAME[table]
-    return None if path in _WORDS | _TABLES else _BY_NAME.get(path)
+    return None if path in _WORDS | _TABLES else (_BY_NAME | _OF_SERVICES).get(path)
 
 
 def measurable_names() -> tuple[str, ...]:
     """Names of all metrics that can be measured as one number."""
-    return tuple(name for name in _BY_NAME if measurable(name) is not None)
+    return tuple(name for name in (*_BY_NAME, *_OF_SERVICES) if measurable(name) is not None)
 
 
 def number_at(prediction: Prediction, path: str) -> float | None:

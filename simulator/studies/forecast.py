@@ -27,6 +27,7 @@ from simulator.results.metrics import number_at
 from simulator.studies.anchors import anchored
 from simulator.studies.bugs import told
 from simulator.studies.facts import Facts, facts_of
+from simulator.studies.service_forecast import forecast_service, is_service
 from simulator.studies.workers import Progress, Workers
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
@@ -289,6 +290,8 @@ def _refusal(row: Row, task: Fitting) -> str:
 def forecast(case: Case) -> Forecast:
     """Predict one case; what it lacks or asks too much is said in the forecast."""
     try:
+        if is_service(case.base):
+            return _of_service(case)
         catalogue = known_profiles(case.profiles)
         scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
         if case.fitted:
@@ -317,6 +320,13 @@ def forecast(case: Case) -> Forecast:
         },
         facts=facts_of(scenario, prediction if case.slowest else None),
     )
+
+
+def _of_service(case: Case) -> Forecast:
+    """The forecast of a run of a service."""
+    given = case.base, case.overrides, case.metrics, case.profiles
+    figures, intervals, facts = forecast_service(*given, doubts=case.doubts)
+    return Forecast(figures=figures, intervals=intervals, facts=facts)
 
 
 @cache

@@ -158,6 +158,8 @@ def leave_out(
 
 def _resting(found: MeasurementSet) -> str:
     """The figures of its own that a set rests on; empty where they can be left out."""
+    if found.serves:
+        return "nothing else: plan validate itself leaves the models of services out"
     if not found.fit or found.maker:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)

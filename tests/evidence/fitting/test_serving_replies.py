@@ -9,7 +9,7 @@ import pytest
 
 from fitting import serving_replies
 from fitting.serving_replies import Simulated
-from simulator.files.serving_figures import engines, serving_file
+from simulator.files.serving_figures import engines, serving_file, with_values
 from tests.support.serving_rows import ROW
 
 
@@ -32,7 +32,7 @@ def test_figures_that_made_the_times_are_found_again() -> None:
 def test_figures_go_where_they_belong_in_the_file() -> None:
     """Those of all engines and those of one."""
     values = {"figures.prompt_token": 1.5e-5, "engine.sglang.lag": 7.0}
-    file = serving_replies.with_replies(serving_file(), values)
+    file = with_values(serving_file(), values)
     assert file.figures["prompt_token"].value == 1.5e-5
     assert file.engine["sglang"]["lag"].value == 7.0
     assert np.isclose(file.engine["vllm"]["lag"].value, serving_file().engine["vllm"]["lag"].value)
