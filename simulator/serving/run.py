@@ -75,7 +75,8 @@ class ServiceRun:
         if saturation.is_passed or not isinstance(ways, OpenLoop):
             return None
         share, count = self._steady(ways.rate)
-        part = replace(load, arrivals=replace(ways, rate=share * ways.rate))
+        sources = None if ways.sources is None else max(1, round(share * ways.sources))
+        part = replace(load, arrivals=replace(ways, rate=share * ways.rate, sources=sources))
         seen = self._seen(part, count, share, steady=True)
         return _together(seen, 1.0 / share, share * ways.rate)
 

@@ -128,8 +128,9 @@ def test_a_rate_near_zero_is_the_bare_forward_pass() -> None:
 
 def test_doubt_goes_through_the_queue() -> None:
     """Near saturation the interval of the latency is wider than that of the forward pass."""
-    calm = predicted("load.rate=0.1 /s", doubts=True).interval["end_to_end_s.mean"]
-    busy = predicted("load.rate=16 /s", doubts=True).interval["end_to_end_s.mean"]
+    bare = "serving.request_overhead=0 s"
+    calm = predicted("load.rate=0.1 /s", bare, doubts=True).interval["end_to_end_s.mean"]
+    busy = predicted("load.rate=16 /s", bare, doubts=True).interval["end_to_end_s.mean"]
     assert calm["p10"] is not None
     assert calm["p90"] is not None
     assert busy["p10"] is not None
