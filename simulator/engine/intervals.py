@@ -38,7 +38,7 @@ from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.results.cost import prepared_storage
-from simulator.results.energy import energy_of
+from simulator.results.energy import electricity_of, energy_of
 from simulator.results.metrics import METRICS
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
@@ -246,6 +246,9 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     if to_train is not None and cost.per_second is not None:
         kept = _number(prepared_storage(prediction.scenario, figured).value / figured.total_time)
         to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
+        drawn = electricity_of(prediction.scenario, timing)
+        if drawn is not None and cost.electricity is not None:
+            to_train += _number(drawn.value - cost.electricity)
     if energy is not None:
         drawn = joules_per_step(prediction.scenario, timing)
         energy = energy if drawn is None else _number(drawn.value + 0.0 * longer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import YEAR, Real
 
 
 def cost_per_step(price: Real, step_time: Real) -> Real:
@@ -368,3 +368,169 @@ def drawn_energy(power: Real, time: Real) -> Real:
     100.0
     """
     return power * time
+
+
+def capital_cost(capex: Real, residual: Real, interest: Real, life: Real) -> Real:
+    """What a machine that is bought costs by the time it is there, capital included.
+
+    Parameters
+    ----------
+    capex : float or array
+        What is paid for it at the start [$].
+    residual : float or array
+        What it is worth at the end [$].
+    interest : float or array
+        Cost of capital a year, as a share [1].
+    life : float or array
+        How long it is kept, above 0 [s].
+
+    Returns
+    -------
+    float or array
+        Cost by time [$/s].
+
+    Notes
+    -----
+    The equal yearly payment that pays ``capex`` back with interest, less one that saves up
+    ``residual``: ``(capex - residual) * r / (1 - (1 + r)**-n) + residual * r`` for ``n`` years at
+    ``r`` a year; ``(capex - residual) / n`` without interest.
+
+    References
+    ----------
+    .. [1] C. S. Park, "Contemporary Engineering Economics", 2007 (capital recovery with return).
+
+    Examples
+    --------
+    $270,000 over five years, without interest and at 6% a year, by the hour:
+
+    >>> year, hour = 365 * 86400.0, 3600.0
+    >>> f"{capital_cost(270e3, 0.0, 0.0, 5 * year) * hour:.2f}"
+    '6.16'
+    >>> f"{capital_cost(270e3, 0.0, 0.06, 5 * year) * hour:.2f}"
+    '7.32'
+    """
+    years = life / YEAR
+    # The limit without interest; the sum keeps the branch not taken finite.
+    rate = np.where(interest > 0.0, interest, 1.0)
+    recovered = rate / -np.expm1(-years * np.log1p(rate))
+    yearly = np.where(interest > 0.0, recovered, 1.0 / years)
+    return ((capex - residual) * yearly + residual * interest)[()] / YEAR
+
+
+def owned_price(
+    capital: Real, hosting: Real, staff: Real, standing: Real, utilization: Real
+) -> Real:
+    """What an hour of work of an owned machine costs, the electricity of that hour apart.
+
+    Parameters
+    ----------
+    capital : float or array
+        Cost of the machine by the time it is there [$/s].
+    hosting : float or array
+        Room for it [$/s].
+    staff : float or array
+        Who looks after it [$/s].
+    standing : float or array
+        Electricity of the machine at rest [$/s].
+    utilization : float or array
+        Share of its life in which it works, above 0 [1].
+
+    Returns
+    -------
+    float or array
+        Cost by the time worked [$/s].
+
+    Notes
+    -----
+    ``(capital + hosting + staff + standing * (1 - utilization)) / utilization``: what is paid all
+    the time is shared out over the hours worked.
+
+    References
+    ----------
+    .. [1] L. A. Barroso, U. Hölzle, P. Ranganathan, "The Datacenter as a Computer", 3rd edition,
+       2018, chapter 6, https://doi.org/10.2200/S00874ED3V01Y201809CAC046 (partly filled data
+       centres).
+
+    Examples
+    --------
+    >>> round(owned_price(7.0, 2.0, 1.0, 0.5, 0.5), 3)
+    20.5
+    """
+    return (capital + hosting + staff + standing * (1.0 - utilization)) / utilization
+
+
+def break_even_utilization(standing: Real, spared: Real) -> Real:
+    """Share of the time that an owned machine has to work to be as cheap as a rented one.
+
+    Parameters
+    ----------
+    standing : float or array
+        What owning costs by time whether it works or not [$/s].
+    spared : float or array
+        Rent less the further electricity of the owned machine, while it works [$/s].
+
+    Returns
+    -------
+    float or array
+        Share of the time [1]; above 1, and infinite, where renting is always cheaper.
+
+    Notes
+    -----
+    ``standing / spared``.
+
+    References
+    ----------
+    .. [1] E. Walker, "The Real Cost of a CPU Hour", IEEE Computer 42(4), 2009,
+       https://doi.org/10.1109/MC.2009.135 (purchase against lease).
+
+    Examples
+    --------
+    $12 an hour to own, $20 of rent an hour spared:
+
+    >>> f"{break_even_utilization(12.0, 20.0):.1f}"
+    '0.6'
+    """
+    return _over(standing, spared)
+
+
+def break_even_time(capex: Real, spared: Real, running: Real) -> Real:
+    """When buying has become cheaper than renting.
+
+    Parameters
+    ----------
+    capex : float or array
+        What is paid at the start [$].
+    spared : float or array
+        Rent that is spared, by time, idle hours counted [$/s].
+    running : float or array
+        What owning costs by time beside the price: room, staff, electricity [$/s].
+
+    Returns
+    -------
+    float or array
+        Time from the purchase [s]; infinite where it never becomes cheaper.
+
+    Notes
+    -----
+    ``capex / (spared - running)``; without interest: this is when the money is back, not what it
+    would have earned elsewhere.
+
+    References
+    ----------
+    .. [1] C. S. Park, "Contemporary Engineering Economics", 2007 (payback period).
+
+    Examples
+    --------
+    $270,000, which spare $15,000 a month and cost $3,000 a month to run:
+
+    >>> f"{break_even_time(270e3, 15e3, 3e3):.1f}"
+    '22.5'
+    """
+    return _over(capex, spared - running)
+
+
+def _over(paid: Real, spared: Real) -> Real:
+    """One over the other; infinite where nothing is spared."""
+    kept = np.asarray(spared) > 0.0
+    found: Real = np.where(kept, paid / np.where(kept, spared, 1.0), np.inf)[()]
+    return found

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from simulator.files.document import FileModel
-from simulator.files.quantity import Number, TextField
+from simulator.files.quantity import (
+    MoneyField,
+    Number,
+    Percent,
+    PriceOrZeroField,
+    TextField,
+    TimeField,
+)
 
 PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
@@ -22,3 +29,30 @@ class EnergySection(FileModel):
     tariff: TextField | None = None
     """Price of electricity: $0.08/kWh, or a place such as us/iowa/industrial. Rent includes it: it
     is on the bill of owned machines only."""
+
+
+ShareField = Annotated[float, Percent()]
+WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
+
+
+class OwnedSection(FileModel):
+    """What machines cost that are bought, with cost.purchase = "owned"."""
+
+    capex: MoneyField | None = None
+    """Price of one machine that trains, such as $270000; that of its profile by default."""
+    life: TimeField | None = None
+    """How long it is used before it is written off; 5 years by default."""
+    network: ShareField | None = None
+    """Switches, cables and insurance beside it, as a share of its price; 12.5% by default."""
+    residual: ShareField | None = None
+    """What it is worth after its life, as a share of its price; nothing by default."""
+    interest: ShareField | None = None
+    """Cost of capital a year; 6% by default."""
+    hosting: PriceOrZeroField | None = None
+    """Room, racks and cooling plant for one machine, electricity apart, such as $1500/month;
+    $200 a month for each kW of its highest power by default."""
+    staff: PriceOrZeroField | None = None
+    """Share of the staff that looks after one machine, such as $500/month. No published figure was
+    found: it is left out, and said to be, where it is not given."""
+    utilization: WorkingField = 1.0
+    """Share of its life in which it works: what it costs is paid by the hours worked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -15,9 +16,12 @@ from simulator.files.hardware_figures import Figure, TextFigure
 from simulator.files.quantity import nearest_hint
 from simulator.files.resolved import Draft, check_of, part
 from simulator.scenario.energy import EnergyPlan
+from simulator.scenario.scenario import Purchase
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "electricity.toml"
+_STAND_IN: Final = "us/east-north-central/industrial"
+"""Tariff of owned machines where a scenario names none."""
 _STATED: Final = Source(reference="stated by the scenario", date="its own")
 
 
@@ -98,7 +102,24 @@ def _amount(
 
 
 def _stated(draft: Draft) -> EnergyPlan | None:
-    return None if draft.energy is None else energy_plan(draft.document, draft.energy)
+    owned = draft.cost.purchase is Purchase.OWNED or draft.owned is not None
+    if draft.energy is None and not owned:
+        return None
+    given = EnergySection() if draft.energy is None else draft.energy
+    plan = energy_plan(draft.document, given)
+    return _with_tariff(plan) if owned and plan.tariff is None else plan
+
+
+def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
+    """The plan with a tariff that stands in: whoever owns machines pays for electricity."""
+    figure = _electricity().tariff[_STAND_IN]
+    note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
+    source = replace(_source(figure), verified=False, note=note)
+    return replace(
+        plan,
+        tariff=parse(figure.value, USD_PER_JOULE),
+        sources={**plan.sources, "tariff": source},
+    )
 
 
 def _mistakes(draft: Draft) -> Iterator[Problem]:
@@ -108,6 +129,6 @@ def _mistakes(draft: Draft) -> Iterator[Problem]:
         yield from error.problems
 
 
-ENERGY: Final = part(_stated, "energy")
+ENERGY: Final = part(_stated, "energy cost owned")
 """Where the electricity of a draft's machines comes from; None: the scenario does not say."""
-ENERGY_CHECKS: Final = (check_of(_mistakes, "hardware.machine", reads="energy"),)
+ENERGY_CHECKS: Final = (check_of(_mistakes, "hardware.machine", reads="energy cost owned"),)

@@ -20,6 +20,7 @@ from simulator.files.quantity import (
     CountField,
     FlopRateField,
     FractionField,
+    MoneyField,
     PowerField,
     PriceField,
     RateField,
@@ -141,6 +142,12 @@ class PriceFigure(Figure):
     """A price by time, with its source."""
 
     value: PriceField
+
+
+class MoneyFigure(Figure):
+    """An amount of money, with its source."""
+
+    value: MoneyField
 
 
 class StoragePriceFigure(Figure):

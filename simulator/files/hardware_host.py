@@ -100,6 +100,7 @@ def to_host(name: str, file: HostFile, document: Document, cite: Cite, parts: Pa
         virtual=file.virtual,
         power=amount(file.power),
         price=_price(build),
+        capex=amount(file.capex),
         cloud=file.cloud or "",
         family=file.family or "",
         note=file.note or "",

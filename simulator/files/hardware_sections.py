@@ -21,6 +21,7 @@ from simulator.files.hardware_figures import (
     Figure,
     FlopRateFigure,
     FractionFigure,
+    MoneyFigure,
     PowerFigure,
     PriceFigure,
     RateFigure,
@@ -324,6 +325,8 @@ class HostFile(ProfileFile):
     """The drives inside, if any."""
     price: PriceTable | None = None
     """What it costs, where known."""
+    capex: MoneyFigure | None = None
+    """What it costs to buy, where known."""
     layout: LayoutTable | None = None
     """What hangs where, where known."""
 

@@ -37,6 +37,7 @@ from simulator.files.electricity import ENERGY
 from simulator.files.long_run import INTERRUPTIONS
 from simulator.files.merge_documents import STANDARD_INPUT, gather
 from simulator.files.models import build_model, load_model, model_names, read_model
+from simulator.files.ownership import OWNERSHIP
 from simulator.files.resolved import (
     SECTIONS,
     Ask,
@@ -203,6 +204,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         calibration=calibration,
         interruptions=ask(INTERRUPTIONS),
         energy=ask(ENERGY),
+        owned=ask(OWNERSHIP),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_factors(scenario)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.scenario import Scenario
+from simulator.scenario.scenario import Purchase, Scenario
 from simulator.scenario.workload.train import Mode
 
 
@@ -22,6 +22,11 @@ def batch_called(scenario: Scenario) -> str:
 def bill_called(scenario: Scenario) -> str:
     """What the bill of the whole run is for."""
     return "to train" if learns(scenario) else "bill"
+
+
+def price_called(scenario: Scenario) -> str:
+    """What all machines cost by the hour: rent, or what it takes to own them."""
+    return "to own" if scenario.cost.purchase is Purchase.OWNED else "rent"
 
 
 def learns(scenario: Scenario) -> bool:

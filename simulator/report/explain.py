@@ -54,6 +54,7 @@ _MONEY: Final = {
     "to_train": "$",
     "samples_per_usd": "1/$",
     "energy_per_step": "J",
+    "electricity": "$",
 }
 """Units of what a run costs."""
 _POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}

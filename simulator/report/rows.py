@@ -8,9 +8,10 @@ from functools import partial
 from typing import Final
 
 from simulator.report import rounded
-from simulator.report.called import batch_called, bill_called, device_called
+from simulator.report.called import batch_called, bill_called, device_called, price_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
+from simulator.results import ownership
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.scenario.workload.train import Mode
@@ -156,8 +157,12 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     """What machines, a step and the whole run cost."""
     cost, spread = prediction.cost, partial(band, prediction)
     batch, whole = batch_called(prediction.scenario), bill_called(prediction.scenario)
+    held = price_called(prediction.scenario)
     priced = (
-        ("rent", None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND)),
+        (
+            held,
+            None if cost.per_second is None else show(cost.per_second, USD_PER_SECOND),
+        ),
         (batch, None if cost.per_step is None else show(cost.per_step, USD)),
         ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
@@ -168,7 +173,7 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         (name, f"{value}{uncertain.get(name, '')}") for name, value in priced if value is not None
     ]
     if cost.per_second is None:
-        rows.append(("price", f"no price for {_unpriced(prediction)}"))
+        rows += _no_price(prediction)
     billed = cost.time_to_train + prediction.scenario.cost.provisioning
     rows.append(("billed time", show(billed, SECOND)))
     if cost.energy_per_step is not None:
@@ -199,6 +204,14 @@ def _electricity_rows(prediction: Prediction) -> list[Row]:
         )
         rows.append(("emissions", f"{told} CO2e at {rate}, {plan.sources['grid'].date}"))
     return rows
+
+
+def _no_price(prediction: Prediction) -> list[Row]:
+    """What is missing for a bill."""
+    wanted = list(ownership.missing(prediction.scenario))
+    if wanted:
+        return [("not known", figure) for figure in wanted]
+    return [("price", f"no price for {_unpriced(prediction)}")]
 
 
 def _unpriced(prediction: Prediction) -> str:

@@ -6,11 +6,12 @@ from simulator.compute import footprint
 from simulator.compute.cost_model import cost_model
 from simulator.compute.describe import kernels_of
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption
+from simulator.confidence.provenance import Assumption, Source
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import machine_price
+from simulator.results.ownership import is_owned
 from simulator.results.prediction import Timing
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import Scope
@@ -19,7 +20,10 @@ from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
     KILOGRAM_PER_JOULE,
+    MONTH,
     SECOND,
+    THOUSAND,
+    USD,
     USD_PER_JOULE,
     USD_PER_SECOND,
     Unit,
@@ -93,7 +97,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
         host.sources,
         "memory_bandwidth",
     )
-    return (*found, *_layout(host), *_prices(scenario), *_electricity(scenario))
+    return (*found, *_layout(host), *_paid(scenario))
 
 
 def _layout(host: Host) -> tuple[Assumption, ...]:
@@ -105,6 +109,11 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
         if source is not None and not source.verified:
             found.append(Assumption(what=f"{what} of {host.name}", value="assumed", source=source))
     return tuple(found)
+
+
+def _paid(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What the bill rests on."""
+    return (*_prices(scenario), *_electricity(scenario), *_ownership(scenario))
 
 
 def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
@@ -124,12 +133,44 @@ def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
     )
 
 
+def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
+    """What machines are taken to cost that are bought, beside what the scenario states."""
+    plan = scenario.owned
+    if plan is None or scenario.cost.purchase is not Purchase.OWNED:
+        return ()
+    shown = {
+        "life": show(plan.life, SECOND),
+        "network": f"{plan.network:g}",
+        "residual": f"{plan.residual:g}",
+        "interest": f"{plan.interest:g} a year",
+        "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
+    }
+    taken = [
+        Assumption(what=f"owned.{name} (not given)", value=value, source=plan.sources[name])
+        for name, value in shown.items()
+        if name in plan.sources
+    ]
+    for group in scenario.cluster.groups:
+        source = group.host.sources.get("capex")
+        if source is not None and (plan.capex is None or group is not scenario.cluster.trainers):
+            what = f"what {group.host.name} costs to buy"
+            taken.append(
+                Assumption(what=what, value=show(group.host.capex or 0.0, USD), source=source)
+            )
+    if plan.staff is None:
+        source = Source(reference="no published figure was found", date="2026-11", verified=False)
+        taken.append(Assumption(what="owned.staff (not given)", value="$0/h", source=source))
+    return tuple(taken)
+
+
 def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
     found = []
     for group in scenario.cluster.groups:
         price, known = machine_price(scenario, group), group.host.price
         if price is not None and known is not None and group.price is None:
             if scenario.cost.price is not None and group is scenario.cluster.trainers:
+                continue
+            if is_owned(scenario, group):
                 continue
             what = f"{scenario.cost.purchase} price of {group.host.name}"
             value = show(price, USD_PER_SECOND)

@@ -14,6 +14,8 @@ from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Path, StageDemands
 from simulator.pipeline.topology import Site, Topology
+from simulator.results.energy import electricity_in_a_step, electricity_of
+from simulator.results.ownership import is_owned, owned_price
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, CpuNeed, Timing
 from simulator.scenario.hardware.cluster import Group
@@ -46,6 +48,7 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
         to_train=known.get("to_train"),
         time_to_train=timing.total_time,
         energy_per_step=known.get("energy_per_step"),
+        electricity=known.get("electricity"),
     )
 
 
@@ -57,14 +60,19 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
         time=timing.total_time,
         provisioning=scenario.cost.provisioning,
     )
-    found = {
-        "per_second": price,
-        "per_step": term(equations.cost_per_step, price=price, step_time=timing.step_time.mean),
-        "to_train": term(added, one=rented, other=prepared_storage(scenario, timing)),
-    }
-    if float(price.value) > 0.0:
+    whole = term(added, one=rented, other=prepared_storage(scenario, timing))
+    found, working = {"per_second": price}, price
+    drawn, in_a_step = electricity_of(scenario, timing), electricity_in_a_step(scenario, timing)
+    if drawn is not None and in_a_step is not None:
+        found["electricity"] = drawn
+        whole = term(added, one=whole, other=drawn)
+        working = term(added, one=price, other=in_a_step)
+    step = timing.step_time.mean
+    found["per_step"] = term(equations.cost_per_step, price=working, step_time=step)
+    found["to_train"] = whole
+    if float(working.value) > 0.0:
         found["samples_per_usd"] = term(
-            equations.samples_per_usd, throughput=_epoch_rate(scenario, timing), price=price
+            equations.samples_per_usd, throughput=_epoch_rate(scenario, timing), price=working
         )
     return found
 
@@ -89,7 +97,8 @@ def rent(scenario: Scenario) -> Term | None:
     """The same with the equation that gives it."""
     total: Term | None = None
     for group in scenario.cluster.groups:
-        price = machine_price(scenario, group)
+        owned = is_owned(scenario, group)
+        price = owned_price(scenario, group) if owned else _rent_of_one(scenario, group)
         if price is None:
             return None
         own = term(scaled, amount=price, factor=group.count)
@@ -108,8 +117,17 @@ def prepared_storage(scenario: Scenario, timing: Timing) -> Term:
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
     """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
 
-    A spot price is the middle of the range seen.
+    A spot price is the middle of the range seen. That of an owned machine is without the
+    electricity of its work.
     """
+    if is_owned(scenario, group):
+        owned = owned_price(scenario, group)
+        return None if owned is None else cast("UsdPerSecond", owned.value)
+    return _rent_of_one(scenario, group)
+
+
+def _rent_of_one(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+    """The same of a machine that is rented."""
     if group.price is not None:
         return group.price
     if scenario.cost.price is not None and group is scenario.cluster.trainers:

@@ -7,12 +7,13 @@ from typing import cast
 
 from simulator.equations.energy import building_energy, electricity_cost, emissions, run_energy
 from simulator.pipeline.run_length import lengths
+from simulator.results.ownership import electricity_by_time, is_owned
 from simulator.results.power import Draw, draws
 from simulator.results.prediction import Energy, Timing
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
-from simulator.units import Seconds, at_most
+from simulator.units import at_most
 
 
 def energy_of(scenario: Scenario, timing: Timing) -> Energy:
@@ -49,6 +50,30 @@ def energy_of(scenario: Scenario, timing: Timing) -> Energy:
     )
 
 
+def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
+    """What the electricity of owned machines costs in the whole run; None where none is owned.
+
+    Rent has the electricity of rented machines in it.
+    """
+    plan, found = scenario.energy, _of_owned(scenario, timing)
+    if plan is None or plan.tariff is None or found is None:
+        return None
+    return _of_building(plan, _of_machines(scenario, timing, found))["price"]
+
+
+def electricity_in_a_step(scenario: Scenario, timing: Timing) -> Term | None:
+    """What the same costs by time while steps are taken [$/s]."""
+    plan, found = scenario.energy, _of_owned(scenario, timing)
+    if plan is None or plan.tariff is None or found is None:
+        return None
+    return electricity_by_time(plan, sum(draw.mean for draw in found))
+
+
+def _of_owned(scenario: Scenario, timing: Timing) -> tuple[Draw, ...] | None:
+    owned = [group for group in scenario.cluster.groups if is_owned(scenario, group)]
+    return draws(scenario, timing, owned) if owned else None
+
+
 def _of_machines(scenario: Scenario, timing: Timing, found: tuple[Draw, ...]) -> Term:
     steps = lengths(scenario).total_steps * timing.step_time.mean
     idle = sum(draw.idle for draw in found)
@@ -57,7 +82,7 @@ def _of_machines(scenario: Scenario, timing: Timing, found: tuple[Draw, ...]) ->
         idle_power=idle,
         added_power=sum(draw.mean for draw in found) - idle,
         time=timing.total_time + scenario.cost.provisioning,
-        worked=cast("Seconds", at_most(timing.total_time, steps)),
+        worked=at_most(timing.total_time, steps),
     )
 
 

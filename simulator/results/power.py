@@ -8,7 +8,7 @@ accelerators.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -69,12 +69,14 @@ class Draw:
         return cast("float", energy_per_step(self.idle, self.full, self.busy, 1.0))
 
 
-def draws(scenario: Scenario, timing: Timing) -> tuple[Draw, ...] | None:
+def draws(
+    scenario: Scenario, timing: Timing, groups: Sequence[Group] | None = None
+) -> tuple[Draw, ...] | None:
     """What every part of every machine that is billed draws over a mean step.
 
-    None where the power of an accelerator is not known.
+    All groups count where none are named. None where the power of an accelerator is not known.
     """
-    groups = scenario.cluster.groups
+    groups = scenario.cluster.groups if groups is None else groups
     if any(_has_gpus(g.host) and g.host.gpu and g.host.gpu.power is None for g in groups):
         return None
     return tuple(draw for group in groups for draw in _of_group(scenario, group, timing))

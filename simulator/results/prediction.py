@@ -200,7 +200,10 @@ class CpuNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The bill; None where no price is known. `terms` are the equations behind it."""
+    """The bill; None where no price is known. `terms` are the equations behind it.
+
+    `electricity` is that of owned machines: it is no part of `per_second`, and one of all others.
+    """
 
     per_second: UsdPerSecond | None
     per_step: Usd | None
@@ -208,6 +211,7 @@ class Cost:
     to_train: Usd | None
     time_to_train: Seconds
     energy_per_step: float | None
+    electricity: Usd | None = None
     terms: Mapping[str, Term] = field(default_factory=dict)
 
 

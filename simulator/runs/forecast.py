@@ -24,7 +24,7 @@ from simulator.scenario.long_run import (
     LongRun,
     Saving,
 )
-from simulator.units import Seconds, Usd
+from simulator.units import Seconds, Usd, UsdPerSecond
 
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
@@ -63,7 +63,7 @@ def outlook(  # noqa: PLR0913 - what is asked
     most = told.terms.budget if budget is None else budget
     run, intervals = _long_run(prediction, told, seed)
     drawn = lives(run, draws=draws, seed=seed)
-    price = prediction.cost.per_second
+    price = _price(prediction)
     bills = None if price is None else _bills(drawn, price, scenario.cost.provisioning)
     ended = np.isfinite(drawn.finish)
     spent = float(drawn.finish[ended].sum())
@@ -85,6 +85,14 @@ def outlook(  # noqa: PLR0913 - what is asked
         in_budget=None if most is None or bills is None else float((bills <= most).mean()),
         notes=told.notes,
     )
+
+
+def _price(prediction: Prediction) -> UsdPerSecond | None:
+    """What machines cost while they are held [$/s]: owned ones draw as in the undisturbed run."""
+    cost = prediction.cost
+    if cost.per_second is None or cost.electricity is None:
+        return cost.per_second
+    return cost.per_second + cost.electricity / prediction.timing.total_time
 
 
 def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:

@@ -12,6 +12,7 @@ from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Cluster, Group
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.long_run import Interruptions
+from simulator.scenario.owned import Ownership
 from simulator.scenario.workload.dataset import Dataset
 from simulator.scenario.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.scenario.workload.models import Model, StepTimes
@@ -26,6 +27,7 @@ class Purchase(StrEnum):
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
+    OWNED = "owned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,8 @@ class Scenario:
     `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
     `at` names the group whose machines make batches in this view of the scenario; the trainers
     where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
-    `energy` says where the electricity comes from; None where the file does not.
+    `energy` says where the electricity comes from, `owned` what machines cost to
+    own; None where the file does not.
     """
 
     name: str
@@ -114,6 +117,7 @@ class Scenario:
     at: str = ""
     interruptions: Interruptions | None = None
     energy: EnergyPlan | None = None
+    owned: Ownership | None = None
 
     @property
     def site(self) -> Group:

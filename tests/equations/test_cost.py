@@ -87,3 +87,30 @@ def test_keeping_data_costs_size_times_time() -> None:
 def test_energy_is_power_times_time() -> None:
     """400 W for a quarter of a second are 100 J."""
     assert cost.drawn_energy(400.0, 0.25) == 100.0
+
+
+def test_capital_pays_back() -> None:
+    """Equal yearly payments with interest are worth the price, less what is left at the end."""
+    year, rate, years = 365 * 86400.0, 0.07, 6
+    paid = cost.capital_cost(100e3, 20e3, rate, years * year) * year
+    worth = sum(paid / (1.0 + rate) ** n for n in range(1, years + 1))
+    assert worth == pytest.approx(100e3 - 20e3 / (1.0 + rate) ** years)
+
+
+def test_capital_without_interest_is_the_limit() -> None:
+    """Almost no interest costs almost what none does."""
+    none, little = (cost.capital_cost(1e5, 1e4, rate, 1e8) for rate in (0.0, 1e-9))
+    assert little == pytest.approx(none, rel=1e-6)
+
+
+def test_break_even_is_where_both_cost_the_same() -> None:
+    """At the utilization of the break-even, owning costs what renting does."""
+    standing, rent, electricity = 12.0, 22.0, 2.0
+    share = cost.break_even_utilization(standing, rent - electricity)
+    assert standing + share * electricity == pytest.approx(share * rent)
+
+
+def test_cheap_rent_is_never_beaten() -> None:
+    """Where rent spares nothing, buying never pays."""
+    assert cost.break_even_utilization(1.0, 0.0) == float("inf")
+    assert cost.break_even_time(1e5, 1.0, 2.0) == float("inf")

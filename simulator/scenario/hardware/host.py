@@ -14,7 +14,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.hardware.storage import Storage
-from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Watts, at_most
+from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Usd, Watts, at_most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +149,7 @@ class Host:
     virtual: bool = False
     power: Watts | None = None
     price: Price | None = None
+    capex: Usd | None = None
     cloud: str = ""
     family: str = ""
     note: str = ""
