@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from simulator.report.layout import count, printable
 from simulator.report.table import Cell, Table
-from simulator.results.metrics import METRICS, TOKEN, TOKEN_PER_SECOND, Value
+from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
+from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import PER_SECOND, Unit, show
 
 

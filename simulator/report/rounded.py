@@ -6,8 +6,9 @@ import math
 import re
 from typing import Final
 
-from simulator.results.metrics import TOKEN, TOKEN_PER_SECOND, number_at, select
+from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
+from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import PER_SECOND, Unit, show
 
 WIDE: Final = 1.3

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias, cast
@@ -25,6 +25,7 @@ from simulator.pipeline.stages.read import read_bytes
 from simulator.results import storage_benchmark
 from simulator.results.outlook import QUANTILES, Outlook
 from simulator.results.prediction import Prediction, Usage
+from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND, measured_of_services
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 from simulator.terms import Term
@@ -47,8 +48,6 @@ from simulator.units import (
 )
 
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
-TOKEN: Final = Unit("tokens", "tokens")
-TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
 Getter: TypeAlias = Callable[[Prediction], Value]
@@ -498,40 +497,10 @@ METRICS: Final[tuple[Metric, ...]] = (
 """Every reported figure in the order of ``--json``."""
 
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
-
-
-def _of_requests() -> Iterator[Metric]:
-    """Latencies of the requests of a service by statistic; a training job has none."""
-    latencies = {
-        "first_token_s": "From sending a request to its first token",
-        "per_token_s": "Time of an answer's further tokens over their number",
-        "end_to_end_s": "From sending a request to its last token",
-    }
-    for name, doc in latencies.items():
-        for statistic in ("mean", "p50", "p90", "p99"):
-            yield _time(f"{name}.{statistic}", _not_of_a_job, f"{doc}, {statistic} of requests.")
-
-
-def _not_of_a_job(prediction: Prediction) -> Value:
-    """A figure of a service: a training job has none."""
-    del prediction
-    return None
-
-
 _OF_SERVICES: Final = {
-    metric.name: metric
-    for metric in (
-        *_of_requests(),
-        Metric(
-            name="output_tokens_per_s",
-            get=_not_of_a_job,
-            doc="Tokens of answers over the time of the run.",
-            unit=TOKEN_PER_SECOND,
-            better="high",
-        ),
-    )
-}
-"""Figures of a service that measured runs have (`results.serving` holds all of a prediction)."""
+    name: Metric(name=name, get=lambda _: None, doc=doc, unit=unit)
+    for name, unit, doc in measured_of_services()
+}  # which no training job has
 
 
 def select(path: str) -> tuple[Metric, ...]:
