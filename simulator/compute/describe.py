@@ -11,8 +11,10 @@ from simulator.compute.description import WHOLE, Description, Device, Layout, Sh
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.memo import Memo
+from simulator.network.collectives import in_machine
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.link import Collective
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.kernels import Kernels
@@ -283,6 +285,10 @@ def _device(scenario: Scenario, gpu: Gpu) -> Device:
         network=_network(host, used) * factor("collective"),
         host_link=_copy_rate(host, used),
         host_memory=host.memory_bandwidth or np.inf,
+        reduce=in_machine(Collective.ALL_REDUCE, host, factor("collective")),
+        gather=in_machine(Collective.ALL_GATHER, host, factor("collective")),
+        scatter=in_machine(Collective.REDUCE_SCATTER, host, factor("collective")),
+        all_to_all=in_machine(Collective.ALL_TO_ALL, host, factor("collective")),
     )
 
 

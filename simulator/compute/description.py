@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from simulator.network.collectives import InMachine, Protocols
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, where
 
 Answer = TypeVar("Answer")
@@ -153,12 +154,16 @@ WHOLE: Final = Shape(
 """A model that is known as a whole: one layer, of which nothing is counted from its shape."""
 
 
+_FREE: Final = InMachine(*(Protocols(0.0, np.inf, 0.0, np.inf) for _ in range(3)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
 
-    `units` compute tiles side by side, `link` is its rate to the others of its machine, `network`
-    that of all the machine's devices in use. `host_link` is its rate to the host where all of them
+    `units` compute tiles side by side, `link` is its rate to the others of its machine, `reduce`,
+    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of
+    all the machine's devices in use. `host_link` is its rate to the host where all of them
     copy at once, `host_memory` that of the machine's memory.
     """
 
@@ -170,6 +175,10 @@ class Device:
     network: BytesPerSecond | Real
     host_link: BytesPerSecond | Real = np.inf
     host_memory: BytesPerSecond | Real = np.inf
+    reduce: InMachine = _FREE
+    gather: InMachine = _FREE
+    scatter: InMachine = _FREE
+    all_to_all: InMachine = _FREE
 
 
 NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1.0, network=0.0)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
+
 from simulator.compute.describe import covers, describe, kernels_of
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
@@ -372,6 +374,7 @@ def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
             backward_flops=0.0,
             backward_traffic=0.0,
             backward_kernels=0.0,
+            blocks=np.inf,
         )
         for op in operators
     )

@@ -1,12 +1,17 @@
-"""Communication of a spread model: inside layers, between stages, of gradients and parameters."""
+"""Communication of a spread model: inside layers, between stages, of gradients and parameters.
+
+Inside a machine collectives take what NCCL was measured to take there (`network.collectives`), at
+a share of its rate and with the framework's part before each; between machines they are rings and
+trees at shares of the network's rate.
+"""
 
 from __future__ import annotations
 
-from typing import Final
-
 from simulator.compute.description import Description
 from simulator.compute.traffic import dispatched, passed_round, placed, sent_part
-from simulator.network.latency import HOP, HOP_SMALL, all_reduce_latency, ring_latency
+from simulator.equations.collectives import ring_wire_bytes, shard_bytes
+from simulator.network.collectives import EFFICIENCY
+from simulator.network.latency import HOP, all_reduce_latency, ring_latency
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import (
     Bytes,
@@ -19,17 +24,19 @@ from simulator.units import (
     where,
 )
 
-_SMALL: Final = 0.35
-"""Rate of the protocol for small messages: it sends a flag with every word."""
-
 
 def inside(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Seconds | Real:
-    """All-reduce over ranks of one machine by the better of two protocols [s]."""
-    hops, rate = 2.0 * (ranks - 1.0), d.device.link * k.exchange.link
-    moved = hops / ranks * size
-    small = k.exchange.latency + hops * HOP_SMALL + moved / (_SMALL * rate)
-    large = 2.0 * k.exchange.latency + hops * HOP + moved / rate
-    return where(ranks > 1, at_most(small, large), 0.0)
+    """All-reduce over ranks of one machine [s]; a scatter and a gather with sequence parallelism.
+
+    What NCCL alone takes, and the framework's part of each.
+    """
+    part, share = k.exchange.latency, k.exchange.link
+    shard, whole = shard_bytes(size, ranks), ring_wire_bytes(size, ranks)
+    scattered = d.device.scatter.over(ranks).time(shard, share) + part
+    gathered = d.device.gather.over(ranks).time(shard, share) + part
+    summed = d.device.reduce.over(ranks).time(whole, share) + part
+    time = where(d.layout.sequence_parallel > 0, scattered + gathered, summed)
+    return where(ranks > 1, time, 0.0)
 
 
 def tensor_all_reduce(
@@ -62,9 +69,10 @@ def ring(  # noqa: PLR0913 - the group, and what it does
     It comes in so many `messages`, each of which passes all ranks in turn.
     """
     _, machines = placed(ranks, d, apart=apart)
-    steps = ring_latency(ranks, machines, HOP, k.exchange.ring)
+    far = k.exchange.network_latency + ring_latency(ranks, machines, HOP, k.exchange.ring)
+    near = k.exchange.latency + d.device.gather.over(ranks).large_latency
     bytes_pass = _carried(size, ranks, d, k, apart)
-    latency = messages * (k.exchange.network_latency + steps)
+    latency = messages * where(machines > 1, far, near)
     return where(ranks > 1, bytes_pass + latency, 0.0)
 
 
@@ -80,8 +88,10 @@ def all_reduce(  # noqa: PLR0913 - the group, and what it does
     """All-reduce of `size` bytes over data-parallel ranks, by rings or a tree over machines [s]."""
     _, machines = placed(ranks, d, apart=apart)
     steps = all_reduce_latency(ranks, machines, HOP, k.exchange.ring)
+    far = 2.0 * k.exchange.network_latency + steps
+    near = k.exchange.latency + d.device.reduce.over(ranks).large_latency
     bytes_pass = 2.0 * _carried(size, ranks, d, k, apart)
-    latency = messages * (2.0 * k.exchange.network_latency + steps)
+    latency = messages * where(machines > 1, far, near)
     return where(ranks > 1, bytes_pass + latency, 0.0)
 
 
@@ -105,7 +115,8 @@ def _stages(
     partly = (local > 1) & (local < d.layout.domain)
     reached = k.exchange.network_gradients * where(partly, k.exchange.part, 1.0)
     network = moved.outside / (_own_network(d) * reached)
-    return moved.inside / (d.device.link * k.exchange.link_gradients), network
+    rate = d.device.gather.over(local).large_rate * k.exchange.link
+    return moved.inside / rate, network
 
 
 def channels(size: Bytes | Real, ranks: Real, d: Description, k: Kernels) -> Real:
@@ -125,7 +136,7 @@ def send(size: Bytes | Real, d: Description, k: Kernels) -> Seconds | Real:
 
     Each device sends through its own part of the machine's network.
     """
-    layout, link = d.layout, d.device.link * k.exchange.link
+    layout, link = d.layout, d.device.link * EFFICIENCY * k.exchange.link
     scattered, part = layout.scattered_sends > 0, sent_part(size, d)
     crosses = layout.devices > layout.domain
     network = part / (_own_network(d) * k.exchange.network_sends)
@@ -146,7 +157,9 @@ def all_to_all(rows: Real, width: Bytes | Real, d: Description, k: Kernels) -> S
         Bytes of a token [B].
     """
     sent = dispatched(rows * width, d)
-    link = sent.inside / (d.device.link * k.exchange.link_experts)
+    local = at_most(d.layout.expert, d.layout.domain)
+    rate = d.device.all_to_all.over(local).large_rate * k.exchange.link
+    link = sent.inside / rate
     network = sent.outside / (_own_network(d) * k.exchange.network_experts)
     return where(d.layout.expert > 1, link + network + k.exchange.network_latency, 0.0)
 

@@ -24,6 +24,10 @@ from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 _Array: TypeAlias = NDArray[np.float64]
 _MACS: Final = 2.0
 _NOTHING: Final = Both(0.0, 0.0)
+BLOCK_RATE: Final = 10e9
+"""What one block of threads streams, alone on its unit [B/s]: fitted to one row, ResNet-50 in fp16
+channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-train-throughput-v2,
+2025). Rows of the same table on H100, GH200, H200 and B200 check it (docs/evidence-scaling.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +97,19 @@ def _rooflines(
     time = _NOTHING
     for op in operators:
         moved = 1.0 if np.any(op.flops) else passes
+        memory = _memory(op, rates)
         time += Both(
-            roofline_time(op.flops, moved * op.traffic, rate, rates.memory),
-            roofline_time(op.backward_flops, moved * op.backward_traffic, rate, rates.memory),
+            roofline_time(op.flops, moved * op.traffic, rate, memory),
+            roofline_time(op.backward_flops, moved * op.backward_traffic, rate, memory),
         )
     return time
+
+
+def _memory(op: Operator, rates: Rates) -> BytesPerSecond:
+    """The memory's rate, or that of the units that an operator's few blocks keep busy."""
+    if rates.units is None or np.isinf(op.blocks):
+        return rates.memory
+    return min(rates.memory, min(op.blocks, rates.units) * BLOCK_RATE)
 
 
 def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | None) -> Both:

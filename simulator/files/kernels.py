@@ -212,6 +212,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
 
 
 def _launch(found: Figures, software: Software) -> LaunchFigures:
+    """Launches; a step that was put together from kernels has no program around them."""
     recorded = software.cuda_graphs is not CudaGraphs.NONE
     experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
     return LaunchFigures(
@@ -221,7 +222,7 @@ def _launch(found: Figures, software: Software) -> LaunchFigures:
         collective=found.value("launch_collective"),
         embedding=found.value("launch_embedding"),
         head=found.value("launch_head"),
-        step=found.value("launch_step"),
+        step=0.0 if software.profiled_kernels else found.value("launch_step"),
         experts=found.value("launch_experts") * experts,
         overlapped_experts=found.value("launch_overlapped_experts"),
         factor=launch_factor(found, software),

@@ -7,7 +7,9 @@ and between overlap, since large messages are cut in chunks: the slower of them 
 
 A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
 bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a
-machine's network between machines. Its latency grows with the hops of the operation over machines
+machine's network between machines. Training of any kind reads the same curves: the all-reduce of
+data-parallel ranks for one team (`pace_inside`), spread language models for arrays of teams
+(`in_machine`). Its latency grows with the hops of the operation over machines
 (`latency`): those of a tree for an all-reduce, those of a ring for gathers and scatters.
 """
 
@@ -24,7 +26,16 @@ from simulator.equations.collectives import ring_wire_bytes, shard_bytes
 from simulator.network.latency import between_latency
 from simulator.scenario.hardware.host import Host, PeerTopology
 from simulator.scenario.hardware.link import Collective, Curve, Link, Regime
-from simulator.units import SECOND, Bytes, BytesPerSecond, Real, Seconds, parse
+from simulator.units import (
+    SECOND,
+    Bytes,
+    BytesPerSecond,
+    Real,
+    Seconds,
+    at_least,
+    at_most,
+    parse,
+)
 
 EFFICIENCY: Final = 0.8
 """Share of a datasheet's rate that collectives reach where nothing was measured: 235 of 300 GB/s
@@ -40,6 +51,47 @@ a DGX-1V has 1 of its 6 links to GPU 1 and 4 to GPUs 1 to 3 (``nvidia-smi topo -
 
 Pace: TypeAlias = tuple[Real, Real]
 """What an empty message takes [s], and the rate that large ones near [B/s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocols:
+    """Latency [s] and bus bandwidth [B/s] of the protocols for small and for large messages."""
+
+    small_latency: Seconds | Real
+    small_rate: BytesPerSecond | Real
+    large_latency: Seconds | Real
+    large_rate: BytesPerSecond | Real
+
+    def time(self, moved: Bytes | Real, share: Real = 1.0) -> Seconds | Real:
+        """Time to send `moved` bytes by the faster one, at a share of its rate [s]."""
+        return at_most(
+            self.small_latency + moved / (self.small_rate * share),
+            self.large_latency + moved / (self.large_rate * share),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InMachine:
+    """A collective over 2, 4 and 8 accelerators of one machine."""
+
+    two: Protocols
+    four: Protocols
+    eight: Protocols
+
+    def over(self, ranks: Real) -> Protocols:
+        """Over so many: in proportion between them, the nearest beyond them."""
+        past_two = at_most(at_least(0.5 * ranks - 1.0, 0.0), 1.0)
+        past_four = at_most(at_least(0.25 * ranks - 1.0, 0.0), 1.0)
+        pairs = (
+            (getattr(self.two, name), getattr(self.four, name), getattr(self.eight, name))
+            for name in Protocols.__slots__
+        )
+        return Protocols(
+            *(
+                two + past_two * (four - two) + past_four * (eight - four)
+                for two, four, eight in pairs
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +186,25 @@ def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pa
     return _fastest(
         _local_regimes(operation, ranks, link, host), wire_bytes(operation, size, ranks)
     )
+
+
+def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachine:
+    """What a collective takes inside a machine, at a share of the rate that links reach."""
+    link = host.peer_link or host.host_link
+    if link is None:
+        free = Protocols(0.0, np.inf, 0.0, np.inf)
+        return InMachine(free, free, free)
+    return InMachine(*(_protocols(operation, ranks, link, host, share) for ranks in (2, 4, 8)))
+
+
+def _protocols(
+    operation: Collective, ranks: int, link: Link, host: Host, share: float
+) -> Protocols:
+    """The regime of the least latency, and that of the highest rate."""
+    ways = _local_regimes(operation, ranks, link, host)
+    small = min(ways, key=lambda way: way.latency)
+    large = max(ways, key=lambda way: way.bandwidth)
+    return Protocols(small.latency, small.bandwidth * share, large.latency, large.bandwidth * share)
 
 
 def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:

@@ -16,10 +16,8 @@ import numpy as np
 from simulator.scenario.hardware.link import Collective
 from simulator.units import SECOND, Real, Seconds, at_least, at_most, parse, plain, where
 
-HOP_SMALL: Final = parse("1 us", SECOND)
 HOP: Final = parse("2 us", SECOND)
-"""Time of a hop of a ring inside a machine, by the protocol for small messages and that for large
-ones, which waits twice for the start."""
+"""Time of a hop of a ring inside a machine."""
 HOP_REMOTE: Final = parse("15 us", SECOND)
 """Time of a hop between machines where no collective over the network was measured; a guess."""
 

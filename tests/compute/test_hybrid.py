@@ -17,7 +17,6 @@ from simulator.compute.layer import gathering
 from simulator.compute.shapes import layer_parameters, table_parameters
 from simulator.compute.step import TrainingStep, training_step
 from simulator.files.scenario import load_scenario
-from simulator.network.latency import HOP
 from simulator.pipeline.limits import check_modelled
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.kernels import Kernels
@@ -93,10 +92,9 @@ def test_memory_falls_with_the_group_as_state_is_shared() -> None:
 
 def without_latency(kernels: Kernels) -> Kernels:
     """Kernels whose collectives take no time but for bytes, and reach all of their links."""
-    exchange = replace(
-        kernels.exchange, network_latency=0.0, link_gradients=1.0, network_gradients=1.0, ring=0.0
-    )
-    return replace(kernels, exchange=replace(exchange, part=1.0, unhidden_gradients=0.0))
+    local = replace(kernels.exchange, latency=0.0, link=1.0, ring=0.0, part=1.0)
+    exchange = replace(local, network_latency=0.0, network_gradients=1.0, unhidden_gradients=0.0)
+    return replace(kernels, exchange=exchange)
 
 
 def test_volumes_of_groups_of_a_machine() -> None:
@@ -111,10 +109,12 @@ def test_volumes_of_groups_of_a_machine() -> None:
     held, _ = layer_parameters(description)
     work, device = description.work, description.device
     layer = gathering(description, free)
-    inside, steps = 7.0 / 8.0 * held / device.link, 7.0 * HOP
-    assert float(layer.gather) == pytest.approx(float(inside * work.gather_bytes) + steps)
-    assert float(layer.again) == pytest.approx(float(inside * work.gather_bytes) + steps)
-    assert float(layer.scatter) == pytest.approx(float(inside * work.gradient_bytes) + steps)
+    inside, start = 7.0 / 8.0 * held / device.gather.eight.large_rate, device.gather.eight
+    gathered = float(inside * work.gather_bytes) + start.large_latency
+    assert float(layer.gather) == pytest.approx(gathered)
+    assert float(layer.again) == pytest.approx(gathered)
+    scattered = float(inside * work.gradient_bytes) + start.large_latency
+    assert float(layer.scatter) == pytest.approx(scattered)
     whole = held * description.shape.layers + table_parameters(description)
     between = 2.0 * 3.0 / 4.0 * whole * work.gradient_bytes / device.network
     assert float(training_step(description, free).gradients) == pytest.approx(float(between))
@@ -148,7 +148,7 @@ def test_sharded_parameters_in_turn_show_every_gather() -> None:
 def test_groups_over_two_machines_send_their_gathers_through_the_network() -> None:
     """A group of two machines gathers half of a layer over the network of each."""
     description, kernels = job(group(16))
-    device = replace(description.device, network=description.device.network / 2.0)
+    device = replace(description.device, network=description.device.network / 4.0)
     description, free = replace(description, device=device), without_latency(kernels)
     held, _ = layer_parameters(description)
     layer = gathering(description, free)

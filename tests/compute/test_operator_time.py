@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.compute.describe import describe, kernels_of
-from simulator.compute.operator_time import Rates, work_of
+from simulator.compute.operator_time import BLOCK_RATE, Rates, work_of
 from simulator.compute.products import product_times
 from simulator.confidence.provenance import Source
 from simulator.files.models import load_model
@@ -64,6 +64,24 @@ def test_a_long_sum_is_cut_into_parts() -> None:
     """The gradient of few weights over many positions does not run on one unit alone."""
     few = work_of([product(1e6, 64.0, 64.0)], RATES, LAUNCHING)
     assert float(few.backward) < 10.0 * float(few.forward)
+
+
+def test_few_blocks_keep_few_units_busy() -> None:
+    """Half as many blocks as units take as long as the memory needs at the rate of those blocks."""
+    norm = Operator(
+        name="normalization",
+        flops=0.0,
+        traffic=1e9,
+        backward_flops=0.0,
+        backward_traffic=0.0,
+        matrix=False,
+        blocks=50.0,
+    )
+    rates = replace(RATES, units=100.0)
+    few = work_of([norm], rates, None)
+    assert float(few.forward) == pytest.approx(1e9 / (50.0 * BLOCK_RATE))
+    many = work_of([replace(norm, blocks=np.inf)], replace(rates, units=10.0), None)
+    assert float(many.forward) == pytest.approx(1e9 / RATES.memory)
 
 
 def test_without_launching_it_is_the_plain_roofline() -> None:

@@ -22,6 +22,7 @@ from simulator.compute.step import TrainingStep, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
+from simulator.network.collectives import InMachine
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.base import Phase
@@ -136,7 +137,10 @@ def test_more_micro_batches_add_equal_parts(case: str, more: int) -> None:
 def test_exchange_grows_with_slower_links_alone() -> None:
     """Compute of a micro-batch does not depend on the links, waiting does."""
     description, kernels = GPT
-    slow = changed(description, device_link=description.device.link / 4.0)
+    reduce = description.device.reduce
+    rates = reduce.eight.small_rate / 4.0, reduce.eight.large_rate / 4.0
+    slower = replace(reduce.eight, small_rate=rates[0], large_rate=rates[1])
+    slow = changed(description, device_reduce=InMachine(*(slower for _ in range(3))))
     before, after = training_step(description, kernels), training_step(slow, kernels)
     assert float(after.forward) == pytest.approx(float(before.forward), rel=1e-12)
     assert float(after.exchange) > 1.5 * float(before.exchange)

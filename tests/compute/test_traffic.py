@@ -111,5 +111,5 @@ def test_gradients_take_as_long_as_the_bytes_they_put_on_links() -> None:
         gather_bytes=2.0 * d.work.gather_bytes,
     )
     once, twice = (training_step(one, k).gradients for one in (d, replace(d, work=work)))
-    rate = d.device.link * k.exchange.link_gradients
+    rate = d.device.gather.eight.large_rate * k.exchange.link
     assert twice - once == pytest.approx(traffic(d).gradients.inside / rate * k.slowness)

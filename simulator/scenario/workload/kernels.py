@@ -116,11 +116,13 @@ class Launching:
 class ExchangeFigures:
     """Communication: shares of links, latencies [s], and what compute hides.
 
-    `link` and `network` are for collectives of tensor parallelism, `link_gradients` and
-    `network_gradients` for those of data parallelism, `network_sends` for sends between stages,
-    `link_experts` and `network_experts` for experts. `part`: what a group that holds some of a
-    machine's devices reaches of its network. `ring`: latency of each rank of a ring over all ranks.
-    `hidden_*`: share that compute hides; `unhidden_*`: share that it does not.
+    `latency` is the framework's part of a collective inside a machine, beside what NCCL alone
+    takes, `link` the share of NCCL's rate there. `network` is for collectives of tensor
+    parallelism between machines, `network_gradients` for those of data parallelism,
+    `network_sends` for sends between stages, `network_experts` for experts. `part`: what a
+    group that holds some of a machine's devices reaches of its network. `ring`: latency of each
+    rank of a ring over all ranks. `hidden_*`: share that compute hides; `unhidden_*`: share that
+    it does not.
     """
 
     latency: Seconds
@@ -128,10 +130,8 @@ class ExchangeFigures:
     ring: Seconds
     link: float
     network: float
-    link_gradients: float
     network_gradients: float
     network_sends: float
-    link_experts: float
     network_experts: float
     part: float
     hidden_tensor: float

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from simulator.confidence.provenance import Source
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.train import Recompute
@@ -53,7 +55,8 @@ class Operator:
     on the matrix units at the compute precision, other work at the device's memory speed. `kernels`
     and `backward_kernels` count the launches it stands for: each costs the device some microseconds
     however little work is in it. `product` is the shape of its matrix products, all alike; None
-    where it is not known.
+    where it is not known. `blocks` are those of threads that its kernels consist of, where they may
+    be too few for the device's units.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Operator:
     kernels: float = 1.0
     backward_kernels: float = 1.0
     product: Product | None = None
+    blocks: float = np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from simulator.confidence.provenance import Source
 from simulator.errors import NotModelled
@@ -20,7 +22,9 @@ class ConvNet:
 
     `transposes` are the passes that bring tensors from channels-first to channels-last order and
     back for matrix units, which compute channels-last alone. They are counted where tensors lie
-    channels-first, and always for TF32, which frameworks run on fp32 tensors as they lie.
+    channels-first, and always for TF32, which frameworks run on fp32 tensors as they lie. Batch
+    normalisation of channels-first tensors gives each channel one block of threads (cuDNN's
+    ``bn_fw_tr_1C11_kernel_NCHW``), channels-last many.
     """
 
     name: str
@@ -53,7 +57,8 @@ class ConvNet:
         on_vector_units = precision in (Precision.FP32, Precision.FP64)
         transposes = () if as_they_lie or on_vector_units else self.transposes
         merged = merge((*self.layers, *transposes))
-        return tuple(layer.operator(samples, precision) for layer in merged)
+        own = (layer.operator(samples, precision) for layer in merged)
+        return tuple(replace(op, blocks=np.inf) if self.channels_last else op for op in own)
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
         """Bytes kept for the backward pass of `samples` images [B].

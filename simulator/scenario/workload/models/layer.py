@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Operator, Product
 from simulator.units import Bytes, Real
@@ -45,8 +47,9 @@ class Layer:
     gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
     until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
     `product` is the matrix product of one sample: samples add rows to it or, where it has no
-    weights, more products beside it. `live` elements exist while it is computed in a forward pass:
-    its input, its output and what later layers wait for.
+    weights, more products beside it. `channels` are those that a layer has
+    statistics of. `live` elements exist while it is computed in a forward pass: its input, its
+    output and what later layers wait for.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Layer:
     kernels: float = 1.0
     backward_kernels: float = 1.0
     product: Product | None = None
+    channels: float = np.inf
 
     def times(self, count: float) -> Layer:
         """The same layer `count` times over, under one name."""
@@ -88,6 +92,7 @@ class Layer:
             kernels=self.kernels,
             backward_kernels=self.backward_kernels,
             product=self._product(samples),
+            blocks=self.channels,
         )
 
     def _product(self, samples: Real) -> Product | None:

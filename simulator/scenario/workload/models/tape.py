@@ -163,7 +163,9 @@ class Tape:
         """Batch normalisation; keeps its input, and its output where nothing overwrites that."""
         kept = 2.0 if keeps_output else 1.0
         parameters = 2.0 * self.channels
-        self._pass("batch normalization", 3.0, 5.0, kept=kept, parameters=parameters, learning=1.0)
+        name = f"batch normalization of {self.channels}"
+        self._pass(name, 3.0, 5.0, kept=kept, parameters=parameters, learning=1.0)
+        self.layers[-1] = replace(self.layers[-1], channels=float(self.channels))
 
     def activation(self) -> None:
         """An elementwise function; what it writes is kept."""
