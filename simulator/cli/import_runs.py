@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from simulator.cli.output import check_writable, complain, emit, write_file
 if TYPE_CHECKING:
     from simulator.importers.result import MeasuredRun
     from simulator.results.prediction import Prediction
+
+SetFiles = Callable[["list[MeasuredRun]", str, str], tuple[str, str]]
 
 
 @click.command()
@@ -96,14 +99,7 @@ def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path |
     FILE is the log of one run. With -o the runs become a measurement set whose rows are
     predicted from the scenario --base, by plan validate.
     """
-    if (base is None) != (output is None):
-        msg = "--base and -o belong together: a measurement set needs a scenario to predict"
-        raise click.UsageError(msg)
-    if output is not None:
-        if output.suffix != ".toml":
-            output = output.with_name(f"{output.name}.toml")
-        for path in (output, output.with_suffix(".csv")):
-            check_writable(path, "--output")
+    output = _set_output(base, output)
     from simulator.importers import mlperf_training as importer
 
     runs = [importer.read(path) for path in files]
@@ -111,18 +107,60 @@ def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path |
         complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
     emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
     if base is not None and output is not None:
-        _write_set(runs, base, output)
+        _write_set(runs, base, output, importer.set_files)
 
 
-def _write_set(runs: list[MeasuredRun], base: str, output: Path) -> None:
+@click.command("serving-benchmark")
+@files_argument
+@click.option("--base", metavar="SERVICE", help="The service that was measured.")
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="SET",
+    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
+)
+def serving_benchmark(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
+    """Read latencies and tokens/s of runs of a serving benchmark.
+
+    FILE is what vllm bench serve --save-result or sglang.bench_serving wrote. With -o the runs
+    become a measurement set whose rows are predicted from the service --base, by plan validate;
+    its [load] has arrivals of the benchmark's kind.
+    """
+    from simulator.importers import serving_benchmark as importer
+
+    output = _set_output(base, output)
+    runs = [run for path in files for run in importer.read(path)]
+    for run in runs:
+        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
+    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
+    if base is not None and output is not None:
+        _write_set(runs, base, output, importer.set_files)
+
+
+def _set_output(base: str | None, output: Path | None) -> Path | None:
+    """The file of the set to write, if one is asked for."""
+    if (base is None) != (output is None):
+        msg = "--base and -o belong together: a measurement set needs a scenario to predict"
+        raise click.UsageError(msg)
+    if output is None:
+        return None
+    if output.suffix != ".toml":
+        output = output.with_name(f"{output.name}.toml")
+    for path in (output, output.with_suffix(".csv")):
+        check_writable(path, "--output")
+    return output
+
+
+def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
     """Write both files of the set, after reading back what they will hold."""
     from simulator.files.measured import parse_set
-    from simulator.importers import mlperf_training as importer
 
     folder = output.absolute().parent
     if Path(base).is_file():
         base = os.path.relpath(base, folder)
-    toml, rows = importer.set_files(runs, base, output.stem)
+    toml, rows = files(runs, base, output.stem)
     parse_set(toml, rows, str(output), folder)
     write_file(output.with_suffix(".csv"), rows, "--output")
     write_file(output, toml, "--output")

@@ -1,0 +1,176 @@
+"""Results of the benchmark clients of vLLM and SGLang: rows of a measurement set of services.
+
+``vllm bench serve --save-result`` writes one JSON object a run, ``sglang.bench_serving`` one a
+line. Both have the same names: ``mean_ttft_ms``, ``median_tpot_ms``, ``output_throughput``,
+``completed``, ``total_input_tokens``, ``request_rate`` (``inf``: all at once),
+``max_concurrency``; the latency of whole requests is ``e2el`` to vLLM and ``e2e_latency`` to
+SGLang. Structure: vllm-project/vllm vllm/benchmarks/serve.py, sgl-project/sglang
+python/sglang/bench_serving.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from simulator.confidence.provenance import Source
+from simulator.errors import Problem
+from simulator.files.measured_write import set_csv
+from simulator.files.profile_text import quote
+from simulator.importers.reading import changed, parse_json, read_text, refuse
+from simulator.importers.result import MeasuredRun
+
+WANTED: Final = "a result of a serving benchmark"
+METRICS: Final = ("per_token_s.p50", "first_token_s.mean", "output_tokens_per_s")
+"""What is judged, where it was measured."""
+
+_MILLI: Final = 1e-3
+_LATENCIES: Final = {
+    "first_token_s": ("ttft",),
+    "per_token_s": ("tpot",),
+    "end_to_end_s": ("e2el", "e2e_latency"),
+}
+_STATISTICS: Final = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
+_NEEDED: Final = ("completed", "total_input_tokens", "total_output_tokens")
+
+
+def read(path: Path) -> list[MeasuredRun]:
+    """The runs of a file.
+
+    Raises
+    ------
+    InputError
+        If the file is no such result; with every run that lacks something at once.
+    """
+    text = read_text(path, WANTED)
+    problems: list[Problem] = []
+    found = []
+    for number, run in enumerate(_objects(text, str(path))):
+        wrong = list(_problems(run, str(path), number))
+        problems += wrong
+        if not wrong and isinstance(run, Mapping):
+            found.append(_run(run, path, number))
+    refuse(problems)
+    return found
+
+
+def _objects(text: str, origin: str) -> list[object]:
+    """What the file holds: one object, or one a line."""
+    try:
+        return [json.loads(text)]
+    except json.JSONDecodeError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) == 1:
+            return [parse_json(text, origin)]
+        return [parse_json(line, f"{origin}, line {n}") for n, line in enumerate(lines, 1)]
+
+
+def _problems(run: object, origin: str, number: int) -> Iterator[Problem]:
+    where = f"{origin}, run {number + 1}"
+    if not isinstance(run, Mapping):
+        hint = "vllm bench serve --save-result, sglang.bench_serving --output-file"
+        yield Problem(origin=where, message=f"is not {WANTED}", hint=hint)
+        return
+    for name in _NEEDED:
+        value = _number(run, name)
+        if value is None or value <= 0.0:
+            message = "is missing" if value is None else "is not above 0"
+            yield Problem(origin=where, key=name, message=message)
+    if not _measured(run):
+        hint = "mean_ttft_ms, median_tpot_ms, output_throughput"
+        yield Problem(origin=where, message="has none of the figures that are read", hint=hint)
+
+
+def _number(run: Mapping[object, object], name: str) -> float | None:
+    """A number of a run; infinite rates are written as text or as such."""
+    value = run.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _measured(run: Mapping[object, object]) -> dict[str, float]:
+    """Figures by the names they have here, in SI units."""
+    found = {}
+    for metric, names in _LATENCIES.items():
+        for statistic, prefix in _STATISTICS.items():
+            values = (_number(run, f"{prefix}_{name}_ms") for name in names)
+            value = next((one for one in values if one), None)
+            if value is not None and 0.0 < value < math.inf:
+                found[f"{metric}.{statistic}"] = _MILLI * value
+    rate = _number(run, "output_throughput")
+    if rate is not None and 0.0 < rate < math.inf:
+        found["output_tokens_per_s"] = rate
+    return found
+
+
+def _run(run: Mapping[object, object], path: Path, number: int) -> MeasuredRun:
+    count = int(_number(run, "completed") or 1.0)
+    prompt, output = (
+        max(1, round((_number(run, name) or 0.0) / count))
+        for name in ("total_input_tokens", "total_output_tokens")
+    )
+    overrides = (
+        *_arrivals(run),
+        f"load.requests={count}",
+        f"load.prompt={{ tokens = {prompt} }}",
+        f"load.output={{ tokens = {output} }}",
+    )
+    measured = _measured(run)
+    summary = [f"{key} = {value}" for key, _, value in (each.partition("=") for each in overrides)]
+    summary += [f"{name} = {value:.6g}" for name, value in measured.items()]
+    return MeasuredRun(
+        id=path.stem if number == 0 else f"{path.stem}~{number + 1}",
+        overrides=overrides,
+        measured=measured,
+        source=Source(reference=path.name, date=changed(path)),
+        summary=tuple(summary),
+        warnings=("lengths are taken as alike: a result holds their sums alone",),
+    )
+
+
+def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
+    """How requests came: a bounded number at once, at a rate, or all at the start."""
+    rate, clients = _number(run, "request_rate"), _number(run, "max_concurrency")
+    if clients:
+        yield "load.arrivals=closed"
+        yield f"load.concurrency={int(clients)}"
+    elif rate is not None and math.isfinite(rate):
+        yield "load.arrivals=poisson"
+        yield f"load.rate={rate:g} /s"
+    else:
+        yield "load.arrivals=at-once"
+
+
+def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
+    """A measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
+    rows = [
+        {
+            "id": run.id,
+            **dict(override.split("=", 1) for override in run.overrides),
+            **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
+            "source": f"{run.source.reference}, {run.source.date}",
+        }
+        for run in runs
+    ]
+    judged = [metric for metric in METRICS if any(metric in run.measured for run in runs)]
+    lines = [
+        "schema = 1",
+        'mode = "serve"',
+        f"name = {quote(name)}",
+        'title = "runs of a serving benchmark"',
+        f"data = {quote(f'{name}.csv')}",
+        f"base = {quote(base)}",
+        'source = "results of the benchmark client"',
+        f"date = {quote(f'{datetime.now(tz=UTC):%Y-%m-%d}')}",
+        f"metrics = [{', '.join(map(quote, judged or sorted(runs[0].measured)))}]",
+        'split = "test"',
+    ]
+    return "\n".join(lines) + "\n", set_csv(rows)
