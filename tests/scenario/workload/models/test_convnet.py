@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -121,7 +122,19 @@ def test_channels_first_adds_the_transposes_of_every_convolution() -> None:
     )
     moved = sum(layer.moved for layer in model.layers if layer.macs and "linear" not in layer.name)
     assert other - last == pytest.approx(2.0 * 2.0 * moved * 8.0)
-    assert first.operators(8.0, Precision.FP32) == model.operators(8.0, Precision.FP32)
+    plain = [replace(op, blocks=math.inf) for op in first.operators(8.0, Precision.FP32)]
+    assert plain == list(model.operators(8.0, Precision.FP32))
+
+
+def test_each_channel_is_one_block_of_threads_where_channels_come_first() -> None:
+    """Of batch normalisation alone; the first of ResNet-50 has 64 channels."""
+    model = load_model("resnet50")
+    assert isinstance(model, ConvNet)
+    first = replace(model, channels_last=False)
+    few = [op for op in first.operators(8.0, Precision.FP16) if math.isfinite(op.blocks)]
+    assert {op.blocks for op in few} == {64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0}
+    assert all("normalization" in op.name for op in few)
+    assert all(math.isinf(op.blocks) for op in model.operators(8.0, Precision.FP16))
 
 
 def test_statistics_of_a_batch_are_for_training_alone() -> None:
