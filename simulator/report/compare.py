@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -20,8 +21,12 @@ from simulator.studies.compare import (
     published_rule,
     rule,
 )
+from simulator.studies.rent_or_buy import RentOrBuy, cheapest_rent, rent_or_buy
+from simulator.units import HOUR, YEAR
 
 SCHEMA: Final = 1
+MONTHS: Final = 12
+"""Of a year: months of a calendar."""
 METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
@@ -40,6 +45,7 @@ def as_text(sides: Sequence[Side]) -> str:
     lines += section("What tells them apart", _inputs(sides))
     lines += section("Predicted; in brackets: times the first", _figures(sides))
     lines += section("Price and performance", _rules(sides))
+    lines += section("Rent or buy", _rent_or_buy(sides))
     lines += section("Published beside predicted", _published(sides))
     return "\n".join(lines)
 
@@ -139,6 +145,33 @@ def _rule_text(found: Rule) -> str:
     )
 
 
+def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
+    """For every side that is owned: when it is as cheap as the cheapest that is rented."""
+    predictions = [side.prediction for side in sides]
+    lines: list[str] = []
+    for number, owned in enumerate(predictions, start=1):
+        cheapest = cheapest_rent(owned, predictions)
+        even = None if cheapest is None else rent_or_buy(owned, predictions[cheapest])
+        if cheapest is not None and even is not None:
+            lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {_even(even)}")
+    return lines
+
+
+def _even(even: RentOrBuy) -> str:
+    if even.utilization > 1.0:
+        return "renting is cheaper, however much the owned machines work"
+    hours = even.utilization * YEAR / MONTHS / HOUR
+    paid = (
+        "its price is never back"
+        if math.isinf(even.payback)
+        else f"its price is back after {even.payback / YEAR * MONTHS:.3g} months"
+    )
+    return (
+        f"as cheap where it works {percent(even.utilization)} of its life, {hours:.0f} h a month; "
+        f"at the {percent(even.planned)} of the scenario {paid}"
+    )
+
+
 def _published(sides: Sequence[Side]) -> list[str]:
     names = dict.fromkeys(name for side in sides for name in side.measured)
     if not names:
@@ -202,10 +235,26 @@ def as_object(sides: Sequence[Side]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "scenarios": [_side_object(sides[0], side) for side in sides],
+        "rent_or_buy": [_even_object(sides, side) for side in sides],
         "differences": {
             name: [None if (one := side.inputs.get(name)) is None else one.text for side in sides]
             for name in names
         },
+    }
+
+
+def _even_object(sides: Sequence[Side], owned: Side) -> dict[str, float | int | None] | None:
+    predictions = [side.prediction for side in sides]
+    cheapest = cheapest_rent(owned.prediction, predictions)
+    if cheapest is None:
+        return None
+    even = rent_or_buy(owned.prediction, predictions[cheapest])
+    if even is None:
+        return None
+    return {
+        "rented": cheapest + 1,
+        "break_even_utilization": even.utilization if even.utilization <= 1.0 else None,
+        "payback_s": None if math.isinf(even.payback) else even.payback,
     }
 
 
