@@ -24,7 +24,7 @@ from simulator.studies.recommend.remedies import HELPERS
 from simulator.studies.workers import local_workers
 from tests.cli.conftest import Plan
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 SPOT = """\
 schema = 1

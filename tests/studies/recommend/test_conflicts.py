@@ -17,7 +17,7 @@ from simulator.studies.recommend.evaluator import Search, asking
 from simulator.studies.recommend.problem import Inquiry, inquire
 from simulator.studies.workers import local_workers
 
-pytestmark = pytest.mark.untraced
+pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 
 CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
 WIDE = Limits(most_nodes=2)
