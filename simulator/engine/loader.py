@@ -76,9 +76,11 @@ class RankLoader:
     supply : Supply
         The epoch's batches.
     read : callable
-        Steps of fetching a batch's samples: ``read(worker, batch)``.
+        Steps of a thread that reads a batch's samples ahead: ``read(worker, batch)``; used only
+        by a team that does.
     make : callable
-        Steps a worker goes through for a batch: ``make(worker, batch)``.
+        Steps a worker goes through for a batch, reading included unless that is done ahead:
+        ``make(worker, batch)``.
     receive : callable
         Steps of taking a finished batch over: ``receive(batch)``.
     send : callable or None
@@ -145,7 +147,6 @@ class RankLoader:
         """
         if not self._team.makers:
             self.issued = wanted + 1
-            yield from self._read(0, wanted)
             yield from self._make(0, wanted)
             yield from self._receive(wanted)
             return wanted
@@ -182,8 +183,6 @@ class RankLoader:
             batch = yield from read.get()
             if self._waited is not None:
                 self._waited(worker, since, batch)
-            if not self._team.reads_ahead:
-                yield from self._read(worker, batch)
             yield from self._make(worker, batch)
             if self._send is None:
                 self._finished.put((batch, worker))

@@ -95,6 +95,10 @@ class Machine:
         flows = self._network.flows(route, ceiling)
         return partial(self._carry, flows, amount, ceiling, latency)
 
+    def shares(self, demand: Demand, place: Location) -> bool:
+        """Whether others may slow a demand at a place."""
+        return course(demand, place, self.topology, self.fold, self._alone) is None
+
     def _carry(
         self, flows: Flows | None, amount: float, ceiling: float, latency: float, scale: float
     ) -> Event:

@@ -44,8 +44,16 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 
 MAKING: Final[tuple[Slot, ...]] = (
-    Slot(Read(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True, reads=True),
-    Slot(Decode(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
+    Slot(
+        Read(),
+        Actor.WORKER,
+        Per.BATCH,
+        Entry.DATA_STALL,
+        forward_only=True,
+        reads=True,
+        by_sample=True,
+    ),
+    Slot(Decode(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True, by_sample=True),
     Slot(Collate(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
 )
 """What a worker does to make a batch; a device that waits for it stalls."""

@@ -188,8 +188,9 @@ class Slot:
     (empty: the stage's name).
 
     `forward_only`: it belongs to a pass without training too. `reads`: a loader that reads ahead
-    does it on a thread beside the one that works on samples. `after_late`: ranks that have waited
-    for a late batch wait only for what is left of it.
+    does it on a thread beside the one that works on samples. `by_sample`: a worker does it for one
+    sample after another, in turn with the other slots of this kind. `after_late`: ranks that have
+    waited for a late batch wait only for what is left of it.
     """
 
     stage: Stage
@@ -200,6 +201,7 @@ class Slot:
     shown: str = ""
     forward_only: bool = False
     reads: bool = False
+    by_sample: bool = False
     after_late: bool = False
 
     @property
