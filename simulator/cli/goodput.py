@@ -63,7 +63,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     from simulator.report import goodput as report
     from simulator.report.table import Format, reported
     from simulator.runs.forecast import outlook
-    from simulator.scenario.scenario import Purchase
+    from simulator.scenario.hardware.price import Purchase
     from simulator.units import SECOND, USD
 
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")

@@ -33,7 +33,6 @@ from simulator.files.hardware_sections import (
     CpuFile,
     DefaultsFile,
     GpuFile,
-    HostFile,
     LinkFile,
     SourceTable,
     StorageFile,
@@ -141,7 +140,7 @@ class Catalogue:
             raise _unknown(_CALLED["node"], name, machines)
 
         def build(document: Document) -> Host:
-            return to_host(name, check(HostFile, document), document, self._cite, self)
+            return to_host(name, document, self._cite, self)
 
         return self._load(name, build)
 

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_model import KERNEL_CHECKS, MODEL_CHECKS
+from simulator.files.check_price import PRICE_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
 from simulator.files.electricity import ENERGY_CHECKS
@@ -407,5 +408,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *KERNEL_CHECKS,
     *INTERRUPTION_CHECKS,
     *ENERGY_CHECKS,
+    *PRICE_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

@@ -16,7 +16,7 @@ from simulator.files.hardware_figures import Figure, TextFigure
 from simulator.files.quantity import nearest_hint
 from simulator.files.resolved import Draft, check_of, part
 from simulator.scenario.energy import EnergyPlan
-from simulator.scenario.scenario import Purchase
+from simulator.scenario.hardware.price import Purchase
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "electricity.toml"

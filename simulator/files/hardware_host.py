@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem, UnknownName
-from simulator.files.document import Document
+from simulator.files.document import Document, check
 from simulator.files.hardware import Cite, amount, cited, refuse_if
 from simulator.files.hardware_figures import Figure
-from simulator.files.hardware_sections import DefaultsFile, HostFile, LayoutTable
+from simulator.files.hardware_sections import (
+    DefaultsFile,
+    HostFile,
+    LayoutTable,
+    MachineFile,
+    PriceBlock,
+    PricedHostFile,
+)
 from simulator.files.lines import KeyPath
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
 from simulator.scenario.hardware.link import Link
-from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.price import Price, Purchase
 from simulator.scenario.hardware.storage import Storage
 
 Part = TypeVar("Part")
@@ -49,7 +56,7 @@ class Parts(Protocol):
 class _Build:
     """A machine being put together; mistakes are collected in `problems`."""
 
-    file: HostFile
+    file: MachineFile
     document: Document
     cite: Cite
     parts: Parts
@@ -79,15 +86,18 @@ class _Build:
         self.problems.append(self.document.problem(path, message, hint=hint))
 
 
-def to_host(name: str, file: HostFile, document: Document, cite: Cite, parts: Parts) -> Host:
-    """A machine from its checked profile.
+def to_host(name: str, document: Document, cite: Cite, parts: Parts) -> Host:
+    """A machine from its profile.
 
     Raises
     ------
     InputError
-        With all problems: unknown parts, devices that don't exist under switches, more cores
-        than threads, and mistakes in the profiles of its parts.
+        With all problems: those of single keys, unknown parts, devices that don't exist under
+        switches, more cores than threads, prices given twice or as ranges upside down, and
+        mistakes in the profiles of its parts.
     """
+    listed = isinstance(document.data.get("price"), list)
+    file = check(PricedHostFile if listed else HostFile, document)
     build = _Build(file=file, document=document, cite=cite, parts=parts)
     build.sources.update(cited(file, cite))
     socket = _socket(build)
@@ -99,7 +109,7 @@ def to_host(name: str, file: HostFile, document: Document, cite: Cite, parts: Pa
         network=_network(build),
         virtual=file.virtual,
         power=amount(file.power),
-        price=_price(build),
+        prices=_prices(build),
         capex=amount(file.capex),
         cloud=file.cloud or "",
         family=file.family or "",
@@ -228,20 +238,58 @@ def _network(build: _Build) -> Network | None:
     )
 
 
-def _price(build: _Build) -> Price | None:
-    table = build.file.price
+def _prices(build: _Build) -> tuple[Price, ...]:
+    file = build.file
+    if isinstance(file, PricedHostFile):
+        return tuple(_listed_prices(build, file.price))
+    return tuple(_tabled_prices(build)) if isinstance(file, HostFile) else ()
+
+
+def _listed_prices(build: _Build, blocks: Sequence[PriceBlock]) -> Iterator[Price]:
+    seen = set[tuple[Purchase, str]]()
+    for i, block in enumerate(blocks):
+        if block.purchase is Purchase.OWNED:
+            message = "is no price by the hour"
+            build.fault(("price", i, "purchase"), message, "state what it costs to buy as capex")
+        if (block.purchase, block.region) in seen:
+            message = f"is the second {block.purchase} price in {block.region}"
+            build.fault(("price", i, "purchase"), message, "keep one of them")
+        seen.add((block.purchase, block.region))
+        low, high = block.price.value, (block.highest or block.price).value
+        if low > high:
+            build.fault(("price", i, "price", "value"), "is above highest")
+        yield Price(
+            purchase=block.purchase,
+            region=block.region,
+            low=low,
+            high=high,
+            source=build.cite(block.price),
+        )
+
+
+def _tabled_prices(build: _Build) -> Iterator[Price]:
+    """The two prices of a [price] table."""
+    table = build.file.price if isinstance(build.file, HostFile) else None
     if table is None:
-        return None
-    build.sources.update({f"price.{k}": s for k, s in cited(table, build.cite).items()})
-    low, high = amount(table.spot_low), amount(table.spot_high)
-    if low is not None and high is not None and low > high:
-        build.fault(("price", "spot_low", "value"), "is above spot_high")
-    return Price(
-        on_demand=table.on_demand.value,
+        return
+    price = table.on_demand.value
+    yield Price(
+        purchase=Purchase.ON_DEMAND,
         region=table.region,
+        low=price,
+        high=price,
         source=build.cite(table.on_demand),
-        spot_low=low,
-        spot_high=high,
+    )
+    if table.spot_low is None or table.spot_high is None:
+        return
+    if table.spot_low.value > table.spot_high.value:
+        build.fault(("price", "spot_low", "value"), "is above spot_high")
+    yield Price(
+        purchase=Purchase.SPOT,
+        region=table.region,
+        low=table.spot_low.value,
+        high=table.spot_high.value,
+        source=build.cite(table.spot_low),
     )
 
 

@@ -40,6 +40,7 @@ from simulator.files.quantity import (
 )
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.link import Collective, LinkKind
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.precision import Precision
 
@@ -253,8 +254,21 @@ class DrivesTable(FileModel):
     """Size of each."""
 
 
+class PriceBlock(FileModel):
+    """One price of the machine by the hour, by how and where its hours are bought."""
+
+    purchase: Annotated[Purchase, Choice(Purchase)]
+    """How its hours are bought."""
+    region: TextField
+    """Where this price holds."""
+    price: PriceFigure
+    """The price; the lowest seen where it moves."""
+    highest: PriceFigure | None = None
+    """Highest price seen, where it moves."""
+
+
 class PriceTable(FileModel):
-    """What the machine costs by the hour."""
+    """What the machine costs by the hour on demand and as spot capacity in one region."""
 
     region: TextField
     """Where these prices hold."""
@@ -300,8 +314,8 @@ class LayoutTable(FileModel):
     """The PCIe switches."""
 
 
-class HostFile(ProfileFile):
-    """A machine as bought or rented."""
+class MachineFile(ProfileFile):
+    """A machine as bought or rented, but for its price."""
 
     cloud: TextField | None = None
     """Who rents it out."""
@@ -323,12 +337,24 @@ class HostFile(ProfileFile):
     """The network attachment, where known."""
     drives: DrivesTable | None = None
     """The drives inside, if any."""
-    price: PriceTable | None = None
-    """What it costs, where known."""
     capex: MoneyFigure | None = None
     """What it costs to buy, where known."""
     layout: LayoutTable | None = None
     """What hangs where, where known."""
+
+
+class HostFile(MachineFile):
+    """A machine with at most an on-demand price and a range of spot prices."""
+
+    price: PriceTable | None = None
+    """What it costs, where known."""
+
+
+class PricedHostFile(MachineFile):
+    """A machine with a list of prices."""
+
+    price: list[PriceBlock]
+    """What it costs, by purchase and region."""
 
 
 class DefaultsFile(ProfileFile):

@@ -25,6 +25,7 @@ from simulator.files.long_run_sections import (
 from simulator.files.quantity import nearest_hint
 from simulator.files.resolved import Draft, check_of, part
 from simulator.files.table import Line, Table, read_table
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import (
     Checkpoints,
     Failures,
@@ -35,7 +36,6 @@ from simulator.scenario.long_run import (
     Spells,
     Terms,
 )
-from simulator.scenario.scenario import Purchase
 from simulator.units import HOUR, Seconds
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "failures.toml"

@@ -11,8 +11,8 @@ from simulator.files.bill_sections import OwnedSection
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.hardware_figures import Figure, FractionFigure, PriceFigure, TimeFigure
 from simulator.files.resolved import Draft, part
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.owned import Ownership
-from simulator.scenario.scenario import Purchase
 from simulator.units import WATT, parse
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "ownership.toml"

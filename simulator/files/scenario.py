@@ -247,7 +247,12 @@ def _memory(given: MemorySection) -> Memory:
 
 
 def _cost(given: CostSection) -> CostPlan:
-    return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
+    return CostPlan(
+        purchase=given.purchase,
+        region=given.region,
+        price=given.price,
+        provisioning=given.provisioning,
+    )
 
 
 def _of_model(find: Callable[[Draft, Model | None], Thing], reads: str) -> Part[Thing]:

@@ -38,8 +38,8 @@ from simulator.files.quantity import (
     TimeOrZeroField,
 )
 from simulator.files.search_sections import GoalSection, SweepSection
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Purchase
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.scenario.workload.distribution import Shape
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
@@ -494,6 +494,8 @@ class CostSection(FileModel):
 
     purchase: Annotated[Purchase, Choice(Purchase)] = Purchase.ON_DEMAND
     """How machine hours are bought."""
+    region: TextField | None = None
+    """Region whose price counts, where a profile has several; its first by default."""
     price: PriceOrZeroField | None = None
     """Price of one machine, such as $32.77/h; the profile's by default."""
     provisioning: TimeOrZeroField = 0.0

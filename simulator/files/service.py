@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
+from simulator.files.check_price import service_price_problems
 from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems
 from simulator.files.convert_serving import (
     Devices,
@@ -213,7 +214,8 @@ class _Draft:
         """
         parts = _Parts(self)
         load = load_problems(self.file.load, self.document, one_pass=self.at_once)
-        problems = [*parts.problems, *load, *self._scaling_problems()]
+        prices = service_price_problems(self.document, self.file.cost, parts.host)
+        problems = [*parts.problems, *load, *prices, *self._scaling_problems()]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
@@ -375,4 +377,9 @@ def _slo(given: SloSection | None) -> Slo:
 def _cost(given: CostSection | None) -> CostPlan:
     if given is None:
         return CostPlan()
-    return CostPlan(purchase=given.purchase, price=given.price, provisioning=given.provisioning)
+    return CostPlan(
+        purchase=given.purchase,
+        region=given.region,
+        price=given.price,
+        provisioning=given.provisioning,
+    )

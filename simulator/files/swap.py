@@ -46,7 +46,7 @@ def swapped(host: Host, name: str, parts: Parts) -> Host:
         host_link=_slot(host, gpu, parts),
         peer_link=peer,
         peer_topology=PeerTopology.PCIE if linked and peer is None else host.peer_topology,
-        price=None,
+        prices=(),
     )
 
 

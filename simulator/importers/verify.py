@@ -11,7 +11,7 @@ from simulator.files.document import check, parse_document
 from simulator.files.hardware import to_link, to_storage
 from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
-from simulator.files.hardware_sections import HostFile, LinkFile, StorageFile
+from simulator.files.hardware_sections import LinkFile, StorageFile
 from simulator.importers.result import Fragment, Kind
 
 
@@ -49,7 +49,7 @@ def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
     elif fragment.kind is Kind.LINK:
         to_link(origin, check(LinkFile, document), document, _cite)
     elif fragment.kind is Kind.NODE:
-        to_host(origin, check(HostFile, document), document, _cite, catalogue)
+        to_host(origin, document, _cite, catalogue)
 
 
 def _cite(figure: Figure) -> Source:

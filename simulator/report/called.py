@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 
 

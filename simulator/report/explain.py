@@ -27,6 +27,7 @@ from simulator.report.rounded import chance
 from simulator.report.rows import run_rows
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
+from simulator.results.cost import listed_price
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
@@ -256,11 +257,10 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     group = prediction.scenario.cluster.trainers
     if cost.per_second is None:
         return section("Price", [f"the profile of {group.host.name} states no price"])
-    own = prediction.scenario.cost.price is not None
-    price = group.host.price
+    price = listed_price(prediction.scenario, group)
     stated = (
         "stated by the scenario"
-        if own or price is None
+        if price is None
         else f"{price.region}; {price.source.reference}, {price.source.date}"
     )
     rows = [

@@ -158,7 +158,7 @@ def _layout(host: Host) -> list[str]:
 
 
 def _price_missing(host: Host) -> list[str]:
-    return ["", NO_PRICE] if host.price is None else []
+    return ["", NO_PRICE] if not host.prices else []
 
 
 def _note(figure: Figure) -> list[str]:

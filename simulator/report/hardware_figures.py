@@ -28,7 +28,7 @@ from simulator.units import (
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""
-Section: TypeAlias = Profile | CpuPool | Network | Price
+Section: TypeAlias = Profile | CpuPool | Network
 """A profile or a part of one whose figures are listed one by one."""
 
 _GIB: Final = parse("1 GiB", BYTE)
@@ -86,7 +86,7 @@ def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iter
 def _said(
     key: str, value: object, unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    if isinstance(value, CpuPool | Network | Price):
+    if isinstance(value, CpuPool | Network):
         yield from _figures(value, f"{key}.", sources)
     elif isinstance(value, Gpu | Link | Storage):
         yield from _part(key, value, sources)
@@ -96,10 +96,27 @@ def _said(
     elif isinstance(value, tuple) and any(isinstance(part, Curve) for part in value):
         for curve in value:
             yield from _measured(curve)
+    elif isinstance(value, tuple) and any(isinstance(part, Price) for part in value):
+        yield from _prices(value)
     elif isinstance(value, tuple):
         yield from _plain(key, _listed(value), unit, sources)
     elif not isinstance(value, Source):
         yield from _plain(key, value, unit, sources)
+
+
+def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
+    """Each price; those in other regions than the first one name theirs."""
+    home = prices[0].region
+    for number, price in enumerate(prices):
+        key = f"price.{price.purchase.replace('-', '_')}"
+        where = "" if price.region == home else f" in {price.region}"
+        fixed = price.low == price.high
+        ends = (("", price.low),) if fixed else (("_low", price.low), ("_high", price.high))
+        for end, value in ends:
+            name = f"{key}{end}{where}"
+            yield Figure(key=name, value=value, unit=USD_PER_SECOND, source=price.source)
+        if number == 0:
+            yield Figure(key="price.region", value=home)
 
 
 def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) -> Iterator[Figure]:

@@ -9,7 +9,8 @@ from typing import Final
 
 from simulator.report.layout import printable
 from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import LoaderKind
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.train import Mode

@@ -12,8 +12,11 @@ from simulator.report.called import batch_called, bill_called, device_called, pr
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
 from simulator.results import ownership
+from simulator.results.cost import machine_price
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 from simulator.units import (
     BYTE,
@@ -211,13 +214,19 @@ def _no_price(prediction: Prediction) -> list[Row]:
     wanted = list(ownership.missing(prediction.scenario))
     if wanted:
         return [("not known", figure) for figure in wanted]
-    return [("price", f"no price for {_unpriced(prediction)}")]
+    return [("price", f"no price for {_unpriced(prediction.scenario)}")]
 
 
-def _unpriced(prediction: Prediction) -> str:
-    groups = prediction.scenario.cluster.groups
-    without = [g.host.name for g in groups if g.price is None and g.host.price is None]
-    return ", ".join(without) or prediction.scenario.cluster.trainers.host.name
+def _unpriced(scenario: Scenario) -> str:
+    """The machines without a price for what is bought, with the prices that they do have."""
+    groups = scenario.cluster.groups
+    without = [g.host for g in groups if machine_price(scenario, g) is None]
+    return ", ".join(_but_prices(host) for host in without) or scenario.cluster.trainers.host.name
+
+
+def _but_prices(host: Host) -> str:
+    kinds = tuple(dict.fromkeys(str(price.purchase) for price in host.prices))
+    return f"{host.name} (it has {' and '.join(kinds)} prices)" if kinds else host.name
 
 
 def _per_thousand(samples_per_usd: float | None) -> str | None:

@@ -15,6 +15,7 @@ from simulator.report.rounded import chance, digits_of, known, quantity, signifi
 from simulator.report.rows import parts
 from simulator.report.setting import setting_rows
 from simulator.report.verdict import device_word, verdict
+from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
@@ -258,10 +259,8 @@ def _cost(prediction: Prediction) -> str:
 
 def _dated(prediction: Prediction) -> str:
     """When the price of the machines was read; nothing for a price that the user states."""
-    scenario = prediction.scenario
-    trainers = scenario.cluster.trainers
-    listed = trainers.host.price
-    if listed is None or trainers.price is not None or scenario.cost.price is not None:
+    listed = listed_price(prediction.scenario, prediction.scenario.cluster.trainers)
+    if listed is None:
         return ""
     later, date = listed.source.date.startswith(">="), listed.source.date.removeprefix(">=")
     return f" (price of {date}{' or later' if later else ''})"

@@ -10,12 +10,12 @@ from simulator.confidence.provenance import Assumption, Source
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
-from simulator.results.cost import machine_price
-from simulator.results.ownership import is_owned
+from simulator.results.cost import listed_price
 from simulator.results.prediction import Timing
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.scenario import Scenario
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -166,15 +166,11 @@ def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
 def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
     found = []
     for group in scenario.cluster.groups:
-        price, known = machine_price(scenario, group), group.host.price
-        if price is not None and known is not None and group.price is None:
-            if scenario.cost.price is not None and group is scenario.cluster.trainers:
-                continue
-            if is_owned(scenario, group):
-                continue
-            what = f"{scenario.cost.purchase} price of {group.host.name}"
-            value = show(price, USD_PER_SECOND)
-            found.append(Assumption(what=what, value=value, source=known.source))
+        listed = listed_price(scenario, group)
+        if listed is not None:
+            what = f"{listed.purchase} price of {group.host.name}"
+            value = show(listed.usual, USD_PER_SECOND)
+            found.append(Assumption(what=what, value=value, source=listed.source))
     return tuple(found)
 
 
@@ -295,8 +291,8 @@ def warnings(
     unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")
-    price = scenario.cluster.trainers.host.price
-    if price is not None and price.source.date == "undated" and scenario.cost.price is None:
+    price = listed_price(scenario, scenario.cluster.trainers)
+    if price is not None and price.source.date == "undated":
         found.append("the price is undated")
     return tuple(found)
 
@@ -332,11 +328,10 @@ def _spot(scenario: Scenario) -> list[str]:
         "bought as spot capacity: time and cost leave interruptions out; [goal.spot] states them "
         "for plan recommend"
     )
-    price = None if scenario.cost.price is not None else scenario.cluster.trainers.host.price
-    low, high = (None, None) if price is None else (price.spot_low, price.spot_high)
-    if low is None or high is None or low == high:
+    price = listed_price(scenario, scenario.cluster.trainers)
+    if price is None or price.low == price.high:
         return [said]
-    between = f"{show(low, USD_PER_SECOND)} to {show(high, USD_PER_SECOND)}"
+    between = f"{show(price.low, USD_PER_SECOND)} to {show(price.high, USD_PER_SECOND)}"
     return [f"{said}; the price is the middle of {between}"]
 
 

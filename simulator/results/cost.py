@@ -19,7 +19,8 @@ from simulator.results.ownership import is_owned, owned_price
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, CpuNeed, Timing
 from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.hardware.price import Price, price_of
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Preparation
 from simulator.terms import Term, term
 from simulator.units import UsdPerSecond
@@ -117,7 +118,7 @@ def prepared_storage(scenario: Scenario, timing: Timing) -> Term:
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
     """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
 
-    A spot price is the middle of the range seen. That of an owned machine is without the
+    A price that moves is the middle of the range seen. That of an owned machine is without the
     electricity of its work.
     """
     if is_owned(scenario, group):
@@ -128,18 +129,28 @@ def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
 
 def _rent_of_one(scenario: Scenario, group: Group) -> UsdPerSecond | None:
     """The same of a machine that is rented."""
-    if group.price is not None:
-        return group.price
-    if scenario.cost.price is not None and group is scenario.cluster.trainers:
+    own = stated_price(scenario, group)
+    if own is not None:
+        return own
+    listed = listed_price(scenario, group)
+    return None if listed is None else listed.usual
+
+
+def stated_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+    """Price that the scenario states for one machine of a group [$/s]; None where it does not."""
+    if group.price is None and group is scenario.cluster.trainers:
         return scenario.cost.price
-    price = group.host.price
-    if price is None:
+    return group.price
+
+
+def listed_price(scenario: Scenario, group: Group) -> Price | None:
+    """The catalogue's price that a machine of a group is billed at.
+
+    None where the scenario states one, or the profile has none for what is bought there.
+    """
+    if stated_price(scenario, group) is not None:
         return None
-    if scenario.cost.purchase is Purchase.ON_DEMAND:
-        return price.on_demand
-    if price.spot_low is None or price.spot_high is None:
-        return None
-    return (price.spot_low + price.spot_high) / 2.0
+    return price_of(group.host.prices, scenario.cost.purchase, scenario.cost.region)
 
 
 def cpu_need(

@@ -10,7 +10,8 @@ from simulator.equations.energy import building_energy, electricity_cost
 from simulator.results.power import draws_at
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import Usd, UsdPerSecond, Watts
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from simulator.confidence.calibration import IDENTITY, Calibration
 from simulator.confidence.doubts import Doubt
@@ -11,6 +10,7 @@ from simulator.confidence.provenance import Assumption
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Cluster, Group
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import Interruptions
 from simulator.scenario.owned import Ownership
 from simulator.scenario.workload.dataset import Dataset
@@ -22,23 +22,17 @@ from simulator.scenario.workload.train import Mode, Train
 from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
 
 
-class Purchase(StrEnum):
-    """How machine hours are bought."""
-
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-    OWNED = "owned"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostPlan:
     """How the bill is counted.
 
-    `price` stands in for the catalogue's price of one machine. `provisioning` is billed time
-    before the job starts.
+    `price` stands in for the catalogue's price of one machine. `region` says which of its prices
+    is meant, where it has several; None: the first. `provisioning` is billed time before the job
+    starts.
     """
 
     purchase: Purchase = Purchase.ON_DEMAND
+    region: str | None = None
     price: UsdPerSecond | None = None
     provisioning: Seconds = 0.0
 

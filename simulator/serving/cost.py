@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from simulator.equations.serving import per_million_tokens
 from simulator.results.serving import Answered, Saturation, ServiceCost
-from simulator.scenario.scenario import Purchase
+from simulator.scenario.hardware.price import price_of
 from simulator.scenario.serving import Service
 from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond
 
 
-def price_of(service: Service) -> UsdPerSecond | None:
-    """Price of all machines together [$/s]; None where it is not known."""
+def rent_of(service: Service) -> UsdPerSecond | None:
+    """Price of all machines of a service together [$/s]; None where it is not known."""
     group, plan = service.group, service.cost
-    price = group.host.price
-    if plan.price is not None:
-        each: UsdPerSecond | None = plan.price
-    elif price is None or plan.purchase is Purchase.ON_DEMAND:
-        each = None if price is None else price.on_demand
-    elif price.spot_low is None or price.spot_high is None:
-        each = None
-    else:
-        each = 0.5 * (price.spot_low + price.spot_high)
+    listed = price_of(group.host.prices, plan.purchase, plan.region)
+    each = plan.price
+    if each is None and listed is not None:
+        each = listed.usual
     return None if each is None else each * group.count
 
 
@@ -29,7 +24,7 @@ def cost_of(service: Service, told: Answered | None, saturation: Saturation | No
 
     Under autoscaling the machines that were there on average count.
     """
-    price, found = price_of(service), told or saturation
+    price, found = rent_of(service), told or saturation
     if price is None or found is None or not found.output_rate:
         return ServiceCost(per_second=price)
     if told is not None and service.serving.autoscaling is not None:

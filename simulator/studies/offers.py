@@ -8,6 +8,7 @@ from typing import Final
 
 from simulator.files.catalogue import Catalogue
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.scenario.scenario import Scenario
 from simulator.studies.size import Resource, Sized
 from simulator.units import MONTH, Usd, UsdPerSecond
@@ -71,8 +72,8 @@ def _machines(
         host = catalogue.host(name)
         own = None if host.gpu is None else host.gpu.name
         if own == wanted_gpu and host.gpu_count >= group.gpus_per_host and _has(host, wanted):
-            price = None if host.price is None else host.price.on_demand
-            yield Offer(name=name, per_second=price)
+            price = price_of(host.prices, Purchase.ON_DEMAND)
+            yield Offer(name=name, per_second=None if price is None else price.usual)
 
 
 def _has(host: Host, wanted: Mapping[str, float]) -> bool:

@@ -14,7 +14,7 @@ from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
-from simulator.serving.cost import cost_of, price_of
+from simulator.serving.cost import cost_of, rent_of
 from simulator.serving.intervals import P90, doubted
 from simulator.serving.run import at_peak, offered_rate, saturated
 from simulator.serving.sizing import Sizing
@@ -135,7 +135,7 @@ def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candida
     try:
         service = at_peak(read(settings))
         sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
-        price = price_of(service)
+        price = rent_of(service)
         reason = sizing.hindrance if price is not None else "no price is known"
     except PlanError as mistake:
         return Refused(settings=settings, reason=str(mistake))
@@ -235,7 +235,7 @@ def _need(service: Service, seed: int) -> Need:
     machines = None if reason else sizing.machines()
     if machines is None:
         return Need(rate=rate, machines=None, sure=None, reason=reason or sizing.missed())
-    price = price_of(service)
+    price = rent_of(service)
     return Need(
         rate=rate,
         machines=machines,

@@ -9,6 +9,7 @@ import pytest
 from simulator.errors import InputError, UnknownName
 from simulator.files.catalogue import KINDS, Catalogue, nearest_names, packaged
 from simulator.files.document import Document, read_document
+from simulator.scenario.hardware.price import Purchase
 from simulator.units import BYTE, BYTE_PER_SECOND, USD_PER_SECOND, parse
 
 LINK = """\
@@ -93,11 +94,11 @@ def test_an_overlay_sets_single_figures(catalogue: Catalogue, mine: Path) -> Non
     write(mine, "instance/aws/p4d.24xlarge", f'{text}date = "2026-10" }}\n')
     host = catalogue.host("instance/aws/p4d.24xlarge")
     shipped = Catalogue((packaged(),)).host("instance/aws/p4d.24xlarge")
-    assert host.price is not None
-    assert shipped.price is not None
-    assert host.price.on_demand == pytest.approx(parse("$20/h", USD_PER_SECOND))
-    assert host.price.source.reference == "deal"
-    assert host.price.region == shipped.price.region
+    own, listed = host.prices[0], shipped.prices[0]
+    assert own.purchase is Purchase.ON_DEMAND
+    assert own.usual == pytest.approx(parse("$20/h", USD_PER_SECOND))
+    assert own.source.reference == "deal"
+    assert own.region == listed.region
     assert (host.cpu, host.gpu, host.switches) == (shipped.cpu, shipped.gpu, shipped.switches)
 
 
@@ -412,3 +413,41 @@ def test_windows_files_are_read(catalogue: Catalogue, mine: Path) -> None:
     path.parent.mkdir()
     path.write_bytes(b"\xef\xbb\xbf" + LINK.replace("\n", "\r\n").encode())
     assert catalogue.link("x").peak == parse("10 GB/s", BYTE_PER_SECOND)
+
+
+def test_prices_are_listed_by_purchase_and_region(catalogue: Catalogue, mine: Path) -> None:
+    """A profile's [[price]] blocks become prices by purchase and region, ranges with a middle."""
+    text = "schema = 1\noverlay = true\n"
+    for purchase, region, rest in (
+        ("reserved-1y", "here", ""),
+        ("spot", "here", 'highest = { value = "$30/h", source = "deal", date = "2026-10" }\n'),
+        ("reserved-1y", "there", ""),
+    ):
+        text += f'[[price]]\npurchase = "{purchase}"\nregion = "{region}"\n{rest}'
+        text += 'price = { value = "$10/h", source = "deal", date = "2026-10" }\n'
+    write(mine, "instance/aws/p4d.24xlarge", text)
+    prices = catalogue.host("instance/aws/p4d.24xlarge").prices
+    assert [(p.purchase, p.region) for p in prices] == [
+        (Purchase.RESERVED_1Y, "here"),
+        (Purchase.SPOT, "here"),
+        (Purchase.RESERVED_1Y, "there"),
+    ]
+    assert prices[1].usual == pytest.approx(parse("$20/h", USD_PER_SECOND))
+
+
+def test_a_price_given_twice_is_refused(catalogue: Catalogue, mine: Path) -> None:
+    """One purchase in one region has one price."""
+    block = '[[price]]\npurchase = "spot"\nregion = "x"\n'
+    block += 'price = { value = "$10/h", source = "deal", date = "2026-10" }\n'
+    write(mine, "instance/aws/p4d.24xlarge", f"schema = 1\noverlay = true\n{block}{block}")
+    with pytest.raises(InputError, match="second spot price in x"):
+        catalogue.host("instance/aws/p4d.24xlarge")
+
+
+def test_a_price_to_own_is_refused(catalogue: Catalogue, mine: Path) -> None:
+    """What a machine costs to buy is its capex, not a price by the hour."""
+    block = '[[price]]\npurchase = "owned"\nregion = "x"\n'
+    block += 'price = { value = "$10/h", source = "deal", date = "2026-10" }\n'
+    write(mine, "instance/aws/p4d.24xlarge", f"schema = 1\noverlay = true\n{block}")
+    with pytest.raises(InputError, match=r"is no price by the hour.*capex"):
+        catalogue.host("instance/aws/p4d.24xlarge")

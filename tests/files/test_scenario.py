@@ -17,8 +17,9 @@ from simulator.files.scenario import ModelLibrary, load_scenario
 from simulator.files.sections import ScenarioFile
 from simulator.files.shipped import scenario_names
 from simulator.scenario.hardware.cluster import Role
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Purchase, Scenario
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout
 from simulator.scenario.workload.distribution import Shape, Spread
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Straggler, Transport
@@ -227,7 +228,7 @@ def test_what_if_changes_replace_single_values() -> None:
     assert group.host.memory_bandwidth == 9e10
     assert group.host.host_link is not None
     assert group.host.host_link.rate == 6.3e10
-    assert group.host.price == plain.host.price
+    assert group.host.prices == plain.host.prices
     assert group.storage == plain.storage
 
 

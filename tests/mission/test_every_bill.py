@@ -27,8 +27,7 @@ UNPRICED = [name for name in JOBS if machines_price(load_scenario(name)) is None
 def test_every_price_has_a_date(name: str) -> None:
     """A price from the catalogue says who stated it, and when it was read."""
     for group in load_scenario(name).cluster.groups:
-        price = group.host.price
-        if price is not None:
+        for price in group.host.prices:
             assert price.source.date != ""
             assert price.source.reference != ""
 

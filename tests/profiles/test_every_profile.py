@@ -14,6 +14,7 @@ from simulator import units
 from simulator.files.catalogue import KINDS, Catalogue, packaged
 from simulator.report.hardware_figures import Figure, figures
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.units import parse
 
 FOLDER = packaged()
@@ -139,12 +140,14 @@ def test_prices_are_dated_and_placed(catalogue: Catalogue) -> None:
     priced = 0
     for name in NAMES:
         host = catalogue.load(name)
-        if isinstance(host, Host) and host.price is not None:
-            priced += 1
-            assert host.price.region
-            assert host.price.source.reference
-            if host.price.spot_high is not None:
-                assert host.price.spot_high <= host.price.on_demand
+        if not isinstance(host, Host) or not host.prices:
+            continue
+        priced += 1
+        assert all(price.region and price.source.reference for price in host.prices)
+        asked = price_of(host.prices, Purchase.ON_DEMAND)
+        spot = price_of(host.prices, Purchase.SPOT)
+        if asked is not None and spot is not None:
+            assert spot.high <= asked.high
     assert priced >= 80
 
 

@@ -9,6 +9,7 @@ import pytest
 from simulator.files.catalogue import Catalogue
 from simulator.scenario.hardware.host import PeerTopology
 from simulator.scenario.hardware.link import LinkKind
+from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.scenario.precision import Precision
 from simulator.units import (
     BYTE,
@@ -241,20 +242,20 @@ def test_memory_of_eight(catalogue: Catalogue) -> None:
 )
 def test_prices(catalogue: Catalogue, name: str, price: str) -> None:
     """Published prices, per machine and hour."""
-    stated = catalogue.host(f"instance/{name}").price
+    stated = price_of(catalogue.host(f"instance/{name}").prices, Purchase.ON_DEMAND)
     assert stated is not None
-    assert stated.on_demand == pytest.approx(parse(price, USD_PER_SECOND))
+    assert stated.usual == pytest.approx(parse(price, USD_PER_SECOND))
     assert stated.source.verified
 
 
 def test_the_managed_service_costs_more(catalogue: Catalogue) -> None:
     """A fifth more for c5, a quarter more for p3; p4d's plain price is a later, lower one."""
     for name, extra in (("c5.18xlarge", 1.2), ("p3.2xlarge", 1.25)):
-        managed = catalogue.host(f"instance/aws-managed/ml.{name}").price
-        plain = catalogue.host(f"instance/aws/{name}").price
+        found = (f"instance/aws-managed/ml.{name}", f"instance/aws/{name}")
+        managed, plain = (price_of(catalogue.host(n).prices, Purchase.ON_DEMAND) for n in found)
         assert managed is not None
         assert plain is not None
-        assert managed.on_demand / plain.on_demand == pytest.approx(extra, rel=1e-3)
+        assert managed.usual / plain.usual == pytest.approx(extra, rel=1e-3)
 
 
 @pytest.mark.parametrize("name", ["p4d.24xlarge", "p3.2xlarge", "c5.18xlarge", "c5.9xlarge"])
@@ -270,9 +271,10 @@ def test_a_pair_of_groups_adds_up(catalogue: Catalogue) -> None:
     """A p4d and two c5.18xlarge cost $45.032 an hour, a p3.2xlarge and a c5.9xlarge $5.661."""
     hourly = {}
     for name in ("ml.p4d.24xlarge", "ml.c5.18xlarge", "ml.p3.2xlarge", "ml.c5.9xlarge"):
-        price = catalogue.host(f"instance/aws-managed/{name}").price
+        prices = catalogue.host(f"instance/aws-managed/{name}").prices
+        price = price_of(prices, Purchase.ON_DEMAND)
         assert price is not None
-        hourly[name] = HOUR * price.on_demand
+        hourly[name] = HOUR * price.usual
     assert hourly["ml.p4d.24xlarge"] + 2 * hourly["ml.c5.18xlarge"] == pytest.approx(45.032)
     assert hourly["ml.p3.2xlarge"] + hourly["ml.c5.9xlarge"] == pytest.approx(5.661)
 
@@ -395,7 +397,7 @@ def test_memory_bandwidth_of_a_host(catalogue: Catalogue) -> None:
 def test_machines_without_a_price(catalogue: Catalogue) -> None:
     """What costs were not found for has none, rather than a guess."""
     for name in ("node/dgx-h100", "instance/aws/trn2.48xlarge", "instance/gcp/a3-edgegpu-8g"):
-        assert catalogue.host(name).price is None
+        assert not catalogue.host(name).prices
     assert catalogue.host("node/cpu-only-2s-epyc-7763").gpu is None
 
 

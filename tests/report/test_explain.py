@@ -15,7 +15,7 @@ from simulator.report.explain import as_explanation
 from simulator.report.layout import WIDTH
 from simulator.results.metrics import METRICS
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.price import Price, Purchase
 
 
 def test_the_explanation_reads_as_it_should(
@@ -60,10 +60,14 @@ def test_whole_runs_show_their_parts(prediction: Prediction) -> None:
 def test_a_price_names_its_source(prediction: Prediction) -> None:
     """The cost is explained by a price with region, source and date."""
     price = Price(
-        on_demand=0.01, region="here", source=Source(reference="price list", date="2026-01")
+        purchase=Purchase.ON_DEMAND,
+        region="here",
+        low=0.01,
+        high=0.01,
+        source=Source(reference="price list", date="2026-01"),
     )
     group = prediction.scenario.cluster.groups[0]
-    priced = replace(group, host=replace(group.host, price=price))
+    priced = replace(group, host=replace(group.host, prices=(price,)))
     scenario = replace(
         prediction.scenario, cluster=replace(prediction.scenario.cluster, groups=(priced,))
     )

@@ -19,6 +19,7 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.units import BYTE, DAY, HOUR, parse
 
 IMAGES, ROUNDED = 1_281_167, 1_280_000
@@ -78,9 +79,9 @@ def host(name: str) -> Host:
 
 def price(name: str) -> float:
     """A managed machine's price [USD/s]."""
-    found = host(f"aws-managed/{name}").price
+    found = price_of(host(f"aws-managed/{name}").prices, Purchase.ON_DEMAND)
     assert found is not None
-    return found.on_demand
+    return found.usual
 
 
 def answered() -> Iterator[Row]:

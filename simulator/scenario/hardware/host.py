@@ -148,7 +148,7 @@ class Host:
     drive_count: int = 0
     virtual: bool = False
     power: Watts | None = None
-    price: Price | None = None
+    prices: tuple[Price, ...] = ()
     capex: Usd | None = None
     cloud: str = ""
     family: str = ""

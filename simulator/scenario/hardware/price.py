@@ -1,19 +1,47 @@
-"""What a machine costs by the hour, or to own."""
+"""What a machine costs by the hour, by how and where its hours are bought."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from simulator.confidence.provenance import Source
 from simulator.units import UsdPerSecond
 
 
+class Purchase(StrEnum):
+    """How machine hours are bought."""
+
+    ON_DEMAND = "on-demand"
+    RESERVED_1Y = "reserved-1y"
+    RESERVED_3Y = "reserved-3y"
+    SPOT = "spot"
+    CAPACITY_BLOCK = "capacity-block"
+    OWNED = "owned"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """Prices of one machine; a spot price is a range seen, lowest to highest."""
+    """One price of a machine [$/s]: a range seen, lowest to highest; most ranges are one number."""
 
-    on_demand: UsdPerSecond
+    purchase: Purchase
     region: str
+    low: UsdPerSecond
+    high: UsdPerSecond
     source: Source
-    spot_low: UsdPerSecond | None = None
-    spot_high: UsdPerSecond | None = None
+
+    @property
+    def usual(self) -> UsdPerSecond:
+        """The middle of the range seen."""
+        return self.low if self.low == self.high else 0.5 * (self.low + self.high)
+
+
+def price_of(
+    prices: Iterable[Price], purchase: Purchase, region: str | None = None
+) -> Price | None:
+    """The first price for what is bought so, and there if a region is given; None without one."""
+    return next(
+        (p for p in prices if p.purchase is purchase and region in (None, p.region)),
+        None,
+    )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from simulator.errors import InputError, PlanError
 from simulator.files.catalogue import Catalogue
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.units import Bytes
 
@@ -53,18 +54,18 @@ class Machine:
 
 def machine_of(host: Host) -> Machine:
     """What limits ask about a machine."""
-    price, gpu = host.price, host.gpu
+    gpu, bought = host.gpu, {price.purchase for price in host.prices}
     return Machine(
         name=host.name,
         cloud=host.cloud,
-        region="" if price is None else price.region,
+        region=host.prices[0].region if host.prices else "",
         family=host.family,
         gpu="" if gpu is None else gpu.name.removeprefix("gpu/"),
         stack="" if gpu is None else gpu.stack.value,
         gpus=host.gpu_count,
         threads=host.cpu.threads,
-        priced=price is not None,
-        spot=price is not None and price.spot_low is not None and price.spot_high is not None,
+        priced=bool(bought),
+        spot=Purchase.SPOT in bought,
         drive=host.local_storage,
         drive_count=host.drive_count,
         networked=host.network is not None,

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from simulator.errors import InputError, PlanError
 from simulator.pipeline.limits import check_modelled
 from simulator.scenario.goal import Goal, Plain
-from simulator.scenario.scenario import Purchase
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind, Preparation
 from simulator.scenario.workload.models.transformer import Transformer
