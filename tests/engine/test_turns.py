@@ -1,0 +1,72 @@
+"""Workers that go through a batch in turns of reading and computing, as the trace shows them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.scenarios import question, scenario, store
+
+from simulator.engine.run import Options, solve
+from simulator.results.prediction import Slice
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+
+READ, DECODE = 0.1, 0.3
+
+
+def shared_store(workers: int = 1, cpu: float = DECODE) -> Scenario:
+    """Batches of 32 samples that take 0.1 s to read by one worker alone, and `cpu` to decode."""
+    return scenario(
+        batches=12,
+        workers=workers,
+        prefetch=1,
+        batch_cpu=cpu,
+        compute=0.001,
+        storage=store(rate=32 * 1e5 / READ),
+        cache=CachePolicy.NONE,
+    )
+
+
+def bars(job: Scenario) -> list[Slice]:
+    """What the first worker does, in order."""
+    trace = solve(question(job), Options(replay=True, trace=True)).trace
+    assert trace is not None
+    found = [s for s in trace.slices if "worker 0" in s.track and s.name in ("read", "decode")]
+    return sorted(found, key=lambda bar: bar.start)
+
+
+def test_a_batch_is_read_and_decoded_in_turns_that_add_up() -> None:
+    """Two workers in step read a quarter at half the rate and decode it, four times a batch."""
+    found = bars(shared_store(workers=2))[:8]
+    assert [bar.name for bar in found] == ["read", "decode"] * 4
+    assert [bar.length for bar in found] == pytest.approx([2 * READ / 4, DECODE / 4] * 4)
+
+
+def test_a_worker_that_shares_nothing_has_no_turns() -> None:
+    """A batch takes the plain sum, in two pieces."""
+    found = bars(shared_store())[:2]
+    assert [bar.length for bar in found] == pytest.approx([READ, DECODE])
+
+
+def test_batches_of_few_samples_are_read_in_one_piece() -> None:
+    """Seven samples have too few in a quarter for turns to be what happens."""
+    job = shared_store(workers=2)
+    train = replace(job.job.train, batch_size=7)
+    few = replace(job, jobs=(replace(job.job, train=train),))
+    assert [bar.name for bar in bars(few)[:4]] == ["read", "decode"] * 2
+    assert bars(few)[0].length == pytest.approx(2 * READ * 7 / 32)
+
+
+def test_there_are_no_turns_where_reading_is_a_trifle() -> None:
+    """A worker that decodes nearly all the time meets no other at the store."""
+    found = bars(shared_store(workers=2, cpu=2.0))
+    assert found[0].length == pytest.approx(2 * READ)
+
+
+def test_turns_do_not_change_what_a_store_can_deliver() -> None:
+    """Eight workers that ask for more than the store has get what it has, however they read."""
+    job = shared_store(workers=8)
+    longer = replace(job, jobs=(replace(job.job, dataset=replace(job.job.dataset, samples=9600)),))
+    timing = solve(question(longer), Options(replay=True))
+    assert timing.step_time.mean == pytest.approx(READ, rel=0.02)
