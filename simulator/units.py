@@ -101,6 +101,10 @@ HERTZ: Final = Unit("Hz", "frequency")
 USD: Final = Unit("$", "dollars")
 USD_PER_SECOND: Final = Unit("$/s", "dollars per hour")
 USD_PER_BYTE_SECOND: Final = Unit("$/B/s", "dollars per byte and month")
+USD_PER_BYTE: Final = Unit("$/B", "dollars per byte")
+USD_PER_REQUEST: Final = Unit("$/request", "dollars per request")
+USD_PER_OPERATION: Final = Unit("$/operation", "dollars per operation a second and month")
+USD_PER_RATED_BYTE: Final = Unit("$/(B/s)/s", "dollars per byte a second and month")
 JOULE: Final = Unit("J", "energy")
 KILOWATT_HOURS: Final = Unit("kWh", "electricity")
 KILOGRAM: Final = Unit("kg", "mass")
@@ -118,6 +122,12 @@ Hertz = Annotated[float, HERTZ]
 Usd = Annotated[float, USD]
 UsdPerSecond = Annotated[float, USD_PER_SECOND]
 UsdPerByteSecond = Annotated[float, USD_PER_BYTE_SECOND]
+UsdPerByte = Annotated[float, USD_PER_BYTE]
+UsdPerRequest = Annotated[float, USD_PER_REQUEST]
+UsdPerOperation = Annotated[float, USD_PER_OPERATION]
+"""Price of a rate of operations that is held ready: by operation a second, and by second."""
+UsdPerRatedByte = Annotated[float, USD_PER_RATED_BYTE]
+"""Price of a rate of bytes that is held ready: by byte a second, and by second."""
 Joules = Annotated[float, JOULE]
 UsdPerJoule = Annotated[float, USD_PER_JOULE]
 KilogramsPerJoule = Annotated[float, KILOGRAM_PER_JOULE]
@@ -217,6 +227,19 @@ _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
     USD_PER_BYTE_SECOND: {
         f"$/{prefix}B/month": 1.0 / (factor * MONTH) for prefix, factor in (_SI | _BINARY).items()
     },
+    USD_PER_BYTE: {f"$/{prefix}B": 1.0 / factor for prefix, factor in (_SI | _BINARY).items()},
+    USD_PER_REQUEST: {"$/request": 1.0}
+    | {
+        f"$/{said} requests": 1.0 / number
+        for number in (1e3, 1e4, 1e5, 1e6)
+        for said in (f"{number:.0f}", f"{number:,.0f}")
+    }
+    | {"$/million requests": 1e-6},
+    USD_PER_OPERATION: {"$/IOPS/month": 1.0 / MONTH},
+    USD_PER_RATED_BYTE: {
+        f"$/({prefix}B/s)/month": 1.0 / (factor * MONTH)
+        for prefix, factor in (_SI | _BINARY).items()
+    },
     JOULE: {f"{p}J": f for p, f in _SI.items()},
     KILOWATT_HOURS: {f"{p}Wh": f / THOUSAND for p, f in _SI.items()},
     KILOGRAM: {"g": 1e-3, "kg": 1.0, "t": 1e3},
@@ -249,6 +272,10 @@ _EXAMPLES: Final = {
     USD: "$250",
     USD_PER_SECOND: "$32.77/h",
     USD_PER_BYTE_SECOND: "$0.023/GB/month",
+    USD_PER_BYTE: "$0.02/GB",
+    USD_PER_REQUEST: "$0.005/1000 requests",
+    USD_PER_OPERATION: "$0.005/IOPS/month",
+    USD_PER_RATED_BYTE: "$0.04/(MiB/s)/month",
     JOULE: "36 MJ",
     KILOWATT_HOURS: "10 kWh",
     KILOGRAM: "400 kg, 2 t",
@@ -349,6 +376,10 @@ _SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
     USD: ((1.0, "$"),),
     WATT: ((1e6, "MW"), (1e3, "kW"), (1.0, "W")),
     USD_PER_BYTE_SECOND: ((1.0 / (1e9 * MONTH), "$/GB/month"),),
+    USD_PER_BYTE: ((1e-9, "$/GB"),),
+    USD_PER_REQUEST: ((1e-3, "$/1000 requests"),),
+    USD_PER_OPERATION: ((1.0 / MONTH, "$/IOPS/month"),),
+    USD_PER_RATED_BYTE: ((1.0 / (2.0**20 * MONTH), "$/(MiB/s)/month"),),
     KILOWATT_HOURS: ((1e3, "MWh"), (1.0, "kWh")),
     KILOGRAM: ((1e3, "t"), (1.0, "kg")),
     USD_PER_JOULE: ((1.0 / KILOWATT_HOUR, "$/kWh"),),

@@ -26,7 +26,7 @@ from simulator.files.document import (
     read_document,
     schema_problem,
 )
-from simulator.files.hardware import to_cpu, to_gpu, to_link, to_storage
+from simulator.files.hardware import to_cpu, to_gpu, to_link
 from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
 from simulator.files.hardware_sections import (
@@ -37,6 +37,7 @@ from simulator.files.hardware_sections import (
     SourceTable,
     StorageFile,
 )
+from simulator.files.hardware_storage import to_storage
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import merge
 from simulator.files.swap import swapped

@@ -16,13 +16,11 @@ from simulator.files.hardware_sections import (
     CurveFigure,
     GpuFile,
     LinkFile,
-    StorageFile,
 )
 from simulator.files.relatives import with_relative
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu
 from simulator.scenario.hardware.link import Curve, Link, Regime
-from simulator.scenario.hardware.storage import Storage
 
 Value_co = TypeVar("Value_co", covariant=True)
 Value = TypeVar("Value")
@@ -186,44 +184,4 @@ def _curve(figure: CurveFigure, cite: Cite) -> Curve:
         regimes=tuple(Regime(latency=r.latency, bandwidth=r.bandwidth) for r in figure.regimes),
         in_switch=figure.in_switch,
         source=cite(figure),
-    )
-
-
-def to_storage(name: str, file: StorageFile, document: Document, cite: Cite) -> Storage:
-    """A store from its checked profile; the measured read rate stands in for a missing one.
-
-    Raises
-    ------
-    InputError
-        If it has no read rate at all, or is said to achieve more than its datasheet.
-    """
-    sources = cited(file, cite)
-    datasheet, measured = file.read_bandwidth, file.achievable_read_bandwidth
-    rate = datasheet or measured
-    if rate is None:
-        hint = "or achievable_read_bandwidth"
-        raise InputError((document.problem(("read_bandwidth",), "is missing", hint=hint),))
-    if measured is not None and measured.value > ROUNDING * rate.value:
-        path = ("achievable_read_bandwidth",)
-        raise InputError((document.problem(path, "is above read_bandwidth"),))
-    sources.setdefault("read_bandwidth", cite(rate))
-    return Storage(
-        name=name,
-        scope=file.scope,
-        read_bandwidth=rate.value,
-        write_bandwidth=amount(file.write_bandwidth),
-        achievable_read_bandwidth=amount(measured),
-        read_operations=amount(file.read_operations),
-        write_operations=amount(file.write_operations),
-        operation_size=amount(file.operation_size),
-        read_latency=amount(file.read_latency) or 0.0,
-        write_latency=amount(file.write_latency) or 0.0,
-        open_latency=amount(file.open_latency) or 0.0,
-        request_rate=amount(file.request_rate),
-        request_limit=amount(file.request_limit),
-        capacity=amount(file.capacity),
-        price=amount(file.price),
-        clouds=tuple(file.clouds),
-        note=file.note or "",
-        sources=sources,
     )

@@ -13,6 +13,7 @@ from pydantic_core import CoreSchema
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteField,
+    BytePriceField,
     ByteRateField,
     Checked,
     Choice,
@@ -21,9 +22,12 @@ from simulator.files.quantity import (
     FlopRateField,
     FractionField,
     MoneyField,
+    OperationPriceField,
     PowerField,
     PriceField,
+    RatedBytePriceField,
     RateField,
+    RequestPriceField,
     StoragePriceField,
     TextField,
     TimeField,
@@ -154,6 +158,37 @@ class StoragePriceFigure(Figure):
     """A price for what is stored, with its source."""
 
     value: StoragePriceField
+
+
+class RequestPriceFigure(Figure):
+    """A price of a request, with its source."""
+
+    value: RequestPriceField
+
+
+class BytePriceFigure(Figure):
+    """A price of bytes that are carried, with its source."""
+
+    value: BytePriceField
+
+
+class TierFigure(BytePriceFigure):
+    """The same, up to an amount of a month."""
+
+    to: ByteField | None = None
+    """Up to which amount of a month, counted from nothing; all above where it is left out."""
+
+
+class OperationPriceFigure(Figure):
+    """A price of operations a second that are held ready, with its source."""
+
+    value: OperationPriceField
+
+
+class RatedBytePriceFigure(Figure):
+    """A price of bytes a second that are held ready, with its source."""
+
+    value: RatedBytePriceField
 
 
 class TopologyFigure(Figure):

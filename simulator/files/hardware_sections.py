@@ -14,6 +14,7 @@ from pydantic import Field
 from simulator.files.document import FileModel
 from simulator.files.hardware_figures import (
     ByteFigure,
+    BytePriceFigure,
     ByteRateFigure,
     ClockFigure,
     CountFigure,
@@ -22,11 +23,15 @@ from simulator.files.hardware_figures import (
     FlopRateFigure,
     FractionFigure,
     MoneyFigure,
+    OperationPriceFigure,
     PowerFigure,
     PriceFigure,
+    RatedBytePriceFigure,
     RateFigure,
+    RequestPriceFigure,
     StoragePriceFigure,
     TextFigure,
+    TierFigure,
     TimeFigure,
     TopologyFigure,
 )
@@ -153,6 +158,37 @@ class LinkFile(ProfileFile):
     """Collectives measured over it."""
 
 
+class ChargesTable(FileModel):
+    """What is charged for a store beside the rent of what lies there."""
+
+    region: TextField
+    """Where these prices, and the rent, hold."""
+    by_capacity: bool = False
+    """Whether rent is paid for the whole capacity, whatever lies there."""
+    rent_to: ByteFigure | None = None
+    """Size up to which the rent holds; above it a byte is cheaper."""
+    reads: RequestPriceFigure | None = None
+    """Price of a request that reads."""
+    writes: RequestPriceFigure | None = None
+    """Price of a request that writes."""
+    operations: OperationPriceFigure | None = None
+    """Price of operations a second that are held ready."""
+    free_operations: RateFigure | None = None
+    """Operations a second that the rent has in it."""
+    operations_to: RateFigure | None = None
+    """Operations a second up to which their price holds; above it one is cheaper."""
+    throughput: RatedBytePriceFigure | None = None
+    """Price of bytes a second that are held ready."""
+    free_throughput: ByteRateFigure | None = None
+    """Bytes a second that the rent has in it."""
+    other_region: BytePriceFigure | None = None
+    """Price of bytes that are read from another region of the same cloud."""
+    internet: list[TierFigure] = Field(default_factory=list)
+    """Price of bytes that are read from elsewhere, by the amount of a month."""
+    unpriced: list[TextField] = Field(default_factory=list)
+    """What is charged as well, at a price that no source states."""
+
+
 class StorageFile(ProfileFile):
     """A store as one host sees it."""
 
@@ -186,6 +222,8 @@ class StorageFile(ProfileFile):
     """Size."""
     price: StoragePriceFigure | None = None
     """Price for what it holds."""
+    charges: ChargesTable | None = None
+    """What is charged beside it."""
 
 
 class CpuTable(FileModel):

@@ -37,6 +37,10 @@ _EXAMPLE: Final[dict[Unit, str]] = {
     units.USD: "$250",
     units.USD_PER_SECOND: "$32.77/h",
     units.USD_PER_BYTE_SECOND: "$0.023/GB/month",
+    units.USD_PER_BYTE: "$0.02/GB",
+    units.USD_PER_REQUEST: "$0.005/1000 requests",
+    units.USD_PER_OPERATION: "$0.005/IOPS/month",
+    units.USD_PER_RATED_BYTE: "$0.04/(MiB/s)/month",
     units.USD_PER_JOULE: "$0.08/kWh",
     units.KILOGRAM_PER_JOULE: "400 g/kWh",
 }
@@ -62,6 +66,10 @@ _LARGEST: Final[dict[Unit, str]] = {
     units.USD: "$1e12",
     units.USD_PER_SECOND: "$1e9/h",
     units.USD_PER_BYTE_SECOND: "$1e6/GB/month",
+    units.USD_PER_BYTE: "$1e6/GB",
+    units.USD_PER_REQUEST: "$1000/request",
+    units.USD_PER_OPERATION: "$1e6/IOPS/month",
+    units.USD_PER_RATED_BYTE: "$1e6/(MiB/s)/month",
     units.USD_PER_JOULE: "$1000/kWh",
     units.KILOGRAM_PER_JOULE: "100000 g/kWh",
 }
@@ -334,6 +342,10 @@ PriceField = Annotated[float, Quantity(units.USD_PER_SECOND)]
 PriceOrZeroField = Annotated[float, Quantity(units.USD_PER_SECOND, zero=True)]
 StoragePriceField = Annotated[float, Quantity(units.USD_PER_BYTE_SECOND)]
 StoragePriceOrZeroField = Annotated[float, Quantity(units.USD_PER_BYTE_SECOND, zero=True)]
+RequestPriceField = Annotated[float, Quantity(units.USD_PER_REQUEST)]
+BytePriceField = Annotated[float, Quantity(units.USD_PER_BYTE)]
+OperationPriceField = Annotated[float, Quantity(units.USD_PER_OPERATION)]
+RatedBytePriceField = Annotated[float, Quantity(units.USD_PER_RATED_BYTE)]
 
 CountField = Annotated[int, Number(low=1.0, whole=True)]
 CountOrZeroField = Annotated[int, Number(whole=True)]

@@ -8,10 +8,11 @@ from simulator.confidence.provenance import Source
 from simulator.errors import InputError
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import check, parse_document
-from simulator.files.hardware import to_link, to_storage
+from simulator.files.hardware import to_link
 from simulator.files.hardware_figures import Figure
 from simulator.files.hardware_host import to_host
 from simulator.files.hardware_sections import LinkFile, StorageFile
+from simulator.files.hardware_storage import to_storage
 from simulator.importers.result import Fragment, Kind
 
 

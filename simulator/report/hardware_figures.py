@@ -13,12 +13,13 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
 from simulator.scenario.hardware.link import Curve, Link
 from simulator.scenario.hardware.price import Price
-from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.hardware.storage import Charges, Storage, Tier
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
     PER_SECOND,
     SECOND,
+    USD_PER_BYTE,
     USD_PER_BYTE_SECOND,
     USD_PER_SECOND,
     Unit,
@@ -28,7 +29,7 @@ from simulator.units import (
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""
-Section: TypeAlias = Profile | CpuPool | Network
+Section: TypeAlias = Profile | CpuPool | Network | Charges
 """A profile or a part of one whose figures are listed one by one."""
 
 _GIB: Final = parse("1 GiB", BYTE)
@@ -86,20 +87,15 @@ def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iter
 def _said(
     key: str, value: object, unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    if isinstance(value, CpuPool | Network):
+    if isinstance(value, CpuPool | Network | Charges):
         yield from _figures(value, f"{key}.", sources)
     elif isinstance(value, Gpu | Link | Storage):
         yield from _part(key, value, sources)
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _said(f"{key}.{name}", inner, unit, sources)
-    elif isinstance(value, tuple) and any(isinstance(part, Curve) for part in value):
-        for curve in value:
-            yield from _measured(curve)
-    elif isinstance(value, tuple) and any(isinstance(part, Price) for part in value):
-        yield from _prices(value)
     elif isinstance(value, tuple):
-        yield from _plain(key, _listed(value), unit, sources)
+        yield from _several(key, value, unit, sources)
     elif not isinstance(value, Source):
         yield from _plain(key, value, unit, sources)
 
@@ -117,6 +113,24 @@ def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
             yield Figure(key=name, value=value, unit=USD_PER_SECOND, source=price.source)
         if number == 0:
             yield Figure(key="price.region", value=home)
+
+
+def _several(
+    key: str, values: tuple[object, ...], unit: Unit | None, sources: Mapping[str, Source]
+) -> Iterator[Figure]:
+    """Curves, prices and tiers of prices one by one, anything else as a list."""
+    if any(isinstance(value, Price) for value in values):
+        yield from _prices(tuple(value for value in values if isinstance(value, Price)))
+        return
+    listed = []
+    for number, value in enumerate(values, start=1):
+        if isinstance(value, Curve):
+            yield from _measured(value)
+        elif isinstance(value, Tier):
+            yield from _tier(f"{key}.{number}", value, sources)
+        else:
+            listed.append(value)
+    yield from _plain(key, _listed(tuple(listed)), unit, sources)
 
 
 def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) -> Iterator[Figure]:
@@ -138,6 +152,14 @@ def _measured(curve: Curve) -> Iterator[Figure]:
             value=f"{latency} + bytes at {show(regime.bandwidth, BYTE_PER_SECOND, _USUAL)}",
             source=curve.source,
         )
+
+
+def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figure]:
+    """A price by the amount of a month: up to which amount, and the price."""
+    source = sources.get(key)
+    if tier.to is not None:
+        yield Figure(key=f"{key} to", value=tier.to, unit=BYTE, source=source)
+    yield Figure(key=key, value=tier.price, unit=USD_PER_BYTE, source=source)
 
 
 def _listed(values: tuple[object, ...]) -> str:

@@ -188,13 +188,13 @@ def _stores(ground: Ground) -> Iterator[Lever]:
         return
     size = ground.scenario.job.stored_total
     for store in ground.nearby(ground.own):
-        if store.name != ground.store and store.price is not None:
-            rent = _rent(size * store.price * MONTH)
+        rent = store.standing(size)
+        if store.name != ground.store and rent is not None:
             yield Lever(
                 kind=Kind.STORAGE,
                 what=f"keep the data on {store.name.rpartition('/')[2]}",
                 settings={STORE: store.name},
-                note=f"copy it once; the space costs {rent} a month",
+                note=f"copy it once; the space costs {_rent(rent * MONTH)} a month",
             )
 
 

@@ -24,6 +24,7 @@ from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
+from simulator.results.stores import data_rent
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.storage import Storage
 from simulator.scenario.scenario import Scenario
@@ -33,7 +34,7 @@ from simulator.studies.hanging import TAIL
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.whatif import chance
-from simulator.units import Seconds, Usd
+from simulator.units import Seconds, Usd, UsdPerSecond
 
 LEAST: Final = 0.03
 """Share of time or bill below which no change is advised: models of both err by as much."""
@@ -58,8 +59,9 @@ class Action:
     """One change and what it does.
 
     `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
-    share, `low` and `high` the 80% interval of that. `rent` is what machines cost more [$/s], None
-    where no price is known. `fits` says that the job does not fit now and then does.
+    share, `low` and `high` the 80% interval of that. `rent` is what machines, and the `space` for
+    the data, cost more [$/s], None where no price of machines is known. `fits` says that the job
+    does not fit now and then does.
     """
 
     lever: Lever
@@ -67,7 +69,8 @@ class Action:
     shorter: float
     low: float
     high: float
-    rent: float | None
+    rent: UsdPerSecond | None
+    space: UsdPerSecond = 0.0
     fits: bool = False
 
     @property
@@ -82,8 +85,9 @@ class Action:
 
     @property
     def bill(self) -> Usd | None:
-        """Its bill [$]; None where no price is known."""
-        return self.prediction.cost.to_train
+        """Its bill, with what the space costs more [$]; None where no price is known."""
+        paid, billed = self.prediction.cost.to_train, self.prediction.scenario.cost.provisioning
+        return None if paid is None else paid + self.space * (self.time + billed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +242,10 @@ def _score(before: Seconds, after: Seconds, rent: float | None, now: float | Non
 
 
 def _worth(base: Prediction, action: Action) -> float:
-    cost, after = base.cost.per_second, action.prediction.cost.per_second
-    return _score(base.timing.total_time, action.time, cost, after)
+    paid = base.cost.per_second
+    before = None if paid is None else paid + data_rent(base.scenario)
+    after = None if before is None or action.rent is None else before + action.rent
+    return _score(base.timing.total_time, action.time, before, after)
 
 
 def _tried(found: Sequence[Lever], reader: Reader) -> list[_Tried | None]:
@@ -262,10 +268,11 @@ def _in_closed_form(lever: Lever, scenario: Scenario) -> _Tried | None:
     least = lower_bound(scenario, question.topology, question.demands, at, parts)
     fits = ram.verdict is not Verdict.NO
     fits = fits and (memory is None or memory.verdict is not Verdict.NO)
+    machines = machines_price(scenario)
     return _Tried(
         lever=lever,
         time=float(least) * at.total_steps,
-        price=machines_price(scenario),
+        price=None if machines is None else machines + data_rent(scenario),
         fits=fits,
     )
 
@@ -282,13 +289,15 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         return None
     low, high = _interval(base, after, lever)
     before, now = base.cost.per_second, after.cost.per_second
+    space = data_rent(after.scenario) - data_rent(base.scenario)
     return Action(
         lever=lever,
         prediction=after,
         shorter=1.0 - after.timing.total_time / base.timing.total_time,
         low=low,
         high=high,
-        rent=None if before is None or now is None else now - before,
+        rent=None if before is None or now is None else now - before + space,
+        space=space,
         fits=not base.fits and after.fits,
     )
 

@@ -58,8 +58,8 @@ def _stores(
         if operations is not None:
             enough = enough and operations >= wanted.get("storage IOPS", 0.0)
         if enough:
-            price = None if store.price is None else store.price * data * MONTH
-            yield Offer(name=name, per_month=price)
+            rent = store.standing(data)
+            yield Offer(name=name, per_month=None if rent is None else rent * MONTH)
 
 
 def _machines(

@@ -34,8 +34,14 @@ RANGES = {
     units.PER_SECOND: ("50 /s", "10 M/s"),
     units.USD_PER_SECOND: ("$0.05/h", "$200/h"),
     units.USD_PER_BYTE_SECOND: ("$0.001/GB/month", "$1/GB/month"),
+    units.USD_PER_BYTE: ("$0.001/GB", "$0.5/GB"),
+    units.USD_PER_REQUEST: ("$0.0001/1000 requests", "$0.1/1000 requests"),
+    units.USD_PER_OPERATION: ("$0.001/IOPS/month", "$0.5/IOPS/month"),
+    units.USD_PER_RATED_BYTE: ("$0.01/(MiB/s)/month", "$10/(MiB/s)/month"),
 }
 """What a figure of each unit can plausibly be."""
+UNLIMITED = ("capacity", "_to", " to")
+"""Amounts that may be of any size: stores, and up to what a price of them holds."""
 TRAYS = {"node/gb200-nvl72": 18, "node/gb300-nvl72": 18}
 """Racks described as one machine, and of how many they consist."""
 
@@ -108,7 +114,7 @@ def test_figures_are_plausible(catalogue: Catalogue, name: str) -> None:
             # A store of appliances may be larger than any single device.
             added_up = figure.key in ("ram", "power", "network.bandwidth")
             size = figure.value / (TRAYS.get(name, 1) if added_up else 1)
-            assert low <= size <= high or figure.key.endswith("capacity"), figure
+            assert low <= size <= high or figure.key.endswith(UNLIMITED), figure
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -160,3 +166,22 @@ def test_a_layout_reaches_every_accelerator(catalogue: Catalogue) -> None:
             assert below == list(range(host.gpu_count))
             for switch in host.switches:
                 assert {host.gpu_sockets[gpu] for gpu in switch.gpus} == {switch.socket}
+
+
+def test_prices_of_stores_are_placed(catalogue: Catalogue) -> None:
+    """A store of a cloud that charges rent says in which region its prices hold."""
+    rented = [store for store in map(catalogue.storage, stores()) if store.price is not None]
+    assert len(rented) >= 15
+    assert [s.name for s in rented if s.charges is None or not s.charges.region] == []
+
+
+def test_stores_paid_by_capacity_say_how_large_they_are(catalogue: Catalogue) -> None:
+    """Rent for the whole capacity needs a capacity."""
+    for store in map(catalogue.storage, stores()):
+        whole = store.charges is not None and store.charges.by_capacity
+        assert not whole or store.capacity is not None, store.name
+
+
+def stores() -> list[str]:
+    """Names of all profiles of stores."""
+    return [name for name in NAMES if name.startswith("storage/")]

@@ -16,7 +16,9 @@ from simulator.units import (
     BYTE_PER_SECOND,
     FLOP_PER_SECOND,
     HOUR,
+    MONTH,
     PER_SECOND,
+    USD_PER_REQUEST,
     USD_PER_SECOND,
     parse,
 )
@@ -417,3 +419,36 @@ def test_object_store_requests(catalogue: Catalogue) -> None:
     assert store.request_rate is not None
     assert store.read_bandwidth / store.request_rate == pytest.approx(4667, abs=0.5)
     assert 100 * store.request_rate / store.read_bandwidth == pytest.approx(0.021, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "month"),
+    [
+        ("ebs-gp3", 500e9, 40.0),
+        ("s3", 1e12, 23.0),
+        # 13,000 operations and 875 MiB/s above what is free.
+        ("ebs-gp3-max", 500e9, 40.0 + 65.0 + 35.0),
+        ("efs-elastic", 1e12, 300.0),
+        # 9.6 TiB are paid for, however little lies there.
+        ("fsx-lustre-persistent2-1000", 1e9, 9.6 * 2**40 / 1e9 * 0.8456),
+    ],
+)
+def test_standing_costs_of_stores(
+    catalogue: Catalogue, name: str, size: float, month: float
+) -> None:
+    """What a month costs, as published; file systems and volumes by what is provisioned."""
+    found = catalogue.storage(name).standing(size)
+    assert found is not None
+    assert found * MONTH == pytest.approx(month)
+
+
+def test_charges_of_stores(catalogue: Catalogue) -> None:
+    """Requests by the thousand, operations and throughput held ready by the month, egress."""
+    objects, volume = catalogue.storage("s3").charges, catalogue.storage("ebs-gp3").charges
+    assert objects is not None
+    assert volume is not None
+    assert objects.reads == pytest.approx(parse("$0.0004/1000 requests", USD_PER_REQUEST))
+    assert objects.writes == pytest.approx(5e-6)
+    assert [tier.price for tier in objects.internet] == pytest.approx([9e-11, 8.5e-11, 7e-11])
+    assert volume.operations == pytest.approx(5.0 / 1000 / MONTH)
+    assert volume.throughput == pytest.approx(0.2 / (5 * 2**20) / MONTH)

@@ -8,7 +8,19 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.confidence.provenance import Source
-from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds, UsdPerByteSecond
+from simulator.equations.storage_bill import provisioned_price
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Seconds,
+    UsdPerByte,
+    UsdPerByteSecond,
+    UsdPerOperation,
+    UsdPerRatedByte,
+    UsdPerRequest,
+    UsdPerSecond,
+)
 
 
 class Scope(StrEnum):
@@ -25,6 +37,40 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """A price that holds up to an amount of a month (None: for all there is above)."""
+
+    price: UsdPerByte
+    to: Bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charges:
+    """What is charged for a store beside the rent of what lies there; None: nobody states it.
+
+    All prices, the rent too, are those of `region`; the rent holds up to `rent_to`, and is paid for
+    the whole capacity where `by_capacity`. `reads` and `writes` are by request. `operations` and
+    `throughput` are for rates held ready above `free_operations` and `free_throughput`; the former
+    holds up to `operations_to`. `other_region` and `internet` are for bytes that leave the region,
+    `internet` by the amount of a month. `unpriced` names what is charged at prices not known.
+    """
+
+    region: str
+    by_capacity: bool = False
+    rent_to: Bytes | None = None
+    reads: UsdPerRequest | None = None
+    writes: UsdPerRequest | None = None
+    operations: UsdPerOperation | None = None
+    free_operations: PerSecond | None = None
+    operations_to: PerSecond | None = None
+    throughput: UsdPerRatedByte | None = None
+    free_throughput: BytesPerSecond | None = None
+    other_region: UsdPerByte | None = None
+    internet: tuple[Tier, ...] = ()
+    unpriced: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """A store as one host sees it.
 
@@ -32,8 +78,9 @@ class Storage:
     was measured. `read_operations` caps small random reads (an operation carries at most
     `operation_size`), `read_latency` passes before the first byte of each of them,
     `open_latency` once per file. `request_rate` is the fastest one object request can go and
-    `request_limit` how many requests a second the store answers. `clouds` are those whose machines
-    alone can reach it; any machine if none is named.
+    `request_limit` how many requests a second the store answers. `price` is the rent of what lies
+    there, `charges` what comes on top. `clouds` are those whose machines alone can reach it; any
+    machine if none is named.
     """
 
     name: str
@@ -51,6 +98,7 @@ class Storage:
     request_limit: PerSecond | None = None
     capacity: Bytes | None = None
     price: UsdPerByteSecond | None = None
+    charges: Charges | None = None
     clouds: tuple[str, ...] = ()
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
@@ -60,6 +108,37 @@ class Storage:
         """The read rate to plan with [B/s]: achievable where measured, else the datasheet's."""
         measured = self.achievable_read_bandwidth
         return self.read_bandwidth if measured is None else measured
+
+    @property
+    def priced(self) -> bool:
+        """Whether its rent is known, and nothing is charged at a price that is not."""
+        return self.price is not None and not (self.charges and self.charges.unpriced)
+
+    def rented(self, size: Bytes) -> Bytes:
+        """What rent is paid for where `size` lies there [B]: more where capacity is paid whole."""
+        whole = self.charges is not None and self.charges.by_capacity
+        return max(size, self.capacity) if whole and self.capacity is not None else size
+
+    def standing(self, size: Bytes) -> UsdPerSecond | None:
+        """What the store costs while `size` lies there, used or not [$/s]; None: not known."""
+        if self.price is None:
+            return None
+        ready = (provisioned_price(*rate) for rate in self.provisioned.values())
+        return self.price * self.rented(size) + float(sum(ready))
+
+    @property
+    def provisioned(self) -> Mapping[str, tuple[float, float, float]]:
+        """Rates held ready at a price of their own, by field: rate, free part [/s], price [$]."""
+        charges, found = self.charges, {}
+        if charges is None:
+            return {}
+        operations = max(self.read_operations or 0.0, self.write_operations or 0.0)
+        if charges.operations is not None:
+            found["operations"] = (operations, charges.free_operations or 0.0, charges.operations)
+        if charges.throughput is not None:
+            carried = max(self.read_bandwidth, self.write_bandwidth or 0.0)
+            found["throughput"] = (carried, charges.free_throughput or 0.0, charges.throughput)
+        return found
 
 
 NO_STORE: Final = Storage(name="no store", scope=Scope.LOCAL, read_bandwidth=1.0)

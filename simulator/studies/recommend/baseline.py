@@ -56,13 +56,13 @@ class Ground:
         return next(machine for machine in self.machines if machine.name == name)
 
     def nearby(self, machine: Machine) -> list[Storage]:
-        """Stores of a machine's cloud whose rent is known; all of them if it is known of none."""
+        """Stores of a machine's cloud all of whose prices are known; all if they are of none."""
         there = [
             store
             for store in self.stores
             if machine.cloud in store.clouds and store.scope is not Scope.LOCAL
         ]
-        return [store for store in there if store.price is not None] or there
+        return [store for store in there if store.priced] or there
 
     @property
     def global_batch(self) -> int | None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from simulator.pipeline.stages.read import drives_of
+from simulator.results.stores import data_stores
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.units import DAY, Bytes, Seconds, Usd
-
-MONTH: Final = 30.0 * DAY
-"""For which stores are paid [s]."""
+from simulator.units import MONTH, Bytes, Seconds, Usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,15 +41,21 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
     """
     found: list[Move] = []
     origin = _origin(now)
-    for target in _read_from(chosen):
+    for target in data_stores(chosen):
         empty = elsewhere and target.scope is Scope.LOCAL
         size = chosen.job.stored_total
         if size > 0.0 and (target.name != origin.name or empty):
             least = _least(size, now, chosen, origin, target)
             source = origin.name
-            rent = None if target.price is None else target.price * size * MONTH
+            rent = target.standing(size)
             found.append(
-                Move(source=source, target=target.name, size=size, least=least, per_month=rent)
+                Move(
+                    source=source,
+                    target=target.name,
+                    size=size,
+                    least=least,
+                    per_month=None if rent is None else rent * MONTH,
+                )
             )
     return tuple(found)
 
@@ -62,19 +63,6 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
 def _origin(scenario: Scenario) -> Storage:
     group = scenario.cluster.trainers
     return group.origin or group.storage
-
-
-def _read_from(scenario: Scenario) -> Iterator[Storage]:
-    """The stores that hold the data when a run begins: of trainers that read, and of helpers."""
-    job = scenario.job
-    staged = job.dataset.placement is Placement.STAGE
-    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
-    if job.remote is None or staged or preloaded:
-        yield _origin(scenario)
-        return
-    for group in scenario.cluster.groups:
-        if group.name == job.remote.group:
-            yield group.origin or group.storage
 
 
 def _least(
