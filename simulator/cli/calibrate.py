@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
+from simulator.cli.clock import today
 from simulator.cli.options import examples, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
@@ -203,13 +204,11 @@ def _check_new(output: Path, *, force: bool) -> None:
 
 
 def _write(found: Calibrated, output: Path) -> None:
-    from datetime import UTC, datetime
-
     from simulator.files.overlay import overlay_text
     from simulator.studies.fitted_overlay import overlay_of
     from simulator.version import __version__
 
-    overlay = overlay_of(found, datetime.now(tz=UTC).date().isoformat())
+    overlay = overlay_of(found, today().isoformat())
     write_file(output, overlay_text(overlay, __version__), "--output")
 
 

@@ -10,6 +10,7 @@ import click
 from simulator.cli import completion
 from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import emit
+from simulator.cli.prices import prices
 
 if TYPE_CHECKING:
     from simulator.files.catalogue import Catalogue
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 @click.group()
 def hardware() -> None:
     """List, show and compare machines and devices, with sources, dates and prices."""
+
+
+hardware.add_command(prices)
 
 
 @hardware.command("list")

@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -86,13 +87,12 @@ def check_writable(path: Path, option: str) -> None:
 def made(seed: int | None) -> Made:
     """What a page says of how it came to be: today, the command as it was typed, the seed."""
     import shlex
-    from datetime import UTC, datetime
 
+    from simulator.cli.clock import today
     from simulator.report.page.made import Made
 
-    today = datetime.now(tz=UTC).date().isoformat()
     arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
-    return Made(date=today, command=shlex.join(("plan", *arguments)), seed=seed)
+    return Made(date=today().isoformat(), command=shlex.join(("plan", *arguments)), seed=seed)
 
 
 def write_file(path: Path, content: str | bytes, option: str) -> None:
@@ -112,6 +112,50 @@ def write_file(path: Path, content: str | bytes, option: str) -> None:
             _replace(path.resolve(), _encoded(content))
     except OSError as error:
         raise _unwritable(path, option, f"cannot be written: {error.strerror}") from error
+
+
+def write_files(contents: Mapping[Path, str], option: str) -> None:
+    """Write several files, each whole; if one cannot be written, all are as they were before.
+
+    Folders that are missing are made, and taken away again where nothing came to lie in them.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written; names `option`.
+    """
+    before: dict[Path, bytes | None] = {}
+    folders: list[Path] = []
+    try:
+        for path, content in contents.items():
+            folders += _make_folders(path.absolute().parent)
+            before[path] = path.read_bytes() if path.exists() else None
+            _replace(path.resolve(), _encoded(content))
+    except BaseException as error:
+        _put_back(before, folders)
+        if isinstance(error, OSError):
+            message = f"cannot be written: {error.strerror}"
+            raise _unwritable(path, option, message) from error
+        raise
+
+
+def _make_folders(folder: Path) -> list[Path]:
+    """Make a folder and those it lies in; those that were missing."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing[::-1]
+
+
+def _put_back(before: Mapping[Path, bytes | None], folders: Iterable[Path]) -> None:
+    for path, content in before.items():
+        with contextlib.suppress(OSError):
+            if content is None:
+                path.unlink(missing_ok=True)
+            elif path.read_bytes() != content:
+                _replace(path.resolve(), content)
+    for folder in sorted(folders, key=lambda one: -len(one.parts)):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _encoded(content: str | bytes) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.cli import progress
-from simulator.cli.output import check_writable, write_file
+from simulator.cli.output import check_writable, write_file, write_files
 from simulator.cli.progress import counting_line, progress_line
 from simulator.errors import InputError
 
@@ -138,3 +138,16 @@ def test_a_search_off_a_terminal_writes_a_line_now_and_then(
         "searching: 25%, 1 of 4 settled, 60 s left",
         "searching: 50%, 2 of 4 settled, 40 s left",
     ]
+
+
+def test_several_files_are_written_or_none(tmp_path: Path) -> None:
+    """Where the last cannot be, old files hold what they held and new ones are gone."""
+    old, new, closed = tmp_path / "old", tmp_path / "a" / "b" / "new", tmp_path / "file" / "in it"
+    old.write_text("before", encoding="utf-8")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="--output: cannot be written"):
+        write_files({old: "after", new: "after", closed: "after"}, "--output")
+    assert old.read_text(encoding="utf-8") == "before"
+    assert not (tmp_path / "a").exists()
+    write_files({old: "after", new: "after"}, "--output")
+    assert (old.read_text(encoding="utf-8"), new.read_text(encoding="utf-8")) == ("after",) * 2

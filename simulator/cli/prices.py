@@ -1,0 +1,179 @@
+"""``plan hardware prices``: prices of cloud machines from a catalogue of one's own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from simulator.cli.clock import today
+from simulator.cli.import_output import file_argument
+from simulator.cli.options import profiles_option
+from simulator.cli.output import emit, write_files
+from simulator.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from simulator.files.catalogue import Catalogue
+    from simulator.importers.prices import Prices
+
+_OUTPUT: Final = "--output"
+
+
+@click.group()
+def prices() -> None:
+    """Read prices of machines from a catalogue of a cloud."""
+
+
+@prices.command("import")
+@file_argument
+@click.option(
+    "--cloud",
+    metavar="NAME",
+    default="",
+    help="Whose machines: aws, gcp, azure, ...; by default the folder that FILE lies in.",
+)
+@click.option("--region", "regions", multiple=True, metavar="NAME", help="Only these regions.")
+@click.option(
+    "--date",
+    "read",
+    metavar="DATE",
+    default="",
+    help="When the prices held, such as 2026-08-22; the day FILE was last written by default.",
+)
+@click.option("--source", metavar="TEXT", default="", help="Who states them; FILE by default.")
+@click.option(
+    "-o",
+    _OUTPUT,
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of your own profiles; hardware_profiles by default.",
+)
+@profiles_option
+def import_(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: Path,
+    cloud: str,
+    regions: tuple[str, ...],
+    read: str,
+    source: str,
+    output: Path | None,
+    profiles: tuple[Path, ...],
+) -> None:
+    """Write the prices in FILE to your own profiles.
+
+    FILE is a CSV with columns like those of SkyPilot's vms.csv: InstanceType, Price, Region, and
+    SpotPrice, AvailabilityZone, vCPUs, AcceleratorName, AcceleratorCount where it has them. Rows
+    with errors that such catalogues are known for are left out and listed. Prices that a profile
+    has for other purchases and regions stay. All profiles are written, or none.
+    """
+    from simulator.confidence.provenance import Source
+    from simulator.files.catalogue import FOLDER
+    from simulator.importers.prices import read_prices
+    from simulator.importers.reading import changed
+
+    folder = Path(FOLDER) if output is None else output
+    own = _own(folder, profiles)
+    day = _day(read) or changed(file)
+    stated = Source(reference=source or "/".join(file.absolute().parts[-2:]), date=day)
+    found = read_prices(file, own, cloud=_cloud(cloud, file, own), source=stated, regions=regions)
+    texts = _texts(found, folder)
+    _check(texts, own)
+    write_files({folder / name: text for name, text in texts.items()}, _OUTPUT)
+    emit("\n".join(_told(found, folder, day)))
+
+
+def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
+    """The catalogue with the folder that is written to in front.
+
+    Raises
+    ------
+    InputError
+        If the folder is that of the profiles that come with plan, or is a file.
+    """
+    from simulator.files.catalogue import Catalogue, packaged
+
+    if folder.resolve() == packaged().resolve():
+        message, hint = "is the folder of the profiles that come with plan", "name one of your own"
+        raise InputError((Problem(origin=_OUTPUT, message=message, found=str(folder), hint=hint),))
+    if folder.exists() and not folder.is_dir():
+        raise InputError((Problem(origin=_OUTPUT, message="is not a folder", found=str(folder)),))
+    there = (folder,) if folder.is_dir() else ()
+    return Catalogue.default((*there, *profiles))
+
+
+def _cloud(given: str, file: Path, catalogue: Catalogue) -> str:
+    """The cloud given, or the one whose folder the file lies in."""
+    clouds = sorted({name.split("/")[1] for name in catalogue.names("instance")})
+    cloud = given or file.absolute().parent.name
+    if cloud in clouds:
+        return cloud
+    message = "is no cloud with machines in the catalogue" if given else "is needed"
+    hint = f"one of {', '.join(clouds)}"
+    problem = Problem(origin="--cloud", message=message, found=given or None, hint=hint)
+    raise InputError((problem,))
+
+
+def _day(given: str) -> str:
+    """The date given, in ISO form; nothing if there is none."""
+    if not given:
+        return ""
+    try:
+        day = date.fromisoformat(given)
+    except ValueError:
+        problem = Problem(
+            origin="--date", message="is not a date", found=given, hint="write 2026-08-22"
+        )
+        raise InputError((problem,)) from None
+    if day > today():
+        raise InputError((Problem(origin="--date", message="lies in the future", found=given),))
+    return day.isoformat()
+
+
+def _texts(found: Prices, folder: Path) -> dict[str, str]:
+    """What each profile will hold, by its path below the folder."""
+    from simulator.files.price_text import price_blocks, with_prices
+    from simulator.files.reading import decode, read_bytes
+
+    texts = {}
+    for name, listed in found.machines.items():
+        path = folder / f"{name}.toml"
+        if path.exists():
+            text = decode(read_bytes(path), str(path))
+            texts[f"{name}.toml"] = with_prices(text, listed, str(path))
+        else:
+            texts[f"{name}.toml"] = f"schema = 1\noverlay = true\n\n{price_blocks(listed)}"
+    return texts
+
+
+def _check(texts: Mapping[str, str], own: Catalogue) -> None:
+    """Read every profile back as the catalogue will, before any is written."""
+    from simulator.files.catalogue import Catalogue
+
+    with tempfile.TemporaryDirectory() as made:
+        for name, text in texts.items():
+            path = Path(made) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        staged = Catalogue((Path(made), *own.directories))
+        for name in texts:
+            staged.host(name.removesuffix(".toml"))
+
+
+def _told(found: Prices, folder: Path, day: str) -> list[str]:
+    from simulator.files.catalogue import Catalogue
+    from simulator.importers.prices import said
+
+    lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
+    if found.unknown:
+        lines.append(f"{found.unknown} machines of the file have no profile")
+    if found.left_out:
+        lines += ["left out:", *(f"  {said(one)}" for one in found.left_out)]
+    lines.append(f"wrote {len(found.machines)} profiles below {folder}")
+    if folder.resolve() not in {path.resolve() for path in Catalogue.default().directories}:
+        lines.append(f"use them with --profiles {folder}, or name the folder in $PLAN_PROFILES")
+    return lines
