@@ -49,7 +49,7 @@ ALIKE: Final = 0.01
 UNSHARED: Final = 0.5
 """What of the doubt of a step is not the same after the device computes in another way: a guess,
 as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
-SHORT: Final = 300
+SHORT: Final = 600
 """Simulated steps from which on a job takes long to simulate."""
 METRIC: Final = "total_time_s"
 

@@ -103,6 +103,15 @@ def test_capital_without_interest_is_the_limit() -> None:
     assert little == pytest.approx(none, rel=1e-6)
 
 
+def test_an_owned_machine_is_paid_for_while_it_rests() -> None:
+    """What is paid all the time is shared out over the hours worked, with electricity at rest."""
+    assert cost.owned_price(7.0, 2.0, 1.0, 0.5, 1.0) == pytest.approx(10.0)
+    assert cost.owned_price(7.0, 2.0, 1.0, 0.5, 0.5) == pytest.approx(2.0 * 10.0 + 0.5)
+    shares = np.array([0.25, 0.5, 1.0])
+    yearly = shares * cost.owned_price(7.0, 2.0, 1.0, 0.5, shares)
+    assert yearly == pytest.approx(10.0 + 0.5 * (1.0 - shares))
+
+
 def test_break_even_is_where_both_cost_the_same() -> None:
     """At the utilization of the break-even, owning costs what renting does."""
     standing, rent, electricity = 12.0, 22.0, 2.0
