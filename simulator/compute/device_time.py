@@ -24,6 +24,7 @@ from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
 from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
+from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Job, Scenario
@@ -326,16 +327,15 @@ def _is_counted(model: Model) -> bool:
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
     job, launching = scenario.job, scenario.job.software.launching
     rates = _rates(scenario, gpu)
-    operators = model.operators(train.batch_size, _runs_as(gpu, train.precision))
     training = job.mode is Mode.TRAIN
-    work = work_of(operators if training else _inferring(operators), rates, launching)
-    again = train.recompute is Recompute.FULL
-    redone = Work(
-        forward=work.forward,
-        backward=work.backward + again * work.forward,
-        kernels=work.kernels,
-        backward_kernels=work.backward_kernels + again * work.kernels,
+    asked = _Asked(
+        rates=rates,
+        samples=train.batch_size,
+        precision=_runs_as(gpu, train.precision),
+        training=training,
     )
+    counted = _counted(model, launching, asked)
+    redone = _redone(counted.work, train)
     forward = _beside(redone.forward, redone.kernels, launching)
     backward = _beside(redone.backward, redone.backward_kernels, launching)
     once = 0.0 if launching is None else launching.step
@@ -354,14 +354,72 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
         },
         equation="roofline.roofline_time",
         inputs={
-            "operators": len(operators),
+            "operators": counted.operators,
             "kernels": redone.kernels + redone.backward_kernels,
             "host's time to launch one [s]": 0.0 if launching is None else launching.kernel,
-            "forward FLOP": sum((op.flops for op in operators), 0.0),
+            "forward FLOP": counted.flops,
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
         },
         source=_of_rates(scenario, gpu, train.precision),
+    )
+
+
+def _redone(work: Work, train: Train) -> Work:
+    """With the forward pass again in the backward one where all is recomputed."""
+    again = train.recompute is Recompute.FULL
+    return Work(
+        forward=work.forward,
+        backward=work.backward + again * work.forward,
+        kernels=work.kernels,
+        backward_kernels=work.backward_kernels + again * work.kernels,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the time of a model's operators follows from beside the model and its launches."""
+
+    rates: Rates
+    samples: Real
+    precision: Precision
+    training: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is about one candidate, so that it can be told apart by its numbers."""
+        rates = self.rates
+        figures = (self.samples, rates.matrix, rates.vector, rates.memory)
+        return not any(isinstance(figure, np.ndarray) for figure in figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """How long a device is busy with the operators of a batch; their number and arithmetic."""
+
+    work: Work
+    operators: int
+    flops: Real
+
+
+_known: Final[Memo[_Counted]] = Memo(1000)
+"""Of the last candidates: most of those tried one after the other compute the same batch."""
+
+
+def _counted(model: Model, launching: Launching | None, asked: _Asked) -> _Counted:
+    """The operators of a batch on a device of these rates."""
+    if not asked.plain:
+        return _count(model, launching, asked)
+    return _known.of((model, launching), lambda: _count(model, launching, asked), asked)
+
+
+def _count(model: Model, launching: Launching | None, asked: _Asked) -> _Counted:
+    operators = model.operators(asked.samples, asked.precision)
+    passes = operators if asked.training else _inferring(operators)
+    return _Counted(
+        work=work_of(passes, asked.rates, launching),
+        operators=len(operators),
+        flops=sum((op.flops for op in operators), 0.0),
     )
 
 

@@ -218,8 +218,7 @@ def serial_cycles(
     Workers / time of a batch of one of them is the most that they make together; the receiving
     thread, and the copy engine with the device that waits for it, take one batch at a time.
     """
-    _, cycles = _imposed(scenario, topology, stages)
-    return [cycle.whole for cycle in cycles]
+    return [cycle.whole for cycle in _cycles(scenario, topology, stages)]
 
 
 def main_process(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Cycle:
@@ -231,26 +230,56 @@ def _imposed(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> tuple[list[tuple[str, Real]], list[Cycle]]:
     """Time a batch takes on each unit, and of each serial actor, by the batches it makes [s]."""
-    making = [stage for stage in stages if stage.actor in MAKERS]
-    groups = sorted({stage.group for stage in making})
-    shares = _shares(scenario, topology, making, groups)
+    return list(_unit_times(scenario, topology, stages)), _cycles(scenario, topology, stages)
+
+
+def _unit_times(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> Iterator[tuple[str, Real]]:
+    """Time a batch takes on each unit, by the batches that each group makes [s]."""
+    makers = _Makers.of(stages)
+    shares = _shares(scenario, topology, makers)
     others = [stage for stage in stages if stage.actor not in MAKERS]
-    busy: list[tuple[str, Real]] = []
-    cycles: list[Cycle] = []
-    for group in ("", *(g for g in groups if g)):
-        own = [stage for stage in making if stage.group == group]
+    for group in makers.places:
         share = shares.get(group, 0.0)
         loads = unit_loads(topology, others if group == "" else [])
-        for unit, load in unit_loads(topology, own).items():
+        for unit, load in unit_loads(topology, makers.of_group(group)).items():
             loads[unit] = loads.get(unit, 0.0) + share * load
-        busy += loads.items()
-        made = _making_cycles(scenario, topology, own, group)
-        cycles += [
-            Cycle(group, Actor.WORKER, {r: share * time for r, time in cycle.items()})
-            for cycle in made
-        ]
-    cycles += _using_cycles(scenario, topology, stages)
-    return busy, cycles
+        yield from loads.items()
+
+
+def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> list[Cycle]:
+    """The serial actors, by the batches that each group makes."""
+    makers = _Makers.of(stages)
+    shares = _shares(scenario, topology, makers)
+    cycles = [
+        Cycle(group, Actor.WORKER, {r: shares.get(group, 0.0) * time for r, time in cycle.items()})
+        for group in makers.places
+        for cycle in _making_cycles(scenario, topology, makers.of_group(group), group)
+    ]
+    return [*cycles, *_using_cycles(scenario, topology, stages)]
+
+
+class _Makers(NamedTuple):
+    """The stages that make batches, and the groups that do; the trainers' go by the empty name."""
+
+    stages: Sequence[StageDemands]
+    groups: Sequence[str]
+
+    @staticmethod
+    def of(stages: Sequence[StageDemands]) -> _Makers:
+        """Those of a demand table."""
+        making = [stage for stage in stages if stage.actor in MAKERS]
+        return _Makers(making, sorted({stage.group for stage in making}))
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The trainers, then each other group that makes batches."""
+        return ("", *(group for group in self.groups if group))
+
+    def of_group(self, group: str) -> list[StageDemands]:
+        """What one group does to make a batch."""
+        return [stage for stage in self.stages if stage.group == group]
 
 
 def longest(times: Iterable[Real]) -> Real:
@@ -270,15 +299,13 @@ def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
         raise_to(name, whole if resource is most else part)
 
 
-def _shares(
-    scenario: Scenario, topology: Topology, making: Sequence[StageDemands], groups: Sequence[str]
-) -> dict[str, Real]:
+def _shares(scenario: Scenario, topology: Topology, makers: _Makers) -> dict[str, Real]:
     """Share of the batches that each group makes when all work as fast as they can."""
-    if len(groups) == 1:
-        return {groups[0]: 1.0}
+    if len(makers.groups) == 1:
+        return {makers.groups[0]: 1.0}
     speeds: dict[str, Real] = {}
-    for group in groups:
-        own = [stage for stage in making if stage.group == group]
+    for group in makers.groups:
+        own = makers.of_group(group)
         cycles = _making_cycles(scenario, topology, own, group)
         serial = (sum(cycle.values(), 0.0) for cycle in cycles)
         least = longest((*unit_loads(topology, own).values(), *serial))

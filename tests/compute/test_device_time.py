@@ -114,3 +114,13 @@ def test_an_own_measurement_stays_as_measured(batch: int) -> None:
     )
     assert plain.measured
     assert float(fast.total) == float(plain.total)
+
+
+def test_candidates_that_differ_in_what_they_compute_are_told_apart() -> None:
+    """One process asks about them in turn; no answer is that of another one."""
+    settings = ({}, {"train.batch_size": 128}, {"train.precision": "fp32"}, {"train.mode": "infer"})
+    scenarios = [simulator.load("resnet50-imagenet-p4d", dict(own)).scenario for own in settings]
+    first = [device_time(scenario) for scenario in scenarios]
+    again = [device_time(scenario) for scenario in reversed(scenarios)][::-1]
+    assert [time.total for time in first if time] == [time.total for time in again if time]
+    assert len({float(time.total) for time in first if time}) == len(settings)
