@@ -1,10 +1,12 @@
 """Score `plan` on published values of projects that no figure was fitted to.
 
-    python evidence/foreign.py TABLES [--family WORD] [--csv FILE]
+    python evidence/foreign.py TABLES [--family WORD] [--as-written]
 
 `TABLES` is a folder with ``foreign_runs.csv`` (one published value a row: `metric`, `published`,
 `scale` from samples per second to the published unit) and ``foreign_runs/<id>.toml``, the scenario
-written from the publication alone. Prints, by family, the median and the 90th percentile of the
+written from the publication alone. Its framework is the one that the publication names
+(`framework_named`) where there are kernels of it, else, or with ``--as-written``, the one that the
+scenario says. Prints, by family, the median and the 90th percentile of the
 relative error and the share of values inside the 80% interval, then the worst misses.
 """
 
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from simulator.errors import BrokenLaw, PlanError
+from simulator.files.kernels import frameworks
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
@@ -57,12 +60,15 @@ class Scored:
         return self.low <= self.published <= self.high
 
 
-def score(row: dict[str, str], scenarios: Path) -> Scored:
+def score(row: dict[str, str], scenarios: Path, *, as_written: bool = False) -> Scored:
     """Predict one row's scenario and set it beside the published value."""
+    named = row["framework_named"].lower()
+    known = not as_written and named in frameworks(compiled=False)
+    overrides = (f"software.framework={named}",) if known else ()
     published, scale = float(row["published"]), float(row["scale"] or 1.0)
     predicted, low, high, warned, problem = np.nan, None, None, False, ""
     try:
-        found = predict(load_scenario(str(scenarios / f"{row['id']}.toml")))
+        found = predict(load_scenario(str(scenarios / f"{row['id']}.toml"), overrides=overrides))
         predicted, low, high = _figure(found, row["metric"], scale)
         warned = any("outside" in warning for warning in found.warnings)
     except (BrokenLaw, PlanError) as refused:
@@ -122,13 +128,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", type=Path)
     parser.add_argument("--family", default="", help="only families that hold this word")
+    parser.add_argument("--as-written", action="store_true", help="the scenarios' own framework")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--worst", type=int, default=15)
     args = parser.parse_args()
     with (args.tables / "foreign_runs.csv").open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if args.family in row["family"]]
     with ProcessPoolExecutor(args.jobs) as pool:
-        found = list(pool.map(partial(score, scenarios=args.tables / "foreign_runs"), rows))
+        one = partial(score, scenarios=args.tables / "foreign_runs", as_written=args.as_written)
+        found = list(pool.map(one, rows))
     sys.stdout.write(table(found) + "\n\n")
     for row in sorted(found, key=lambda r: -abs(r.error) if r.error == r.error else 0.0)[
         : args.worst

@@ -20,7 +20,7 @@ from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.parallelism import Schedule, Sharding
+from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs
 from simulator.scenario.workload.train import Recompute
 from simulator.units import BytesPerSecond, Real, in_common, where
@@ -207,6 +207,8 @@ def _layout(scenario: Scenario) -> Layout:
         shard_group=where(shares > 0, group, np.inf),
         offloaded=float(degrees.offload_optimizer),
         all_forward=float(degrees.schedule is Schedule.ALL_FORWARD),
+        by_compute=float(degrees.partition is Partition.COMPUTE),
+        scattered_sums=float(degrees.reduce_scatter),
     )
 
 

@@ -73,7 +73,9 @@ class Layout:
     parameters are gathered layer by layer, and `again` for the backward pass;
     `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
     `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
-    micro-batches are through. `imbalance` is the load of the busiest expert rank over the mean one.
+    micro-batches are through. `by_compute`: stages are dealt layers by what they compute.
+    `scattered_sums`: where each replica updates its part, it gets the sum of that part alone.
+    `imbalance` is the load of the busiest expert rank over the mean one.
     """
 
     devices: Real
@@ -102,6 +104,8 @@ class Layout:
     shard_group: Real = np.inf
     offloaded: Real = 0.0
     all_forward: Real = 0.0
+    by_compute: Real = 0.0
+    scattered_sums: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ pass of one layer need meanwhile. What the allocator wastes and libraries outsid
 Plain data parallelism is the case in which nothing is sharded, and one device that of one rank.
 
 Not counted: 8-bit copies of weights; models whose layers are dealt to stages otherwise than
-`stage_layers` does.
+`parallelism.partition` says.
 
 References
 ----------
@@ -157,14 +157,14 @@ def _stages(common: _Common) -> dict[str, _Stage]:
     Candidates may have different numbers of stages.
     """
     stages, model = common.d.layout.pipeline, common.model
-    ends, between = stage_layers(model.layers, stages)
+    dealt = stage_layers(common.d)
     alone, several = where(stages > 1, 0.0, 1.0), where(stages > 1, 1.0, 0.0)
     tables = 1.0 + alone * (1.0 - model.tied)
     middle = where(stages > _ENDS, 1.0, 0.0)
     return {
-        "first": _Stage(place=0.0, layers=ends, tables=tables, head=alone, there=1.0),
-        "middle": _Stage(place=1.0, layers=between, tables=0.0, head=0.0, there=middle),
-        "last": _Stage(place=stages - 1.0, layers=ends, tables=1.0, head=1.0, there=several),
+        "first": _Stage(place=0.0, layers=dealt.first, tables=tables, head=alone, there=1.0),
+        "middle": _Stage(place=1.0, layers=dealt.middle, tables=0.0, head=0.0, there=middle),
+        "last": _Stage(place=stages - 1.0, layers=dealt.last, tables=1.0, head=1.0, there=several),
     }
 
 

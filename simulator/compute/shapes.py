@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from simulator.compute.description import Description, once
 from simulator.equations.lengths import mean_square_length
-from simulator.equations.pipeline import end_layers, middle_layers
+from simulator.equations.pipeline import (
+    back_layers,
+    end_layers,
+    front_layers,
+    middle_layers,
+)
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Product
 from simulator.units import Real, anywhere, at_least, at_most, rounded_up, where
 
 _TILE: Final = 128.0
 """Columns that a padded vocabulary is a multiple of, on each tensor-parallel rank."""
+_ENDS: Final = 2.0
+"""Stages that hold an embedding or a head."""
 _ALIGNED: Final = 8.0
 """Columns whose multiples let matrix units read whole words."""
 _WHOLE: Final = 1e-8
@@ -37,9 +45,37 @@ def scored_tokens(d: Description) -> Real:
     return tokens(d) * d.shape.scored_share
 
 
-def stage_layers(layers: Real, stages: Real) -> tuple[Real, Real]:
-    """Layers of the first and of the last stage, and of one between."""
-    return end_layers(layers, stages), middle_layers(layers, stages)
+@dataclass(frozen=True, slots=True)
+class StageLayers:
+    """Layers of the first stage, of one between, and of the last."""
+
+    first: Real
+    middle: Real
+    last: Real
+
+
+@once
+def stage_layers(d: Description) -> StageLayers:
+    """How layers are dealt to the stages of the pipeline."""
+    layers, stages = d.shape.layers, d.layout.pipeline
+    ends, between = end_layers(layers, stages), middle_layers(layers, stages)
+    if not anywhere(d.layout.by_compute > 0):
+        return StageLayers(ends, between, ends)
+    head, dealt = _head_in_layers(d), d.layout.by_compute > 0
+    front, back = front_layers(layers, stages, head), back_layers(layers, stages, head)
+    others = at_least(stages - _ENDS, 1.0)
+    left = where(stages > _ENDS, (layers - front - back) / others, between)
+    return StageLayers(
+        where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
+    )
+
+
+def _head_in_layers(d: Description) -> Real:
+    """Products of the head over those of a layer, of whose experts a token passes some."""
+    held, shared = layer_parameters(d)
+    passed = d.shape.top_k * d.layout.expert / at_least(d.shape.experts, 1.0)
+    head: Real = table_parameters(d) / at_least(shared + (held - shared) * passed, 1.0)
+    return head
 
 
 @once

@@ -114,16 +114,16 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
     """
     times, layout = layer_times(d, k), d.layout
     one = layer_pass(d, k, times, gathering(d, k))
-    ends, between = stage_layers(d.shape.layers, layout.pipeline)
+    dealt = stage_layers(d)
     front, back = outside(d, k, times)
-    first = stage_pass(d, k, one, layers=ends, beside=front)
-    middle = stage_pass(d, k, one, layers=between, beside=Outside())
-    last = stage_pass(d, k, one, layers=ends, beside=back)
+    first = stage_pass(d, k, one, layers=dealt.first, beside=front)
+    middle = stage_pass(d, k, one, layers=dealt.middle, beside=Outside())
+    last = stage_pass(d, k, one, layers=dealt.last, beside=back)
     sent = _sent(d, k)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slow = slowest_stage(*lengths, layout.pipeline)
     own = chosen((lengths[0] == slow, lengths[1] == slow), first, middle, last)
-    most = slowest_stage(ends, between, ends, layout.pipeline)
+    most = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
     held, _ = layer_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
@@ -182,9 +182,10 @@ def _gradients(
 def _sum_time(d: Description, k: Kernels, one: Summed, messages: Real) -> Seconds | Real:
     """A sum of gradients over the ranks that hold copies [s], a message for each layer.
 
-    Where each rank updates its part, gradients are scattered and updated parameters gathered.
+    Where each rank updates its part, gradients are scattered, or summed whole, and updated
+    parameters gathered.
     """
     whole = all_reduce(one.there, one.ranks, d, k, apart=one.apart, messages=messages)
     there = ring(one.there, one.ranks, d, k, apart=one.apart, messages=messages)
     back = ring(one.back, one.ranks, d, k, apart=one.apart, messages=messages)
-    return where(one.scattered > 0, there + back, whole)
+    return where(one.scattered > 0, there, whole) + where(one.gathered > 0, back, 0.0)

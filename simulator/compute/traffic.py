@@ -83,8 +83,8 @@ def traffic(d: Description) -> Traffic:
     d : Description
         The step; its numbers may be arrays of candidates.
     """
-    ends, between = stage_layers(d.shape.layers, d.layout.pipeline)
-    layers = slowest_stage(ends, between, ends, d.layout.pipeline)
+    dealt = stage_layers(d)
+    layers = slowest_stage(dealt.first, dealt.middle, dealt.last, d.layout.pipeline)
     return Traffic(
         layers=layers,
         tensor=_of_tensors(d),
@@ -200,10 +200,10 @@ def sent_part(size: Bytes | Real, d: Description) -> Bytes | Real:
 class Summed:
     """Gradients that are added up once a step, over ranks that hold copies of their parameters.
 
-    `there` bytes of gradients go to the ranks, `back` bytes of sums or updated parameters return;
-    `ranks` lie `apart` replicas. `scattered`: 1 where each rank sums and updates a part and gathers
-    the others' parameters, 0 where all ranks get the whole sum. `share`: 1, or 0 where this layout
-    adds up nothing here.
+    `there` bytes of gradients are summed, `back` bytes are those of the updated parameters;
+    `ranks` lie `apart` replicas. `scattered`: 1 where each rank sums a part, 0 where all ranks get
+    the whole sum. `gathered`: 1 where each updates a part and gathers the others' parameters.
+    `share`: 1, or 0 where this layout adds up nothing here.
     """
 
     there: Bytes | Real
@@ -211,7 +211,14 @@ class Summed:
     ranks: Real
     apart: Real
     scattered: Real
+    gathered: Real
     share: Real
+
+    @property
+    def passed(self) -> Bytes | Real:
+        """Bytes of all gathers and scatters, of which an all-reduce is two [B]."""
+        summed = self.there * (2.0 - self.scattered)
+        return summed + self.back * self.gathered
 
 
 def summed(d: Description, layers: Real) -> tuple[Summed, ...]:
@@ -235,20 +242,21 @@ def summed(d: Description, layers: Real) -> tuple[Summed, ...]:
         ranks=layout.replicas / group,
         apart=group,
         scattered=0.0,
+        gathered=0.0,
         share=1.0,
     )
     return (*found, between)
 
 
 def _summed(d: Description, parameters: Real, ranks: Real, apart: Real, share: Real) -> Summed:
-    work, parts = d.work, d.layout.sharded_optimizer
-    back = where(parts > 0, work.gather_bytes, work.gradient_bytes)
+    parts = d.layout.sharded_optimizer
     return Summed(
-        there=parameters * work.gradient_bytes,
-        back=parameters * back,
+        there=parameters * d.work.gradient_bytes,
+        back=parameters * d.work.gather_bytes,
         ranks=ranks,
         apart=apart,
-        scattered=parts,
+        scattered=parts * d.layout.scattered_sums,
+        gathered=parts,
         share=share,
     )
 
@@ -264,6 +272,6 @@ def _of_gradients(d: Description, layers: Real) -> Moved:
     """Gradients there and parameters (or gradients) back, between the copies of each."""
     sent = passed_round(tied_bytes(d), 2.0, d)
     for one in summed(d, layers):
-        passed = passed_round(one.there + one.back, one.ranks, d, apart=one.apart)
+        passed = passed_round(one.passed, one.ranks, d, apart=one.apart)
         sent = sent + passed.times(one.share)
     return sent

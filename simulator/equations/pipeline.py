@@ -87,6 +87,82 @@ def end_layers(layers: Real, stages: Real) -> Real:
     return several * left + (1.0 - several) * layers
 
 
+def front_layers(layers: Real, stages: Real, head: Real) -> Real:
+    """Layers of the first stage where stages are dealt by what layers compute.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the model [1].
+    stages : float or array
+        Stages of the pipeline [1].
+    head : float or array
+        What the head computes, in layers [1].
+
+    Returns
+    -------
+    float or array
+        Layers [1].
+
+    Notes
+    -----
+    A stage takes layers until all together exceed its share,
+    ``floor((layers + head) / stages) + 1``, and all of them where there is one stage.
+
+    References
+    ----------
+    .. [1] huggingface/nanotron 0.4, ``models/base.py``, ``build_model``,
+       https://pypi.org/project/nanotron/0.4/
+
+    Examples
+    --------
+    16 layers and a head as large as four of them on two stages:
+
+    >>> float(front_layers(16.0, 2.0, 4.0)), float(front_layers(16.0, 1.0, 4.0))
+    (11.0, 16.0)
+    """
+    part = (layers + head) / stages
+    dealt: Real = at_most(rounded_up(part - 1.0 + _NEARLY) + 1.0, layers)
+    return where(stages > 1.0, dealt, layers)
+
+
+def back_layers(layers: Real, stages: Real, head: Real) -> Real:
+    """Layers of the last stage, which has the head, where stages are dealt by what layers compute.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the model [1].
+    stages : float or array
+        Stages of the pipeline [1].
+    head : float or array
+        What the head computes, in layers [1].
+
+    Returns
+    -------
+    float or array
+        Layers [1].
+
+    Notes
+    -----
+    What the stages before leave,
+    ``layers - floor((stages - 1) (layers + head) / stages) - 1``, and no fewer than none.
+
+    References
+    ----------
+    .. [1] huggingface/nanotron 0.4, ``models/base.py``, ``build_model``,
+       https://pypi.org/project/nanotron/0.4/
+
+    Examples
+    --------
+    >>> float(back_layers(16.0, 2.0, 4.0)), float(back_layers(80.0, 16.0, 1.1))
+    (5.0, 3.0)
+    """
+    before = (stages - 1.0) * (layers + head) / stages
+    left = at_least(layers - rounded_up(before - 1.0 + _NEARLY) - 1.0, 0.0)
+    return where(stages > 1.0, left, layers)
+
+
 def slowest_stage(first: Real, middle: Real, last: Real, stages: Real) -> Real:
     """Time of the slowest stage for one micro-batch.
 

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from simulator.errors import Problem
 from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import ParallelismSection
+from simulator.files.software import habit
 from simulator.scenario.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
 
 Problems: TypeAlias = Iterator[Problem]
@@ -18,10 +19,14 @@ Problems: TypeAlias = Iterator[Problem]
 
 def parallelism_of(draft: Draft) -> Parallelism:
     """How the model is spread over devices; each holds all of it where nothing is said."""
-    given = draft.parallelism
+    given, usual = draft.parallelism, habit(draft.software.framework)
     if given is None:
         return ONE_DEVICE
-    return Parallelism(**{name: getattr(given, name) for name in ParallelismSection.model_fields})
+    said = {name: getattr(given, name) for name in ParallelismSection.model_fields}
+    for name in ("partition", "reduce_scatter"):
+        if said[name] is None:
+            said[name] = getattr(usual, name)
+    return Parallelism(**said)
 
 
 def _whole_replicas(draft: Draft) -> Problems:
@@ -70,16 +75,18 @@ _REPLICA: Final = (
 )
 
 PARALLEL_CHECKS: Final[tuple[Check, ...]] = (
-    check_of(_whole_replicas, _REPLICA, reads="hardware parallelism host gpus"),
-    check_of(_interleave, "parallelism.interleave parallelism.pipeline", reads="parallelism"),
+    check_of(_whole_replicas, _REPLICA, reads="hardware software parallelism host gpus"),
+    check_of(
+        _interleave, "parallelism.interleave parallelism.pipeline", reads="software parallelism"
+    ),
     check_of(
         _tensor_only,
         "parallelism.tensor parallelism.sequence parallelism.async_tensor",
-        reads="parallelism",
+        reads="software parallelism",
     ),
     check_of(
         _shard_group,
         f"{_REPLICA} parallelism.sharding parallelism.shard_group",
-        reads="parallelism host ranks",
+        reads="software parallelism host ranks",
     ),
 )

@@ -12,6 +12,7 @@ from simulator.files.convert_hardware import said_in
 from simulator.files.convert_input import spread_of
 from simulator.files.resolved import Draft
 from simulator.files.sections import ModelSection
+from simulator.files.software import habit
 from simulator.memo import Memo
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.loader import CostBasis
@@ -19,6 +20,7 @@ from simulator.scenario.workload.models import Model, StepTimes
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.software import MemoryFormat
 from simulator.scenario.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
 
@@ -95,7 +97,7 @@ def train_of(draft: Draft) -> Train:
         host_threads=_host_threads(draft),
         exchange_delay=given.exchange_delay,
         exchange_contention=float(given.exchange_contention),
-        overlap_communication=given.overlap_communication,
+        overlap_communication=_overlaps(draft),
         bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
         evaluation=None
         if evaluation is None
@@ -109,6 +111,14 @@ def train_of(draft: Draft) -> Train:
         start_up=given.start_up,
         shut_down=given.shut_down,
     )
+
+
+def _overlaps(draft: Draft) -> bool:
+    """Whether gradients are exchanged beside the backward pass; by default as in the framework."""
+    given, spread = draft.train.overlap_communication, draft.parallelism
+    if given is not None or spread is None or spread.sharding is not Sharding.OPTIMIZER:
+        return given is not False
+    return habit(draft.software.framework).overlap_sharded
 
 
 def _host_threads(draft: Draft) -> float:
@@ -177,7 +187,7 @@ def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
     if on_device and narrow and train.mixed_precision is None:
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
         yield _note(what, str(train.precision))
-    if on_device and draft.ranks > 1 and train.bucket_size is None and train.overlap_communication:
+    if on_device and draft.ranks > 1 and train.bucket_size is None and _overlaps(draft):
         yield defaults.BUCKET_SIZE.note
     if train.checkpoint_every_steps is not None and train.checkpoint_process_rate is None:
         yield defaults.CHECKPOINT_PROCESS_RATE.note

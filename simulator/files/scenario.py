@@ -277,14 +277,14 @@ _MODE: Final = part(lambda draft: draft.mode, "mode")
 _DATASET: Final = part(dataset_of, "data loader")
 _LOADER: Final = _of_model(loader_of, "input data loader gpu")
 _PREPROCESSING: Final = _of_model(preprocessing_of, "input data remote host helper measured_on")
-_TRAIN: Final = part(train_of, "train gpu basis accumulation")
+_TRAIN: Final = part(train_of, "train gpu basis accumulation software parallelism")
 _SOFTWARE: Final = _of_model(software_of, "train host gpu")
 _MODEL: Final = part(model_of, _MODEL_READS)
 _STEP_TIMES: Final = part(step_times_of, "model software")
 _MEMORY: Final = part(lambda draft: _memory(draft.memory), "memory")
 _REMOTE: Final = part(remote_of, "remote helper loader")
 _COPIES: Final = part(lambda draft: draft.copies, "copies")
-_PARALLELISM: Final = part(parallelism_of, "parallelism")
+_PARALLELISM: Final = part(parallelism_of, "parallelism software")
 _SISTER: Final = part(sister_of, f"train mode gpu {_MODEL_READS}")
 SPREAD_GIVEN: Final = part(
     lambda draft: draft.data.size_spread is not None or draft.input.cost_spread is not None,
@@ -296,7 +296,7 @@ _CALIBRATION_NOTES: Final = part(
 )
 _NOTES: Final[tuple[Notes, ...]] = (
     part(lambda draft: tuple(precision_notes(draft)), "train gpu"),
-    _notes(training_notes, "train mode gpu ranks"),
+    _notes(training_notes, "train mode gpu ranks software parallelism"),
     _notes(layout_notes, "train gpu"),
     _notes(input_notes, "input data loader"),
     part(

@@ -43,7 +43,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.scenario.workload.distribution import Shape
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
-from simulator.scenario.workload.parallelism import Schedule, Sharding
+from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
 from simulator.scenario.workload.train import Mode, Optimizer, Recompute
 
@@ -95,6 +95,12 @@ class ParallelismSection(FileModel):
     except in a pipeline."""
     gather_precision: Annotated[Precision, Choice(Precision)] | None = None
     """What sharded parameters are gathered in; as computed by default, 16 bit at least."""
+    partition: Annotated[Partition, Choice(Partition)] | None = None
+    """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
+    the framework does by default."""
+    reduce_scatter: bool | None = None
+    """Whether each replica gets only its part of the summed gradients where the optimizer is
+    sharded; as the framework does by default."""
 
 
 HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
@@ -472,8 +478,9 @@ class TrainSection(FileModel):
     """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
     exchange_contention: NumberOrZeroField = 0.0
     """Longer compute, as a share of the gradients' exchange that goes on beside it."""
-    overlap_communication: bool = True
-    """Whether gradients are exchanged while the backward pass goes on."""
+    overlap_communication: bool | None = None
+    """Whether gradients are exchanged while the backward pass goes on; as the framework does by
+    default."""
     bucket_size: ByteField | None = None
     """Size of a gradient bucket; 25 MiB by default."""
     evaluation: EvaluationTable | None = None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from simulator.confidence.calibration import Efficiency
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.model_sections import SourcedTable
-from simulator.files.quantity import FractionField, TextField
+from simulator.files.quantity import Choice, FractionField, TextField
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.parallelism import Partition
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "software.toml"
 _ANY: Final = "any"
@@ -34,6 +35,22 @@ class EfficiencyTable(SourcedTable):
     """Share of the memory bandwidth."""
 
 
+class HabitTable(SourcedTable):
+    """How a framework spreads a model over devices unless it is told otherwise.
+
+    What is left out is as in most frameworks.
+    """
+
+    framework: TextField
+    """Framework."""
+    partition: Annotated[Partition, Choice(Partition)] = Partition.UNIFORM
+    """How it deals layers to stages."""
+    reduce_scatter: bool = True
+    """Whether a replica gets only its part of summed gradients where the optimizer is sharded."""
+    overlap_sharded: bool = True
+    """Whether it exchanges gradients beside the backward pass where the optimizer is sharded."""
+
+
 class SoftwareFile(FileModel):
     """What software is worth on a device."""
 
@@ -41,6 +58,8 @@ class SoftwareFile(FileModel):
     """Frameworks that nothing was fitted to, which a scenario may name."""
     efficiency: list[EfficiencyTable] = Field(default_factory=list)
     """By framework."""
+    habit: list[HabitTable] = Field(default_factory=list)
+    """Of frameworks that differ from most."""
 
 
 @cache
@@ -52,6 +71,21 @@ def named_frameworks() -> frozenset[str]:
     """Frameworks that a scenario may name whatever its model; `any` is one of them."""
     shipped = _shipped()
     return frozenset({*shipped.frameworks, *(table.framework for table in shipped.efficiency)})
+
+
+_USUAL: Final = HabitTable(framework=_ANY, source="most frameworks", date="2026-11-23")
+
+
+def habit(framework: str) -> HabitTable:
+    """How a framework spreads a model over devices unless it is told otherwise.
+
+    Examples
+    --------
+    >>> habit("nanotron").partition.value, habit("megatron-lm").partition.value
+    ('compute', 'uniform')
+    """
+    name = framework.lower()
+    return next((own for own in _shipped().habit if own.framework == name), _USUAL)
 
 
 def efficiency(gpu: Gpu | None, framework: str, precision: Precision) -> Efficiency:

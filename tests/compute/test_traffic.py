@@ -113,3 +113,23 @@ def test_gradients_take_as_long_as_the_bytes_they_put_on_links() -> None:
     once, twice = (training_step(one, k).gradients for one in (d, replace(d, work=work)))
     rate = d.device.gather.eight.large_rate * k.exchange.link
     assert twice - once == pytest.approx(traffic(d).gradients.inside / rate * k.slowness)
+
+
+def test_whole_sums_of_a_sharded_optimizer_take_as_long_as_an_all_reduce_and_a_gather() -> None:
+    """Without reduce-scatter, gradients go round twice and updated parameters once more."""
+    name = "bert-large-dgx-a100"
+    options = {"sharded_optimizer": 1.0, "overlapped_gradients": 0.0}
+    plain, scattered, summed = (
+        described(name, **{**options, **own})
+        for own in ({"sharded_optimizer": 0.0}, {}, {"scattered_sums": 0.0})
+    )
+    gathered = traffic(scattered).gradients.whole - 0.5 * traffic(plain).gradients.whole
+    assert gathered > 0.0
+    assert traffic(summed).gradients.whole == pytest.approx(
+        traffic(plain).gradients.whole + gathered
+    )
+    k = kernels_of(load_scenario(name))
+    rate = plain.device.gather.eight.large_rate * k.exchange.link
+    waits = [training_step(d, k).gradients for d in (plain, scattered, summed)]
+    assert waits[1] < waits[2]
+    assert waits[0] + gathered / rate < waits[2] < waits[0] + waits[1]

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from simulator.equations.pipeline import (
+    back_layers,
     end_layers,
     expected_slowest,
+    front_layers,
     middle_layers,
     overlapped,
     pipeline_bubble,
@@ -35,6 +37,30 @@ def test_no_stage_holds_fewer_than_no_layers(layers: float, stages: float) -> No
     """Where stages between are counted as full ones, those at the ends are left with none."""
     assert end_layers(layers, stages) == 0.0
     assert middle_layers(layers, stages) == math.ceil(layers / stages)
+
+
+def dealt(layers: int, stages: int, head: float) -> list[int]:
+    """Layers of each stage as nanotron's `build_model` deals blocks of given costs, one by one."""
+    costs = np.cumsum([*[1.0] * layers, head])
+    limits = [costs[-1] * (stage + 1) / stages for stage in range(stages - 1)] + [np.inf]
+    counts, stage = [0] * stages, 0
+    for block, whole in enumerate(costs):
+        counts[stage] += block < layers
+        stage += bool(whole > limits[stage])
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "head"),
+    [(16, 2, 4.0), (32, 4, 2.2), (80, 16, 1.1), (80, 32, 1.1), (28, 2, 3.5), (12, 1, 3.0)],
+)
+def test_stages_dealt_by_compute_are_those_of_the_source(
+    layers: int, stages: int, head: float
+) -> None:
+    """The closed form of both ends is what dealing block by block comes to."""
+    counts = dealt(layers, stages, head)
+    assert front_layers(float(layers), float(stages), head) == counts[0] == max(counts)
+    assert back_layers(float(layers), float(stages), head) == counts[-1]
 
 
 def test_the_slowest_of_two_stages_is_an_end() -> None:

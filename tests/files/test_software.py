@@ -9,14 +9,18 @@ from statistics import median
 import pytest
 
 from simulator import units
+from simulator.compute.describe import describe, kernels_of
 from simulator.compute.device_time import product_rate
 from simulator.compute.operator_time import Rates, work_of
+from simulator.compute.step import training_step
 from simulator.equations.pipeline import overlapped
 from simulator.files.launches import launching
 from simulator.files.models import load_model
+from simulator.files.scenario import load_scenario
 from simulator.files.software import efficiency
 from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models import Model, StepTimes
 from simulator.scenario.workload.models.families import with_attention
 from simulator.scenario.workload.software import Software
@@ -127,3 +131,53 @@ def test_every_framework_has_an_efficiency_with_its_source() -> None:
         assert 0.0 < share.memory <= 1.0
         assert "NVIDIA/DeepLearningExamples" in share.source.reference
         assert share.source.date
+
+
+WAYS = ("uniform", "compute")
+
+
+def spread(framework: str, *options: str) -> Scenario:
+    """A job of two stages with a sharded optimizer in a framework."""
+    given = (f"software.framework={framework}", "parallelism.pipeline=2", "hardware.count=2")
+    return load_scenario(
+        "llama3-8b-fsdp",
+        overrides=(*given, "parallelism.sharding=optimizer", "train.accumulation=4", *options),
+    )
+
+
+@pytest.mark.parametrize(
+    ("framework", "partition", "scattered", "beside"),
+    [
+        ("nanotron", "compute", False, False),
+        ("pytorch", "uniform", False, True),
+        ("torchtitan", "uniform", True, True),
+        ("megatron-lm", "uniform", True, True),
+    ],
+)
+def test_a_framework_spreads_a_model_as_it_usually_does(
+    framework: str, partition: str, *, scattered: bool, beside: bool
+) -> None:
+    """What the file leaves out follows from the framework's source."""
+    job = spread(framework).job
+    found = (job.parallelism.partition.value, job.parallelism.reduce_scatter)
+    assert (*found, job.train.overlap_communication) == (partition, scattered, beside)
+
+
+def test_what_the_file_says_of_stages_and_sums_wins() -> None:
+    """A framework's habit is a default."""
+    said = ("parallelism.partition=uniform", "parallelism.reduce_scatter=true")
+    job = spread("nanotron", *said, "train.overlap_communication=true").job
+    assert job.parallelism.partition.value == "uniform"
+    assert job.parallelism.reduce_scatter
+    assert job.train.overlap_communication
+
+
+def test_stages_dealt_by_compute_leave_the_head_s_stage_fewer_layers() -> None:
+    """With 16 layers on each of two, the one with the head is the longer; with 18 and 14 not."""
+    even, dealt = (
+        training_step(describe(job), kernels_of(job)).stages
+        for job in (spread("nanotron", f"parallelism.partition={way}") for way in WAYS)
+    )
+    assert even[0] < even[2]
+    assert dealt[0] > dealt[2]
+    assert dealt[0] / even[0] == pytest.approx(18 / 16, rel=0.01)

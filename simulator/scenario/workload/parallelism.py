@@ -40,6 +40,15 @@ class Schedule(StrEnum):
     """1F1B with weight gradients computed where a device would wait (ZB-H1)."""
 
 
+class Partition(StrEnum):
+    """How layers are dealt to the stages of a pipeline."""
+
+    UNIFORM = "uniform"
+    """As many to each; the ends get fewer where that does not come out even."""
+    COMPUTE = "compute"
+    """By what they compute, the head's product counted: the last stage gets fewer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parallelism:
     """Degrees of each kind of parallelism, and how the state is sharded.
@@ -61,6 +70,9 @@ class Parallelism:
     `reshard`: sharded parameters are dropped after the forward pass and gathered again (None: as
     usual, without a pipeline only). `gather_precision` is what parameters are gathered in (None: as
     computed, 16 bit at least).
+
+    `partition` deals layers to stages. `reduce_scatter`: where the optimizer's state is sharded,
+    each replica gets the sum of its part of the gradients alone, not all of it.
     """
 
     tensor: int = 1
@@ -83,6 +95,8 @@ class Parallelism:
     balanced_context: bool = True
     reshard: bool | None = None
     gather_precision: Precision | None = None
+    partition: Partition = Partition.UNIFORM
+    reduce_scatter: bool = True
 
     @property
     def devices(self) -> int:
