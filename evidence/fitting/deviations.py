@@ -147,7 +147,7 @@ def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
 def _allowed(name: Name, *, about_start: bool) -> bool:
     """Whether a deviation is fitted here, with first steps or with others."""
     rate, grade, _ = name
-    elsewhere = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED, Grade.CARRIED)
+    elsewhere = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED, Grade.CARRIED, Grade.CARRIED_KERNELS)
     return (rate is Rate.START) is about_start and grade not in elsewhere
 
 

@@ -94,12 +94,12 @@ class Runs:
         """Figures of all runs, as arrays of one entry a run."""
         cases, case = self.uses
         own = [cast("Kernels", kernels(gpu, use, files)) for gpu, use in cases]
-        return _stacked(own, case)
+        return stacked(own, case)
 
     def step_times(self, files: KernelFiles) -> Vector:
         """Predicted steps [s]."""
-        stacked = _stacked(self.described, np.arange(len(self.rows)))
-        return np.asarray(training_step(stacked, self.kernels(files)).total)
+        steps = stacked(self.described, np.arange(len(self.rows)))
+        return np.asarray(training_step(steps, self.kernels(files)).total)
 
     def memory_sizes(self, files: KernelFiles) -> Vector:
         """Predicted device memory of a rank on the fullest stage [B], one run after the other."""
@@ -135,7 +135,7 @@ def _memory(scenario: Scenario) -> float:
     return math.nan if fit is None else float(fit.total)
 
 
-def _stacked(items: Sequence[Record], case: NDArray[np.int64]) -> Record:
+def stacked(items: Sequence[Record], case: NDArray[np.int64]) -> Record:
     """One record whose numbers are arrays: entry i is that of ``items[case[i]]``."""
     first = items[0]
     values: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def _stacked(items: Sequence[Record], case: NDArray[np.int64]) -> Record:
             continue
         own = [getattr(item, one.name) for item in items]
         if is_dataclass(own[0]):
-            values[one.name] = _stacked(own, case)
+            values[one.name] = stacked(own, case)
         elif isinstance(own[0], int | float | np.floating):
             values[one.name] = np.array(own, dtype=float)[case]
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.compute import kernels
@@ -20,6 +20,8 @@ from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
 from simulator.units import Real, Seconds, at_least, where
 
+_LONGER: Final = 1.1
+"""How much longer small kernels are made to see what a step gains by it."""
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
 
@@ -189,3 +191,25 @@ def _sum_time(d: Description, k: Kernels, one: Summed, messages: Real) -> Second
     there = ring(one.there, one.ranks, d, k, apart=one.apart, messages=messages)
     back = ring(one.back, one.ranks, d, k, apart=one.apart, messages=messages)
     return where(one.scattered > 0, there, whole) + where(one.gathered > 0, back, 0.0)
+
+
+def small_kernels_share(d: Description, k: Kernels) -> Real:
+    """How much longer a step gets the longer norms and activations take, 0 to 1.
+
+    Parameters
+    ----------
+    d : Description
+        What one device computes and sends.
+    k : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Relative change of the step over that of its small kernels.
+    """
+    own = k.kernel
+    longer = replace(own, gated=_LONGER * own.gated, plain=_LONGER * own.plain)
+    before, after = training_step(d, k).total, training_step(d, replace(k, kernel=longer)).total
+    share: Real = (after / before - 1.0) / (_LONGER - 1.0)
+    return share

@@ -66,6 +66,9 @@ class Grade(StrEnum):
     """The same where tokens go to experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
     """What it adds that nothing was fitted to a framework: another's kernels stand in."""
+    CARRIED_KERNELS = "small kernels carried over"
+    """The same for each share of a step that norms and activations are: how many kernels they are
+    differs most between frameworks."""
     SISTER = "measured on a sister card"
     """Somebody measured it on another card of the same chip."""
     RELATIVE = "kernels of a relative"

@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.compute.describe import of_tokens
+import numpy as np
+
+from simulator.compute.describe import describe, kernels_of, of_tokens
 from simulator.compute.device_time import (
     carried_times,
     is_carried,
@@ -19,6 +21,7 @@ from simulator.compute.device_time import (
     is_timed,
     measured_times,
 )
+from simulator.compute.step import small_kernels_share
 from simulator.confidence.calibration import Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
@@ -82,7 +85,8 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
-    deviation = math.hypot(table.log_sd, wide)
+    share = _small_share(scenario) if grade is Grade.CARRIED_KERNELS else 1.0
+    deviation = math.hypot(share * table.log_sd, wide)
     return Doubt(
         name=f"{rate}, {grade}",
         rate=rate,
@@ -113,6 +117,7 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
     if fitted and stood_in(scenario.job.software):
         yield Rate.STEP, Grade.CARRIED
+        yield Rate.STEP, Grade.CARRIED_KERNELS
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
@@ -135,6 +140,11 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
     if isinstance(model, Transformer) and model.experts is not None:
         return Grade.EXPERTS
     return Grade.PROFILED if scenario.job.software.profiled_kernels else Grade.FITTED
+
+
+def _small_share(scenario: Scenario) -> float:
+    """Share of a step that norms and activations are, the largest among candidates."""
+    return float(np.max(small_kernels_share(describe(scenario), kernels_of(scenario))))
 
 
 def _is_fitted(scenario: Scenario, draft: Draft) -> bool:

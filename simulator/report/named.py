@@ -45,6 +45,7 @@ _GRADES: Final = {
     Grade.FITTED: "from kernels fitted to other runs",
     Grade.EXPERTS: "from kernels fitted to other runs",
     Grade.CARRIED: "from kernels of other hardware or software",
+    Grade.CARRIED_KERNELS: "small kernels of another framework",
     Grade.SISTER: "measured on a card of the same chip",
     Grade.RELATIVE: "from kernels of a related card",
     Grade.PROFILED: "put together from timed kernels",

@@ -18,7 +18,7 @@ from simulator.compute.footprint import memory_fit
 from simulator.compute.layer import gathering
 from simulator.compute.schedule import Pipeline, simulate
 from simulator.compute.shapes import layer_parameters
-from simulator.compute.step import TrainingStep, training_step
+from simulator.compute.step import TrainingStep, small_kernels_share, training_step
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
@@ -314,3 +314,13 @@ def test_a_job_of_many_machines_costs_what_one_machine_costs() -> None:
     rest = float(many.step.total) - float(many.step.gradients)
     assert rest == pytest.approx(float(few.step.total) - float(few.step.gradients), rel=1e-9)
     assert float(many.step.gradients) > float(few.step.gradients)
+
+
+def test_the_share_of_small_kernels_is_what_a_step_loses_with_them() -> None:
+    """Without norms and activations a step on one device is shorter by their share, about."""
+    d, k = spread("gpt2-tokens-h100")
+    share = small_kernels_share(d, k)
+    none = replace(k, kernel=replace(k.kernel, gated=0.0, plain=0.0))
+    lost = 1.0 - training_step(d, none).total / training_step(d, k).total
+    assert 0.05 < share < 0.6
+    assert lost == pytest.approx(share, rel=0.35)

@@ -39,6 +39,7 @@ USED = (
     (Rate.COLLECTIVES, Grade.COMPUTED),
     (Rate.STEP, Grade.COMPUTED),
     *((Rate.STEP, g) for g in (Grade.FITTED, Grade.EXPERTS, Grade.CARRIED, Grade.PROFILED)),
+    (Rate.STEP, Grade.CARRIED_KERNELS),
     (Rate.WAITING, Grade.COMPUTED),
     (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
@@ -374,6 +375,16 @@ def test_a_framework_nobody_measured_adds_a_doubt() -> None:
     """Another's kernels stand in: that is known less well than a framework of its own."""
     own = load_scenario("gpt2-tokens-h100", overrides=["software.framework=llm-foundry"])
     other = load_scenario("gpt2-tokens-h100", overrides=["software.framework=pytorch"])
-    names = ["step, fitted kernels", "step, kernels carried over"]
+    names = [f"step, {g}" for g in (Grade.FITTED, Grade.CARRIED, Grade.CARRIED_KERNELS)]
     assert [d.name for d in about(own, Rate.STEP) if not d.outside] == names[:1]
     assert [d.name for d in about(other, Rate.STEP) if not d.outside] == names
+
+
+def test_small_kernels_of_another_framework_are_in_doubt_for_their_share_of_a_step() -> None:
+    """A small model's norms and activations are more of its step than a large model's."""
+    name, other = f"step, {Grade.CARRIED_KERNELS}", ["software.framework=pytorch"]
+    jobs = [load_scenario(job, overrides=other) for job in ("gpt2-tokens-h100", "llama3-8b-fsdp")]
+    small, large = (next(d.log_sd for d in job.doubts if d.name == name) for job in jobs)
+    assert graded(Rate.STEP, Grade.CARRIED_KERNELS).log_sd > small > 1.2 * large > 0.0
+    before = load_scenario("llama3-8b-fsdp")
+    assert name not in {doubt.name for doubt in before.doubts}
