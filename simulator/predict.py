@@ -38,6 +38,7 @@ from simulator.results.assumptions import assumptions, warnings
 from simulator.results.cost import bill, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
+from simulator.results.storage_bill import bill_of_stores
 from simulator.runs.forecast import outlook
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service, Serving
@@ -115,6 +116,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         cpu_need=cpu_need(scenario, topology, demands[Phase.WARM]),
         cost=bill(scenario, timing),
         energy=energy_of(scenario, timing),
+        storage=bill_of_stores(scenario, timing),
         bounds=Bounds(lower=float(least.lower), upper=float(least.upper)),
         demands=demands[last],
         one_off=beside.parts,

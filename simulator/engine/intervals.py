@@ -37,11 +37,11 @@ from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
-from simulator.results.cost import prepared_storage
 from simulator.results.energy import electricity_of, energy_of
 from simulator.results.metrics import METRICS
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
+from simulator.results.storage_bill import bill_of_stores
 from simulator.units import Real, Seconds
 
 BITS: Final = 8
@@ -147,7 +147,8 @@ def figures(
     cost = _drawn_cost(prediction, working, longer.step)
     energy = energy_of(prediction.scenario, working)
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
-    drawn = replace(prediction, timing=timing, cost=cost, energy=energy)
+    storage = bill_of_stores(prediction.scenario, timing)
+    drawn = replace(prediction, timing=timing, cost=cost, energy=energy, storage=storage)
     found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
@@ -244,8 +245,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     cost, figured = prediction.cost, prediction.timing
     to_train, energy = cost.to_train, cost.energy_per_step
     if to_train is not None and cost.per_second is not None:
-        kept = _number(prepared_storage(prediction.scenario, figured).value / figured.total_time)
-        to_train += (timing.total_time - figured.total_time) * (cost.per_second + kept)
+        to_train += (timing.total_time - figured.total_time) * cost.per_second
         drawn = electricity_of(prediction.scenario, timing)
         if drawn is not None and cost.electricity is not None:
             to_train += _number(drawn.value - cost.electricity)

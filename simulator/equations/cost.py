@@ -305,39 +305,6 @@ def best_checkpoint_interval(rate: Real, write: Real) -> Real:
     return np.where(x < 1.0, daly, 1.0 / rate)[()]
 
 
-def storage_cost(size: Real, price: Real, time: Real) -> Real:
-    """Cost of keeping data in a store.
-
-    Parameters
-    ----------
-    size : float or array
-        What is kept [B].
-    price : float or array
-        Price of keeping a byte for a second [$/B/s].
-    time : float or array
-        How long it is kept [s].
-
-    Returns
-    -------
-    float or array
-        Cost [$].
-
-    Notes
-    -----
-    ``size * price * time``.
-
-    References
-    ----------
-    .. [1] Amazon S3 pricing, https://aws.amazon.com/s3/pricing/ (per GB and month).
-
-    Examples
-    --------
-    >>> storage_cost(1e9, 1e-14, 1e5)
-    1.0
-    """
-    return size * price * time
-
-
 def drawn_energy(power: Real, time: Real) -> Real:
     """Energy of what draws power for a while.
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
+    Choice,
+    CountField,
     MoneyField,
     Number,
     Percent,
@@ -13,6 +15,7 @@ from simulator.files.quantity import (
     TextField,
     TimeField,
 )
+from simulator.scenario.store_plan import Location
 
 PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
@@ -29,6 +32,19 @@ class EnergySection(FileModel):
     tariff: TextField | None = None
     """Price of electricity: $0.08/kWh, or a place such as us/iowa/industrial. Rent includes it: it
     is on the bill of owned machines only."""
+
+
+class StoreSection(FileModel):
+    """What is paid for the store that holds data and checkpoints."""
+
+    location: Annotated[Location, Choice(Location)] = Location.SAME_REGION
+    """Where it is, beside the machines: in the same region, in another region of the cloud, or in
+    another cloud; bytes that leave its region are paid for."""
+    kept: TimeField | None = None
+    """How long it holds data and checkpoints, such as 90 d; as long as the machines are billed by
+    default, which is the least."""
+    checkpoints: CountField = 2
+    """How many checkpoints it holds at a time: the last one, and the one that is written."""
 
 
 ShareField = Annotated[float, Percent()]

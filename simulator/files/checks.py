@@ -14,6 +14,7 @@ from simulator.errors import Problem
 from simulator.files.check_groups import GROUP_CHECKS
 from simulator.files.check_model import KERNEL_CHECKS, MODEL_CHECKS
 from simulator.files.check_price import PRICE_CHECKS
+from simulator.files.check_store import STORE_CHECKS
 from simulator.files.convert_parallelism import PARALLEL_CHECKS
 from simulator.files.document import Document
 from simulator.files.electricity import ENERGY_CHECKS
@@ -409,5 +410,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     *INTERRUPTION_CHECKS,
     *ENERGY_CHECKS,
     *PRICE_CHECKS,
+    *STORE_CHECKS,
 )
 """Each check with the keys it rests on: where one of them has a mistake it is left out."""

@@ -18,11 +18,11 @@ from simulator.scenario.scenario import Scenario
 _SECTIONS: Final = (
     *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
     *("memory", "cost", "calibration"),
-    *("run", "failures", "checkpoint", "spot", "energy", "owned"),
+    *("run", "failures", "checkpoint", "spot", "energy", "owned", "store"),
 )
 """In the order people compare them; a name and a title are no input."""
 OPTIONAL: Final = frozenset(
-    {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned"}
+    {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned", "store"}
 )
 """Sections whose defaults mean nothing where they are left out."""
 

@@ -26,7 +26,7 @@ DIGITS: Final = 6
 """Significant digits of a written value: far below any error of the model, short enough to read."""
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
 """Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
-OF_THE_RUN: Final = frozenset({"run", "failures", "checkpoint", "spot", "energy", "owned"})
+OF_THE_RUN: Final = frozenset({"run", "failures", "checkpoint", "spot", "energy", "owned", "store"})
 """Sections that say nothing about a step: no measured step can be fitted with their keys."""
 _NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 

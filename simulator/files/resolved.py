@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
-from simulator.files.bill_sections import EnergySection, OwnedSection
+from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.files.document import AnyModel, Document, examine
 from simulator.files.lines import KeyPath
 from simulator.files.long_run_sections import (
@@ -114,6 +114,7 @@ class Draft:
     spot: SpotSection | None = None
     energy: EnergySection | None = None
     owned: OwnedSection | None = None
+    store: StoreSection | None = None
     host: Host | None = None
     storage: Storage | None = None
     cache: Storage | None = None
@@ -236,7 +237,7 @@ SECTIONS: Final = (
     "remote",
     "parallelism",
     "calibration",
-    *("run", "failures", "checkpoint", "spot", "energy", "owned"),
+    *("run", "failures", "checkpoint", "spot", "energy", "owned", "store"),
 )
 LOCAL: Final = "local"
 """In place of a store's name: the machine's own drives."""

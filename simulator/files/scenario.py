@@ -11,6 +11,7 @@ from simulator.confidence.calibration import Calibration
 from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, Problem
 from simulator.files.assumed_spread import with_assumed_spread
+from simulator.files.bill_sections import StoreSection
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
 from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
@@ -52,6 +53,7 @@ from simulator.files.service_mode import refuse_service
 from simulator.files.sisters import sister_of
 from simulator.files.uncertainty import with_doubts
 from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
+from simulator.scenario.store_plan import DURING_THE_RUN, StorePlan
 from simulator.scenario.workload.models import Model
 
 Thing = TypeVar("Thing")
@@ -205,6 +207,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         interruptions=ask(INTERRUPTIONS),
         energy=ask(ENERGY),
         owned=ask(OWNERSHIP),
+        store=ask(_STORE),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_factors(scenario)
@@ -246,6 +249,12 @@ def _memory(given: MemorySection) -> Memory:
     )
 
 
+def _store(given: StoreSection | None) -> StorePlan:
+    if given is None:
+        return DURING_THE_RUN
+    return StorePlan(location=given.location, kept=given.kept, checkpoints=given.checkpoints)
+
+
 def _cost(given: CostSection) -> CostPlan:
     return CostPlan(
         purchase=given.purchase,
@@ -271,6 +280,7 @@ _CLUSTER: Final = part(
     lambda draft: cluster_of(draft, group_of(draft)),
     "hardware data remote host storage cache helper helper_storage mode gpus gpu",
 )
+_STORE: Final = part(lambda draft: _store(draft.store), "store")
 _COST: Final = part(lambda draft: _cost(draft.cost), "cost")
 CALIBRATION: Final = part(calibration_of, "calibration")
 _MODE: Final = part(lambda draft: draft.mode, "mode")

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simulator.files.bill_sections import EnergySection, OwnedSection
+from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.files.document import FileModel
 from simulator.files.long_run_sections import (
     CheckpointSection,
@@ -563,6 +563,8 @@ class ScenarioFile(FileModel):
     """How a long run writes and reads checkpoints."""
     owned: OwnedSection | None = None
     """What machines cost that are bought; with it, plan compares buying with renting."""
+    store: StoreSection | None = None
+    """What is paid for the store that holds data and checkpoints."""
     energy: EnergySection | None = None
     """Where the electricity comes from; energy and emissions of the run are told with it."""
     spot: SpotSection | None = None

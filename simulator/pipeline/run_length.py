@@ -90,6 +90,13 @@ def lengths(scenario: Scenario) -> Lengths:
     )
 
 
+def samples_of_an_epoch(scenario: Scenario) -> Real:
+    """Samples that all ranks of all jobs take in an epoch, padding included."""
+    train = scenario.job.train
+    a_step = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
+    return a_step * lengths(scenario).full_steps
+
+
 def worker_start(scenario: Scenario) -> Seconds:
     """Time until all workers of a rank have started, one after another [s]."""
     loader = scenario.job.loader

@@ -9,7 +9,7 @@ from typing import Any, Final
 from simulator.report.rounded import quantity
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
-from simulator.studies.actions import LEAST, Action
+from simulator.studies.actions import LEAST, Action, bill_of
 from simulator.units import SECOND, USD, USD_PER_SECOND
 
 NOTHING: Final = (
@@ -57,10 +57,11 @@ def _gain(one: Action) -> str:
 
 def _price(one: Action, base: Prediction) -> str:
     """What the change costs an hour and what the run then costs."""
-    before, after = base.cost.to_train, one.bill
+    before, after = bill_of(base, with_space=one.space != 0.0), one.bill
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
-    bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
+    held = " with its store" if one.space else ""
+    bill = f"{quantity(after, USD, 2)} a run{held} in place of {quantity(before, USD, 2)}"
     if not one.rent:
         return f"free, {bill}"
     rent = quantity(abs(one.rent), USD_PER_SECOND, 3)

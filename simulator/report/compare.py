@@ -31,7 +31,8 @@ METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
     *("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h", "cost.usd_per_step"),
-    *("cost.samples_per_usd", "cost.usd_to_train", "cost.time_to_train_s"),
+    *("cost.samples_per_usd", "cost.usd_to_train", "cost.storage.usd"),
+    *("cost.usd_with_storage", "cost.time_to_train_s"),
     "cost.energy_j_per_step",
 )
 SHARES: Final = frozenset({"accelerator_utilization"})

@@ -25,6 +25,7 @@ from simulator.report.layout import WIDTH, bar, columns, count, percent, section
 from simulator.report.origins import Origin, find, origins
 from simulator.report.rounded import chance
 from simulator.report.rows import run_rows
+from simulator.report.stores import priced
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
 from simulator.results.cost import listed_price
@@ -282,6 +283,20 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     ]
 
 
+def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    bill, whole = prediction.storage, prediction.in_all
+    if not bill.terms and not bill.missing:
+        return section("Stores", ["all data lie on drives that are paid with their machines"])
+    told = [] if whole is None else [f"machines and stores together: {show(whole, USD)}"]
+    told += [*(f"not known: {text}" for text in bill.missing), *bill.notes]
+    prices = [line for text in priced(prediction) for line in wrapped(text)]
+    return [
+        *section("Prices of stores from", prices),
+        *section("Stores", _equations(bill.terms, "$", origins(prediction.scenario))),
+        *section("So", [line for text in told for line in wrapped(text)]),
+    ]
+
+
 def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
     """Terms by name, each with its value and what made it; those that are nothing are left out."""
     lines: list[str] = []
@@ -355,6 +370,8 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
     "fits": _memory,
     "cost.energy": _energy,
     "energy": _energy,
+    "cost.storage": _stores,
+    "cost.usd_with_storage": _stores,
     "cost": _cost,
     "bound_s": _bound,
     "step_split_s.checkpoint": _checkpoints,

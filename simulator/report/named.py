@@ -61,6 +61,8 @@ METRICS_CALLED: Final = {
     "epoch_time_s": "time of an epoch",
     "step_time_s.mean": "step",
     "cost.usd_to_train": "cost of the run",
+    "cost.storage.usd": "cost of the stores",
+    "cost.usd_with_storage": "run and stores",
     "cost.usd_per_h": "rent",
     "cost.samples_per_usd": "samples per $",
     "throughput_samples_per_s": "speed",

@@ -11,6 +11,7 @@ from simulator.report import rounded
 from simulator.report.called import batch_called, bill_called, device_called, price_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
+from simulator.report.stores import store_rows
 from simulator.results import ownership
 from simulator.results.cost import machine_price
 from simulator.results.metrics import number_at, select
@@ -183,7 +184,7 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         of_one = f"{show(cost.energy_per_step, JOULE)} a {batch}"
         energy = f"{of_one} (crude: all machines, at rest and at work)"
         rows.append(("energy", energy))
-    return [*rows, *_electricity_rows(prediction)]
+    return [*rows, *_electricity_rows(prediction), *store_rows(prediction)]
 
 
 def _electricity_rows(prediction: Prediction) -> list[Row]:

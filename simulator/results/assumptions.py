@@ -12,6 +12,7 @@ from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import listed_price
 from simulator.results.prediction import Timing
+from simulator.results.stores import uses
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope
@@ -24,7 +25,9 @@ from simulator.units import (
     SECOND,
     THOUSAND,
     USD,
+    USD_PER_BYTE_SECOND,
     USD_PER_JOULE,
+    USD_PER_REQUEST,
     USD_PER_SECOND,
     Unit,
     show,
@@ -113,7 +116,30 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
 
 def _paid(scenario: Scenario) -> tuple[Assumption, ...]:
     """What the bill rests on."""
-    return (*_prices(scenario), *_electricity(scenario), *_ownership(scenario))
+    return (
+        *_prices(scenario),
+        *_store_prices(scenario),
+        *_electricity(scenario),
+        *_ownership(scenario),
+    )
+
+
+def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
+    """Rent of the stores, and what their requests cost where there are any."""
+    found: list[Assumption] = []
+    for use in uses(scenario):
+        store, charges = use.store, use.store.charges
+        told = [("price", "rent", store.price, USD_PER_BYTE_SECOND, True)]
+        if charges is not None:
+            reads, writes = use.reads > 0.0, use.writes > 0.0
+            told += [
+                ("charges.reads", "requests that read", charges.reads, USD_PER_REQUEST, reads),
+                ("charges.writes", "requests that write", charges.writes, USD_PER_REQUEST, writes),
+            ]
+        for key, what, price, unit, asked in told:
+            if asked:
+                found += _figure(f"{what} of {store.name}", price, unit, store.sources, key)
+    return tuple(found)
 
 
 def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:

@@ -11,7 +11,7 @@ from simulator.equations import cost as equations
 from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.run_length import lengths
+from simulator.pipeline.run_length import samples_of_an_epoch
 from simulator.pipeline.stages.base import Path, StageDemands
 from simulator.pipeline.topology import Site, Topology
 from simulator.results.energy import electricity_in_a_step, electricity_of
@@ -21,7 +21,6 @@ from simulator.results.prediction import Cost, CpuNeed, Timing
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.price import Price, price_of
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Preparation
 from simulator.terms import Term, term
 from simulator.units import UsdPerSecond
 
@@ -55,13 +54,12 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
 
 def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]:
     """What steps, samples and the whole run cost, with their equations."""
-    rented = term(
+    whole = term(
         equations.cost_to_train,
         price=price,
         time=timing.total_time,
         provisioning=scenario.cost.provisioning,
     )
-    whole = term(added, one=rented, other=prepared_storage(scenario, timing))
     found, working = {"per_second": price}, price
     drawn, in_a_step = electricity_of(scenario, timing), electricity_in_a_step(scenario, timing)
     if drawn is not None and in_a_step is not None:
@@ -80,9 +78,7 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
 
 def _epoch_rate(scenario: Scenario, timing: Timing) -> float:
     """Samples of a whole epoch over its time [/s]: what starts and ends it is paid for as well."""
-    train, length = scenario.job.train, lengths(scenario)
-    a_step = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
-    return float(a_step * length.full_steps / timing.epoch_time)
+    return float(samples_of_an_epoch(scenario) / timing.epoch_time)
 
 
 def machines_price(scenario: Scenario) -> UsdPerSecond | None:
@@ -105,14 +101,6 @@ def rent(scenario: Scenario) -> Term | None:
         own = term(scaled, amount=price, factor=group.count)
         total = own if total is None else term(added, one=total, other=own)
     return total
-
-
-def prepared_storage(scenario: Scenario, timing: Timing) -> Term:
-    """What it costs to keep data that was prepared beforehand while the job runs."""
-    job, store = scenario.job, scenario.cluster.trainers.storage
-    kept = job.preprocessing.where is Preparation.BEFOREHAND and store.price is not None
-    size, price = (job.stored_total, store.price or 0.0) if kept else (0.0, 0.0)
-    return term(equations.storage_cost, size=size, price=price, time=timing.total_time)
 
 
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:

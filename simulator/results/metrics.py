@@ -23,6 +23,7 @@ from simulator.errors import UnknownName
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.read import read_bytes
 from simulator.results import storage_benchmark
+from simulator.results.bill_metrics import ENERGY, STORES
 from simulator.results.outlook import QUANTILES, Outlook
 from simulator.results.prediction import Prediction, Usage
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND, measured_of_services
@@ -34,14 +35,10 @@ from simulator.units import (
     FLOP_PER_SECOND,
     HOUR,
     JOULE,
-    KILOGRAM,
-    KILOWATT_HOUR,
-    KILOWATT_HOURS,
     PER_SECOND,
     SECOND,
     TRILLION,
     USD,
-    WATT,
     PerSecond,
     Seconds,
     Unit,
@@ -90,10 +87,6 @@ def _store_bytes(prediction: Prediction) -> float:
     asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
     own = asked * scenario.ranks_per_job / scenario.ranks
     return float(bytes_from_store(own, prediction.cache_hit_ratio))
-
-
-def _kilowatt_hours(energy: float | None) -> float | None:
-    return None if energy is None else energy / KILOWATT_HOUR
 
 
 def _usage_metrics(resource: Resource) -> tuple[Metric, ...]:
@@ -340,7 +333,10 @@ _COST: Final = (
         "high",
     ),
     _less(
-        "cost.usd_to_train", lambda p: p.cost.to_train, "Bill of the whole job, start-up too.", USD
+        "cost.usd_to_train",
+        lambda p: p.cost.to_train,
+        "Bill of the machines over the whole job, start-up too.",
+        USD,
     ),
     _time("cost.time_to_train_s", lambda p: p.cost.time_to_train, "Billed time of the job."),
     _less(
@@ -350,28 +346,8 @@ _COST: Final = (
         JOULE,
     ),
 )
-_ENERGY: Final = (
-    _less("energy.power_w", lambda p: p.energy.power, "Power of all machines in a step.", WATT),
-    _less(
-        "energy.machines_kwh",
-        lambda p: _kilowatt_hours(p.energy.of_machines),
-        "Energy of all machines billed in the whole run, at their plugs.",
-        KILOWATT_HOURS,
-    ),
-    _less(
-        "energy.kwh",
-        lambda p: _kilowatt_hours(p.energy.of_building),
-        "The same with cooling and losses of the building, where [energy] tells of it.",
-        KILOWATT_HOURS,
-    ),
-    _less(
-        "energy.kg_co2e",
-        lambda p: p.energy.emitted,
-        "What the grid emitted for it, by location, where energy.grid is known.",
-        KILOGRAM,
-    ),
-    _less("energy.usd", lambda p: p.energy.price, "Its price; rent has it included.", USD),
-)
+_STORES: Final = tuple(_less(*figure) for figure in STORES)
+_ENERGY: Final = tuple(_less(*figure) for figure in ENERGY)
 _BOUND: Final = (
     _time("bound_s.lower", lambda p: p.bounds.lower, "Least total time / steps of the run."),
     _time("bound_s.upper", lambda p: p.bounds.upper, "Most total time / steps of the run."),
@@ -489,6 +465,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *_USE,
     *_MEMORY,
     *_COST,
+    *_STORES,
     *_ENERGY,
     *_BOUND,
     *_RUN,

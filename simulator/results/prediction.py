@@ -200,7 +200,7 @@ class CpuNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """The bill; None where no price is known. `terms` are the equations behind it.
+    """The bill of the machines; None where no price is known. `terms` are the equations behind it.
 
     `electricity` is that of owned machines: it is no part of `per_second`, and one of all others.
     """
@@ -231,6 +231,26 @@ class Energy:
     emitted: float | None = None
     price: Usd | None = None
     missing: tuple[str, ...] = ()
+    terms: Mapping[str, Term] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageBill:
+    """What stores cost over the run; nothing where all data lie on drives of the machines.
+
+    `rent` is for what lies there, `provisioned` for rates held ready, `requests` by kind, `egress`
+    for bytes that leave a region; None where a price is not known, which `missing` names: then the
+    `total` is None too. `notes` say where prices are not those that will be paid, `terms` has the
+    equations.
+    """
+
+    total: Usd | None = 0.0
+    rent: Usd | None = 0.0
+    provisioned: Usd | None = 0.0
+    requests: Usd | None = 0.0
+    egress: Usd | None = 0.0
+    missing: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     terms: Mapping[str, Term] = field(default_factory=dict)
 
 
@@ -272,6 +292,13 @@ class Prediction:
     warnings: tuple[str, ...] = ()
     outlook: Outlook | None = None
     energy: Energy = Energy()
+    storage: StorageBill = StorageBill()
+
+    @property
+    def in_all(self) -> Usd | None:
+        """The bill of machines and stores together; None where either is not known."""
+        machines, stores = self.cost.to_train, self.storage.total
+        return None if machines is None or stores is None else machines + stores
 
     @property
     def fits(self) -> bool:

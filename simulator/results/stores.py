@@ -1,11 +1,47 @@
-"""Where a job's data lie, and what the space costs by the time."""
+"""Where a job's data and checkpoints lie, and what a run asks of each store."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from simulator.compute.checkpoint import checkpoint_shares
+from simulator.compute.footprint import sample_bytes
+from simulator.equations.storage import operations_per_sample
+from simulator.equations.storage_bill import upload_requests
+from simulator.pipeline.run_length import (
+    checkpoints,
+    lengths,
+    preparation,
+    samples_of_an_epoch,
+)
+from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.stages.read import bytes_per_file, read_from_store
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.units import UsdPerSecond
+from simulator.scenario.workload.loader import Preparation
+from simulator.scenario.workload.train import Mode
+from simulator.units import Bytes, UsdPerSecond
+
+UNLIMITED = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a run does with a store.
+
+    `held` are the bytes that lie there, `reads` and `writes` requests over the whole run, `carried`
+    the bytes that are read and `written` those that are written.
+    """
+
+    store: Storage
+    held: Bytes = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    carried: Bytes = 0.0
+    written: Bytes = 0.0
 
 
 def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
@@ -27,3 +63,114 @@ def data_rent(scenario: Scenario) -> UsdPerSecond:
     size = scenario.job.stored_total
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
     return sum((store.standing(size) or 0.0 for store in rented), 0.0)
+
+
+def uses(scenario: Scenario) -> tuple[Use, ...]:
+    """What a run does with every store that is not part of a machine."""
+    parts = (*_data(scenario), *_epochs(scenario), *_placement(scenario), *_results(scenario))
+    outside = [one for one in parts if one.store.scope is not Scope.LOCAL]
+    names = dict.fromkeys(one.store.name for one in outside)
+    return tuple(_together([one for one in outside if one.store.name == name]) for name in names)
+
+
+def _together(parts: Sequence[Use]) -> Use:
+    return Use(
+        store=parts[0].store,
+        held=sum(one.held for one in parts),
+        reads=sum(one.reads for one in parts),
+        writes=sum(one.writes for one in parts),
+        carried=sum(one.carried for one in parts),
+        written=sum(one.written for one in parts),
+    )
+
+
+def _data(scenario: Scenario) -> Iterator[Use]:
+    """The data as given, and prepared copies of it; preparing them reads and writes all of it."""
+    job = scenario.job
+    given = job.dataset.samples * job.dataset.bytes_per_sample
+    prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
+    for store in data_stores(scenario):
+        yield Use(store=store, held=given)
+        if prepared:
+            yield Use(store=store, held=job.stored_total)
+    if prepared:
+        raw = read_from_store(preparation(scenario), Phase.COLD)
+        share = job.dataset.samples / job.train.batch_size
+        yield Use(
+            store=scenario.cluster.trainers.storage,
+            reads=float(raw.operations * share),
+            carried=float(raw.amount * share),
+            writes=float(job.dataset.samples),
+            written=float(job.stored_total),
+        )
+
+
+def _epochs(scenario: Scenario) -> Iterator[Use]:
+    """What epochs and evaluation passes read past all caches.
+
+    Where the machines that train make batches beside helpers, those of helpers stand for all.
+    """
+    job = scenario.job
+    view = scenario if job.remote is None else replace(scenario, at=job.remote.group)
+    epochs, once = lengths(scenario).epochs, float(samples_of_an_epoch(scenario))
+    evaluated = 0.0
+    if job.train.evaluation is not None:
+        passes = job.train.epochs // job.train.evaluation.every_epochs
+        evaluated = passes * job.train.evaluation.samples
+    read = {
+        Phase.COLD: once * min(1.0, epochs),
+        Phase.WARM: once * max(0.0, epochs - 1.0) + evaluated,
+    }
+    for phase, samples in read.items():
+        demand, batches = read_from_store(view, phase), samples / job.train.batch_size
+        yield Use(
+            store=view.site.storage,
+            reads=float(demand.operations * batches),
+            carried=float(demand.amount * batches),
+        )
+
+
+def _placement(scenario: Scenario) -> Iterator[Use]:
+    """What is read to copy the data to all machines that train."""
+    job, group = scenario.job, scenario.cluster.trainers
+    if job.dataset.placement is Placement.STREAM:
+        return
+    store = group.origin or group.storage
+    each = operations_per_sample(
+        job.stored_bytes,
+        bytes_per_file(job.dataset, job.stored_bytes),
+        store.operation_size or UNLIMITED,
+        sequential=True,
+    )
+    yield Use(
+        store=store,
+        reads=float(each * job.dataset.samples * group.count),
+        carried=float(job.stored_total * group.count),
+    )
+
+
+def _results(scenario: Scenario) -> Iterator[Use]:
+    """What a run writes: checkpoints, or the samples that it is there to prepare."""
+    job, store = scenario.job, scenario.cluster.trainers.storage
+    if job.mode is Mode.PREPARE:
+        samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
+        size = float(sample_bytes(scenario)) * samples
+        yield Use(store=store, held=size, writes=samples, written=size)
+        return
+    number = float(checkpoints(scenario))
+    if job.model is not None and number > 0.0:
+        yield checkpoint_use(scenario, number)
+
+
+def checkpoint_use(scenario: Scenario, number: float) -> Use:
+    """What so many checkpoints ask of the store, of which some are kept."""
+    shares, store = checkpoint_shares(scenario), scenario.cluster.trainers.storage
+    each = upload_requests(float(shares.device.value), store.operation_size or UNLIMITED)
+    writers = float(shares.whole / shares.device.value)
+    whole = float(shares.whole)
+    return Use(
+        store=store,
+        held=min(number, scenario.store.checkpoints) * whole,
+        writes=float(number * each * writers),
+        written=number * whole,
+    )

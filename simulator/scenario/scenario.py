@@ -13,6 +13,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import Interruptions
 from simulator.scenario.owned import Ownership
+from simulator.scenario.store_plan import DURING_THE_RUN, StorePlan
 from simulator.scenario.workload.dataset import Dataset
 from simulator.scenario.workload.loader import Loader, Preparation, Preprocessing, Remote
 from simulator.scenario.workload.models import Model, StepTimes
@@ -96,7 +97,7 @@ class Scenario:
     `at` names the group whose machines make batches in this view of the scenario; the trainers
     where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
     `energy` says where the electricity comes from, `owned` what machines cost to
-    own; None where the file does not.
+    own; None where the file does not. `store` says how the store is used beside the run.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Scenario:
     interruptions: Interruptions | None = None
     energy: EnergyPlan | None = None
     owned: Ownership | None = None
+    store: StorePlan = DURING_THE_RUN
 
     @property
     def site(self) -> Group:

@@ -85,9 +85,16 @@ class Action:
 
     @property
     def bill(self) -> Usd | None:
-        """Its bill, with what the space costs more [$]; None where no price is known."""
-        paid, billed = self.prediction.cost.to_train, self.prediction.scenario.cost.provisioning
-        return None if paid is None else paid + self.space * (self.time + billed)
+        """Its bill, with the space for the data where that changes [$]; None: no price is known."""
+        return bill_of(self.prediction, with_space=self.space != 0.0)
+
+
+def bill_of(prediction: Prediction, *, with_space: bool) -> Usd | None:
+    """Bill of a run's machines, and of the space for its data [$]; None: no price is known."""
+    paid, scenario = prediction.cost.to_train, prediction.scenario
+    if paid is None or not with_space:
+        return paid
+    return paid + data_rent(scenario) * (prediction.timing.total_time + scenario.cost.provisioning)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,8 +355,9 @@ def _counts(base: Prediction, action: Action) -> bool:
     if not action.prediction.fits:
         return False
     surely_shorter = action.shorter > noise and action.low > 0.0
-    if not action.rent or base.cost.to_train is None or action.bill is None:
+    before = bill_of(base, with_space=action.space != 0.0)
+    if not action.rent or before is None or action.bill is None:
         return surely_shorter
     longest = (1.0 - action.low) / (1.0 - action.shorter)
-    surely_cheaper = action.bill * longest < (1.0 - LEAST) * base.cost.to_train
+    surely_cheaper = action.bill * longest < (1.0 - LEAST) * before
     return _worth(base, action) > noise and (surely_shorter or surely_cheaper)

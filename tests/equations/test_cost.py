@@ -79,11 +79,6 @@ def test_a_checkpoint_longer_than_the_peace_is_written_once_in_it() -> None:
     assert cost.best_checkpoint_interval(1 / 60.0, 600.0) == pytest.approx(60.0)
 
 
-def test_keeping_data_costs_size_times_time() -> None:
-    """A gigabyte at 1e-14 $ a byte and second costs a dollar in 1e5 seconds."""
-    assert cost.storage_cost(1e9, 1e-14, np.array([1e5, 2e5])) == pytest.approx([1.0, 2.0])
-
-
 def test_energy_is_power_times_time() -> None:
     """400 W for a quarter of a second are 100 J."""
     assert cost.drawn_energy(400.0, 0.25) == 100.0

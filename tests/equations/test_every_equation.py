@@ -28,6 +28,8 @@ FIXED: dict[str, Any] = {
     "optimizer": "adam",
     "batch_sizes": (0.3, 0.6),
     "seconds:Points": (0.2, 0.5),
+    "ends:Points": (0.2, 0.5),
+    "prices:Points": (0.3, 0.2, 0.1),
     "sequential": True,
     "drop_last": False,
 }

@@ -30,7 +30,8 @@ INNER = {
     "host_ram_bytes": "total capacity rule_of_thumb items",
     "gpu_memory_bytes": "total capacity items stages",
     "fits": "gpu gpu_probability host",
-    "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step",
+    "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step "
+    "storage usd_with_storage",
     "energy": "power_w machines_kwh kwh kg_co2e usd",
     "bound_s": "lower upper",
     "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "

@@ -56,6 +56,12 @@ class Read:
         return tuple(found)
 
 
+def read_from_store(scenario: Scenario, phase: Phase) -> Demand:
+    """What one batch of one rank asks of the store, past all caches."""
+    found = Read().demands(scenario, phase)
+    return next(demand for demand in found if demand.path is Path.STORE_TO_HOST)
+
+
 def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     """Share of reads the page cache answers in this phase (0..1)."""
     dataset = scenario.job.dataset
@@ -151,7 +157,7 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
     each = equations.operations_per_sample(
         read_bytes(dataset, stored),
-        _bytes_per_file(dataset, stored),
+        bytes_per_file(dataset, stored),
         store.operation_size or UNLIMITED,
         sequential=dataset.access is Access.SEQUENTIAL,
     )
@@ -162,7 +168,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     dataset = scenario.job.dataset
     sequential = dataset.access is Access.SEQUENTIAL
     stored = scenario.job.stored_bytes
-    size, file_size = read_bytes(dataset, stored), _bytes_per_file(dataset, stored)
+    size, file_size = read_bytes(dataset, stored), bytes_per_file(dataset, stored)
     operations = _operations(scenario, store)
     latency = equations.latency_per_sample(
         size, file_size, store.read_latency, store.open_latency, sequential=sequential
@@ -202,7 +208,8 @@ def drives_of(group: Group, store: Storage) -> int:
     return max(1, group.host.drive_count) if own else 1
 
 
-def _bytes_per_file(dataset: Dataset, stored: Real) -> Real:
+def bytes_per_file(dataset: Dataset, stored: Real) -> Real:
+    """Size of a file of samples of a size [B]: a sample's, a shard's, or that of all of them."""
     if dataset.layout is Layout.FILES:
         return stored
     return dataset.shard_size or dataset.samples * stored

@@ -23,7 +23,6 @@ from simulator.pipeline.topology import build
 from simulator.results.cost import machines_price
 from simulator.scenario.candidates import Batch, stack
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Preparation
 from simulator.studies.screening.chance import AHEAD
 from simulator.studies.screening.lower_bounds import Floors
 from simulator.units import BYTE, HOUR, Real, Seconds, show
@@ -210,14 +209,10 @@ def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
     if price is None:
         return {}
     total, job = times["total_time_s"], scenario.job
-    store = scenario.cluster.trainers.storage
-    kept: Real = 0.0
-    if job.preprocessing.where is Preparation.BEFOREHAND and store.price is not None:
-        kept = job.stored_total * store.price * total
     found = {
         "cost.usd_per_h": price * HOUR,
         "cost.usd_per_step": cost.cost_per_step(price, times["step_time_s.mean"]),
-        "cost.usd_to_train": cost.cost_to_train(price, total, scenario.cost.provisioning) + kept,
+        "cost.usd_to_train": cost.cost_to_train(price, total, scenario.cost.provisioning),
     }
     if np.all(np.asarray(price) > 0.0):
         train, length = job.train, lengths(scenario)

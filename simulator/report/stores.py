@@ -1,0 +1,57 @@
+"""What stores cost over the run, for reading: rows, and the end of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from simulator.report.rounded import known
+from simulator.results.prediction import Prediction
+from simulator.results.storage_bill import PARTS
+from simulator.results.stores import uses
+from simulator.scenario.hardware.storage import Storage
+
+Row = tuple[str, str]
+
+
+def store_rows(prediction: Prediction) -> Iterator[Row]:
+    """What stores cost, at whose prices, and what is not known; nothing where drives hold all."""
+    bill = prediction.storage
+    if not bill.terms and not bill.missing:
+        return
+    parts = ", ".join(f"{name} {cost}" for name, cost in _parts(prediction))
+    if bill.total is None:
+        yield "stores", f"not known in all{f'; {parts}' if parts else ''}"
+    else:
+        yield "stores", f"{known(prediction, 'cost.storage.usd')}{f': {parts}' if parts else ''}"
+    yield from (("prices of", text) for text in priced(prediction))
+    yield from (("not known", text) for text in bill.missing)
+    yield from (("note", text) for text in bill.notes)
+    if prediction.in_all is not None:
+        yield "with stores", known(prediction, "cost.usd_with_storage")
+
+
+def _parts(prediction: Prediction) -> Iterator[Row]:
+    for name in PARTS:
+        cost = getattr(prediction.storage, name)
+        if cost:
+            yield name, known(prediction, f"cost.storage.{name}_usd")
+
+
+def priced(prediction: Prediction) -> tuple[str, ...]:
+    """The stores that have prices, each with where these hold and when they were read."""
+    stores = (one.store for one in uses(prediction.scenario))
+    return tuple(_place_and_date(store) for store in stores if store.price is not None)
+
+
+def _place_and_date(store: Storage) -> str:
+    region = "" if store.charges is None else f" in {store.charges.region}"
+    source = store.sources.get("price")
+    return f"{store.name}{region}" + ("" if source is None else f", {source.date}")
+
+
+def in_short(prediction: Prediction) -> str:
+    """What stores add to the bill, as the end of a sentence; empty where they add nothing."""
+    bill = prediction.storage
+    if bill.missing:
+        return "; stores come on top, at prices not all known"
+    return f"; stores add {known(prediction, 'cost.storage.usd')}" if bill.total else ""

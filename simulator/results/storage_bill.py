@@ -1,0 +1,190 @@
+"""What stores cost over a run: rent, rates held ready, requests, and bytes that leave a region."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import TypeAlias, cast
+
+from simulator.equations import storage_bill as equations
+from simulator.equations.batch import added, scaled
+from simulator.results.cost import listed_price
+from simulator.results.prediction import StorageBill, Timing
+from simulator.results.stores import Use, uses
+from simulator.scenario.hardware.storage import Charges, Scope, Storage
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.store_plan import Location
+from simulator.terms import Term, term
+from simulator.units import (
+    BYTE,
+    MONTH,
+    PER_SECOND,
+    Real,
+    Seconds,
+    Usd,
+    anywhere,
+    at_least,
+    show,
+)
+
+RENT, READY, REQUESTS, EGRESS = "rent", "provisioned", "requests", "egress"
+PARTS = (RENT, READY, REQUESTS, EGRESS)
+"""What a store is paid for."""
+Priced: TypeAlias = tuple[str, Term]
+
+
+def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
+    """What the stores of a run cost; drives inside machines are paid with the machines.
+
+    Data, prepared copies and kept checkpoints are counted from the first second to the last, rates
+    held ready as well; interruptions are left out, as in all figures of the undisturbed run.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With its stores, what they charge, and how long they hold what they hold.
+    timing : Timing
+        How long the run takes.
+    """
+    return bill_of(scenario, uses(scenario), timing.total_time + scenario.cost.provisioning)
+
+
+def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -> StorageBill:
+    """The same of stated use, over the time that machines are billed."""
+    time = at_least(scenario.store.kept or 0.0, billed)
+    terms: dict[str, Term] = {}
+    for one in used:
+        for part, price in _charged(scenario, one, time):
+            known = terms.get(part)
+            terms[part] = price if known is None else term(added, one=known, other=price)
+    missing = [named for one in used for named in _missing(scenario, one)]
+    unknown = {part for part, _ in missing}
+    found = {part: None if part in unknown else _dollars(terms.get(part)) for part in PARTS}
+    whole = [terms[part] for part in PARTS if part in terms]
+    total: Usd | None = None
+    if not missing:
+        if whole:
+            terms["total"] = reduce(lambda one, other: term(added, one=one, other=other), whole)
+        total = _dollars(terms.get("total"))
+    return StorageBill(
+        total=total,
+        rent=found[RENT],
+        provisioned=found[READY],
+        requests=found[REQUESTS],
+        egress=found[EGRESS],
+        missing=tuple(text for _, text in missing),
+        notes=tuple(text for one in used for text in _notes(scenario, one, time)),
+        terms=terms,
+    )
+
+
+def _dollars(known: Term | None) -> Usd:
+    return 0.0 if known is None else cast("float", known.value)
+
+
+def _charged(scenario: Scenario, use: Use, time: Real) -> Iterator[Priced]:
+    """Everything that is charged for one store at a known price."""
+    store, charges = use.store, use.store.charges
+    if store.price is not None:
+        size = store.rented(use.held)
+        yield RENT, term(equations.rent, size=size, price=store.price, time=time)
+    if charges is None:
+        return
+    for rate, free, price in store.provisioned.values():
+        ready = term(equations.provisioned_price, rate=rate, free=free, price=price)
+        yield READY, term(scaled, amount=ready, factor=time)
+    if charges.reads is not None and charges.writes is not None:
+        yield (
+            REQUESTS,
+            term(
+                equations.requests_cost,
+                reads=use.reads,
+                read_price=charges.reads,
+                writes=use.writes,
+                write_price=charges.writes,
+            ),
+        )
+    yield from _egress(scenario, use, charges, time)
+
+
+def _egress(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[Priced]:
+    """Bytes that leave a region: what is read, and between regions of a cloud what is written."""
+    where = scenario.store.location
+    if where is Location.OTHER_REGION and charges.other_region is not None:
+        price = charges.other_region
+        yield EGRESS, term(scaled, amount=use.carried + use.written, factor=price)
+    if where is Location.OTHER_CLOUD and charges.internet:
+        yield (
+            EGRESS,
+            term(
+                equations.egress_cost,
+                size=use.carried,
+                months=time / MONTH,
+                ends=tuple(tier.to for tier in charges.internet if tier.to is not None),
+                prices=tuple(tier.price for tier in charges.internet),
+            ),
+        )
+
+
+def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
+    """Prices without which a part of the bill of a store is not known."""
+    store, charges = use.store, use.store.charges
+    if store.price is None:
+        yield RENT, f"the rent of {store.name}: its profile states no price"
+    asked = store.scope is Scope.OBJECT and use.reads + use.writes > 0.0
+    if asked and (charges is None or charges.reads is None or charges.writes is None):
+        yield REQUESTS, f"what {store.name} charges for requests: its profile states no price"
+    if charges is not None:
+        for text in charges.unpriced:
+            yield REQUESTS, f"what {store.name} charges for {text}: no source states a price"
+    yield from _missing_egress(scenario, use)
+
+
+def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
+    store, charges, where = use.store, use.store.charges, scenario.store.location
+    stated = {
+        Location.SAME_REGION: True,
+        Location.OTHER_REGION: charges is not None and charges.other_region is not None,
+        Location.OTHER_CLOUD: charges is not None and bool(charges.internet),
+    }
+    if use.carried > 0.0 and not stated[where]:
+        text = f"what {store.name} charges for bytes that leave: its profile states no price"
+        yield EGRESS, text
+    if use.written > 0.0 and where is Location.OTHER_CLOUD:
+        yield EGRESS, f"what the cloud of the machines charges for bytes written to {store.name}"
+
+
+def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
+    """How the prices that were used may not be those that will be paid."""
+    store, charges = use.store, use.store.charges
+    if charges is None:
+        return
+    here = listed_price(scenario, scenario.cluster.trainers)
+    same = scenario.store.location is Location.SAME_REGION
+    if same and here is not None and not _alike(here.region, charges.region):
+        yield f"prices of {store.name} are those of {charges.region}, not of {here.region}"
+    if charges.rent_to is not None and store.rented(use.held) > charges.rent_to:
+        end = show(charges.rent_to, BYTE)
+        yield f"the rent of {store.name} is at most that: above {end} a byte is cheaper"
+    if charges.operations_to is not None and _ready(store) > charges.operations_to:
+        end = show(charges.operations_to, PER_SECOND)
+        yield f"operations of {store.name} cost at most that: above {end} they are cheaper"
+    yield from _beyond_tiers(scenario, use, charges, time)
+
+
+def _beyond_tiers(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[str]:
+    if scenario.store.location is not Location.OTHER_CLOUD or not charges.internet:
+        return
+    end = charges.internet[-1].to
+    if end is not None and anywhere(use.carried / at_least(1.0, time / MONTH) > end):
+        name, size = use.store.name, show(end, BYTE)
+        yield f"bytes that leave {name} cost at most that: above {size} a month they are cheaper"
+
+
+def _ready(store: Storage) -> float:
+    return store.provisioned["operations"][0] if "operations" in store.provisioned else 0.0
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether one region is the other, or a part of it: us-east-1 is in us."""
+    return one.startswith(other) or other.startswith(one)

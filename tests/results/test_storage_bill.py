@@ -1,0 +1,154 @@
+"""What stores cost over a run, against bills worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from simulator.errors import InputError
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
+from simulator.units import DAY, MONTH
+
+NAME = "imagenet-object-store-g5"
+IMAGES = 1_281_167
+IN_FILES = "imagenet-page-cache-g4dn"
+AS_OBJECTS = "hardware.storage=storage/s3"
+
+
+def found(*settings: str, name: str = NAME) -> Prediction:
+    """A prediction with some keys set, without intervals."""
+    return predict(load_scenario(name, overrides=settings), doubts=False)
+
+
+def parts(prediction: Prediction) -> dict[str, float | None]:
+    """The parts of the bill of stores."""
+    bill: Any = prediction.storage
+    return {name: getattr(bill, name) for name in ("rent", "provisioned", "requests", "egress")}
+
+
+def test_rent_is_for_the_time_that_data_lie_there() -> None:
+    """Size x price x the run with its provisioning; a longer stay where the file says so."""
+    one = found("cost.provisioning=1 h")
+    size = one.scenario.job.stored_total
+    time = one.timing.total_time + 3600.0
+    assert one.storage.rent == pytest.approx(size * 0.023 / 1e9 / MONTH * time)
+    kept = found("store.kept=90 d")
+    assert kept.storage.rent == pytest.approx(size * 0.023 / 1e9 * 3.0)
+    # Machines are billed no longer for it.
+    assert kept.cost.to_train == pytest.approx(found().cost.to_train)
+
+
+def test_every_image_is_a_request_in_every_epoch_that_reads_it() -> None:
+    """Without a cache each sample of each epoch is one object fetched, at $0.0004 a thousand."""
+    one = found(AS_OBJECTS, "data.cache=none", "train.epochs=2", name=IN_FILES)
+    assert one.storage.requests == pytest.approx(2 * IMAGES * 4e-7, rel=1e-3)
+
+
+def test_shards_take_fewer_requests() -> None:
+    """A shard of 100 MB read front to back is fetched in 6 ranges of 16 MiB."""
+    one = found("data.shard_size=100 MB", "data.cache=none", "train.epochs=1")
+    shards = one.scenario.job.stored_total / 100e6
+    assert one.storage.requests == pytest.approx(6.0 * shards * 4e-7, rel=1e-3)
+
+
+def test_bytes_that_leave_a_region_are_paid_for() -> None:
+    """All that is read leaves once an epoch; nothing is paid where nothing is said."""
+    settings = ("data.cache=none", "train.epochs=1")
+    size = found(*settings).scenario.job.stored_total
+    assert found(*settings).storage.egress == 0.0
+    away = found(*settings, "store.location=other-region")
+    assert away.storage.egress == pytest.approx(size * 0.02 / 1e9, rel=1e-3)
+    elsewhere = found(*settings, "store.location=other-cloud")
+    assert elsewhere.storage.egress == pytest.approx(size * 0.09 / 1e9, rel=1e-3)
+
+
+def test_rates_held_ready_are_paid_by_time() -> None:
+    """gp3 at its maximum: 13,000 operations and 875 MiB/s above what is free, $100 a month."""
+    one = found("hardware.storage=storage/ebs-gp3-max")
+    time = one.timing.total_time
+    assert one.storage.provisioned == pytest.approx(100.0 * time / MONTH)
+    assert one.storage.requests == 0.0
+    assert found("hardware.storage=storage/ebs-gp3").storage.provisioned == 0.0
+
+
+def test_an_unknown_price_is_named_and_never_nothing() -> None:
+    """A store without prices leaves the total unknown; what is known stands beside it."""
+    one = found("hardware.storage=storage/wekapod")
+    assert one.storage.total is None
+    assert one.in_all is None
+    assert any("rent of storage/wekapod" in text for text in one.storage.missing)
+    elastic = found("hardware.storage=storage/efs-elastic").storage
+    assert elastic.total is None
+    assert elastic.rent is not None
+    assert any("bytes read and written" in text for text in elastic.missing)
+
+
+def test_drives_of_the_machine_cost_nothing_more() -> None:
+    """Data on drives inside are paid with the machine."""
+    one = found(name="resnet50-imagenet-p4d")
+    assert (one.storage.total, one.storage.missing) == (0.0, ())
+    assert one.in_all == one.cost.to_train
+
+
+def test_the_parts_are_the_total() -> None:
+    """Rent, rates, requests and egress add up, and the machines' bill to the whole."""
+    one = found("store.location=other-region", "train.checkpoint_every_steps=1000")
+    known = [part for part in parts(one).values() if part is not None]
+    assert len(known) == 4
+    assert one.storage.total == pytest.approx(sum(known))
+    assert number_at(one, "cost.usd_with_storage") == pytest.approx(
+        sum(known) + (one.cost.to_train or 0.0)
+    )
+    for term in one.storage.terms.values():
+        assert term.value == term.again()
+
+
+def test_kept_checkpoints_lie_beside_the_data() -> None:
+    """Two by default, as many as are kept else, and never more than are written."""
+    every = "train.checkpoint_every_steps=10000"
+    sizes = [
+        float(held.terms["rent"].inputs["size"])  # type: ignore[arg-type]
+        for held in (
+            found().storage,
+            found(every).storage,
+            found(every, "store.checkpoints=3").storage,
+            found(every, "store.checkpoints=100000").storage,
+        )
+    ]
+    one = sizes[1] - sizes[0]
+    assert one > 0.0
+    assert sizes[2] - sizes[0] == pytest.approx(1.5 * one)
+    written = (sizes[3] - sizes[0]) / (0.5 * one)
+    assert 3.0 < written < 100.0
+
+
+def test_a_file_system_is_paid_by_its_capacity() -> None:
+    """9.6 TiB are rented for the few gigabytes that lie there, and said to be priced elsewhere."""
+    one = found("hardware.storage=storage/fsx-lustre-persistent2-1000")
+    time = one.timing.total_time
+    assert one.storage.rent == pytest.approx(9.6 * 2**40 * 0.8456 / 1e9 / MONTH * time)
+    assert any("ap-northeast-1" in text for text in one.storage.notes)
+
+
+def test_copies_to_drives_are_read_once() -> None:
+    """Staged data are asked of the store once, however many epochs follow."""
+    staged = found(AS_OBJECTS, "data.placement=stage", "train.epochs=50", name=IN_FILES)
+    assert staged.storage.requests == pytest.approx(IMAGES * 4e-7, rel=1e-3)
+
+
+def test_a_volume_is_where_its_machine_is() -> None:
+    """A block volume in another region is refused."""
+    with pytest.raises(InputError, match="block volume is in the region"):
+        load_scenario(
+            NAME, overrides=("hardware.storage=storage/ebs-gp3", "store.location=other-region")
+        )
+
+
+def test_a_longer_stay_than_the_run_is_the_least() -> None:
+    """Data cannot be kept for a shorter time than the run that reads them."""
+    assert found("store.kept=1 s").storage.rent == pytest.approx(found().storage.rent)
+    assert found().timing.total_time < DAY
