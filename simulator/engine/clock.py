@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from heapq import heappop
 
 from simpy import Environment, Event
+from simpy.events import URGENT
 
 
 class Clock(Environment):
@@ -19,11 +21,18 @@ class Clock(Environment):
 
     Attributes
     ----------
+    now : float
+        The time [s].
     events : int
         How many events had been scheduled when the one that happens now was.
     """
 
+    now = 0.0
     events = 0
+
+    def process(self, generator: Generator[Event, object, object]) -> Routine:  # type: ignore[override] # simpy's has more to tell
+        """Go through a generator's steps; each waits for the event that it yields."""
+        return Routine(self, generator)
 
     def run_until(self, last: Event) -> None:
         """Process events in their order until `last` has been.
@@ -38,10 +47,44 @@ class Clock(Environment):
             if not queue:
                 msg = "nothing is left to happen, and somebody still waits"
                 raise RuntimeError(msg)
-            self._now, _, self.events, event = heappop(queue)
+            now, _, self.events, event = heappop(queue)
+            self._now = self.now = now
             callbacks = event.callbacks
             event.callbacks = None  # type: ignore[assignment] # simpy's mark of what has happened
             for callback in callbacks:
                 callback(event)
-            if not event._ok:  # noqa: SLF001 - a process that raised is such an event
-                raise event._value  # noqa: SLF001 - what it raised
+
+
+class Routine(Event):
+    """Steps that wait for events, one after another; it happens itself when they have ended.
+
+    What a step raises comes out of the clock's run.
+
+    Parameters
+    ----------
+    env : Clock
+        The clock.
+    steps : generator
+        Yields the events that it waits for.
+    """
+
+    def __init__(self, env: Clock, steps: Generator[Event, object, object]) -> None:
+        super().__init__(env)
+        self._send = steps.send
+        self._waiting = self._go_on
+        start = Event(env)
+        start._ok = True  # noqa: SLF001 - as an event that has succeeded
+        start._value = None  # noqa: SLF001 - the same
+        start.callbacks.append(self._waiting)
+        env.schedule(start, URGENT)
+
+    def _go_on(self, event: Event) -> None:
+        """Go on with what was waited for, to the next event that has not happened yet."""
+        try:
+            while True:
+                event = self._send(event._value)  # noqa: SLF001 - of one that has succeeded
+                if event.callbacks is not None:
+                    event.callbacks.append(self._waiting)
+                    return
+        except StopIteration as end:
+            self.succeed(end.value)

@@ -170,8 +170,10 @@ class CpuPool:
         self._late.ask()
 
     def _settle(self, _: Event) -> None:
-        """Serve those who are there now, each at an equal rate."""
-        self._advance()
+        """Serve those who are there now, each at an equal rate.
+
+        Whoever asked for it has served them up to this instant.
+        """
         before, running = self._utilization, self._runnable
         self._utilization = min(1.0, running / self._free)
         if self._jobs.marks:

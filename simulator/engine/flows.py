@@ -223,8 +223,9 @@ class FlowNetwork:
         self, flows: Flows | None, amount: float, ceiling: float = math.inf, latency: float = 0.0
     ) -> Event:
         """Transfer an amount as one of the flows that `flows` has found for a route."""
-        checked("amount", amount, zero=True)
-        checked("latency", latency, zero=True)
+        if not (amount >= 0.0 and latency >= 0.0):
+            checked("amount", amount, zero=True)
+            checked("latency", latency, zero=True)
         if flows is None or amount == 0.0:
             return Alarm(self._env, ignore, latency + amount / ceiling)
         done = Event(self._env)
@@ -291,8 +292,7 @@ class FlowNetwork:
             self._next.complete_next()
         gone: list[Departure] = []
         for flows in self._active:
-            if flows.has_leaving(flows.rate * slack):
-                gone += flows.leave(flows.rate * slack)
+            gone += flows.leave(flows.rate * slack)
         self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
         if self._active or self._on_change is not None:
@@ -301,13 +301,16 @@ class FlowNetwork:
             self._state, self._next = self._idle, None
 
     def _settle(self, _: Event) -> None:
-        """Put the rates in force that fit the flows there now."""
-        self._advance()
+        """Put the rates in force that fit the flows there now.
+
+        Whoever asked for it has served everybody up to this instant.
+        """
         before, self._state = self._state, self._solved()
         self._next, next_in = None, math.inf
         for flows, rate in zip(self._active, self._state.rates, strict=True):
             flows.rate = rate
-            left = flows.remaining() / rate
+            lack = flows.marks[0][0] - flows.progress
+            left = max(0.0, lack) / rate
             if left < next_in:
                 self._next, next_in = flows, left
         self._deadline.move(next_in)

@@ -38,6 +38,7 @@ LAST: Final = EventPriority(NORMAL + 2)
 TOGETHER: Final = 1e-12
 """Finish marks this close, relative to their size, are one instant; below it is rounding."""
 
+_JUST_BELOW: Final = 1.0 - TOGETHER
 _REBASE: Final = 1024.0
 _ULPS: Final = 4.0
 
@@ -56,7 +57,9 @@ class Alarm(Event):
         self.callbacks = [action]
         self._ok = True
         self._value = None
-        env.schedule(self, priority, delay)
+        # As the clock's own `schedule` does it: no other call is made as often.
+        due = env._now + delay  # noqa: SLF001
+        heappush(env._queue, (due, priority, next(env._eid), self))  # noqa: SLF001
 
 
 def happen(event: Event, action: Callable[[Event], None], delay: float) -> None:
@@ -157,15 +160,11 @@ class Batch:
         """Return the service that the next to leave still lacks."""
         return max(0.0, self.marks[0][0] - self.progress)
 
-    def has_leaving(self, slack: float) -> bool:
-        """Return whether anybody lacks no more than `slack` or rounding."""
-        return self.marks[0][0] * (1.0 - TOGETHER) <= self.progress + slack
-
     def leave(self, slack: float) -> list[Departure]:
         """Remove and return those who lack no more than `slack` or rounding."""
-        marks = self.marks
+        marks, served = self.marks, self.progress + slack
         gone: list[Departure] = []
-        while marks and marks[0][0] * (1.0 - TOGETHER) <= self.progress + slack:
+        while marks and marks[0][0] * _JUST_BELOW <= served:
             _, number, weight, event = heappop(marks)
             gone.append((number, weight, event))
         return gone
@@ -176,9 +175,11 @@ class Batch:
 
     def _rebase(self) -> None:
         base = self.progress
+        self.progress = 0.0
+        if not self.marks:
+            return
         self.marks = [(mark - base, n, weight, event) for mark, n, weight, event in self.marks]
         heapify(self.marks)
-        self.progress = 0.0
 
 
 def ignore(_: Event) -> None:
