@@ -4,10 +4,11 @@
 
 `TABLES` is a folder with ``foreign_runs.csv`` (one published value a row: `metric`, `published`,
 `scale` from samples per second to the published unit) and ``foreign_runs/<id>.toml``, the scenario
-written from the publication alone. Its framework is the one that the publication names
-(`framework_named`) where there are kernels of it, else, or with ``--as-written``, the one that the
-scenario says. Prints, by family, the median and the 90th percentile of the
-relative error and the share of values inside the 80% interval, then the worst misses.
+written from the publication alone. What the publication states and had no key when that was
+written is added: its framework (`framework_named`) where there are kernels of it, and the order of
+images that the name of the source's file has (``nhwc``, ``nchw``). With ``--as-written`` scenarios
+are taken as they are. Prints, by family, the median and the 90th percentile of the relative error
+and the share of values inside the 80% interval, then the worst misses.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -60,11 +62,31 @@ class Scored:
         return self.low <= self.published <= self.high
 
 
+def stated(row: dict[str, str]) -> tuple[str, ...]:
+    """What a row's publication states beside its scenario, as overrides.
+
+    Examples
+    --------
+    >>> stated({"framework_named": "nanotron", "where": ""})
+    ('software.framework=nanotron',)
+    >>> stated({"framework_named": "", "where": "benchmark-train-amp-nhwc-pt112-cu113-rtx3090.csv"})
+    ('software.memory_format=channels-last',)
+    """
+    framework = row["framework_named"].lower()
+    known = framework in frameworks(compiled=False)
+    said = [order for word, order in _ORDERS.items() if f"-{word}-" in row["where"]]
+    return (
+        *((f"software.framework={framework}",) if known else ()),
+        *(f"software.memory_format={order}" for order in said),
+    )
+
+
+_ORDERS: Final = {"nhwc": "channels-last", "nchw": "channels-first"}
+
+
 def score(row: dict[str, str], scenarios: Path, *, as_written: bool = False) -> Scored:
     """Predict one row's scenario and set it beside the published value."""
-    named = row["framework_named"].lower()
-    known = not as_written and named in frameworks(compiled=False)
-    overrides = (f"software.framework={named}",) if known else ()
+    overrides = () if as_written else stated(row)
     published, scale = float(row["published"]), float(row["scale"] or 1.0)
     predicted, low, high, warned, problem = np.nan, None, None, False, ""
     try:
