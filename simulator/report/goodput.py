@@ -22,6 +22,7 @@ def as_text(found: Outlook) -> str:
     lines = [
         *wrapped(_verdict(found), hang=""),
         *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
+        *section("Stores, beside that bill", list(_store_lines(found))),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
         *section("Checkpoints", list(_checkpoint_lines(found))),
         *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
@@ -67,6 +68,14 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
         yield "chance to keep the deadline", percent(found.in_time), ""
     if found.in_budget is not None:
         yield "chance to keep the budget", "", percent(found.in_budget)
+
+
+def _store_lines(found: Outlook) -> Iterator[str]:
+    """What stores cost; nothing where all data lie on drives of the machines."""
+    for text in found.unpriced:
+        yield from wrapped(f"not known: {text}")
+    if found.stores is not None and any(found.stores.values()):
+        yield from wrapped(_chances([_money(money) for money in found.stores.values()]))
 
 
 def _parts(found: Outlook) -> Iterator[tuple[str, str]]:
@@ -116,6 +125,8 @@ def rows(found: Outlook) -> list[tuple[str, str]]:
     if found.bill is not None:
         money = [_money(money) for money in found.bill.values()]
         told.append(("Bill", _chances(money)))
+    if found.stores is not None and any(found.stores.values()):
+        told.append(("Stores", _chances([_money(money) for money in found.stores.values()])))
     told += [("Chance", _kept(found))] if _kept(found) else []
     saving = found.saving
     if not math.isinf(saving.interval):
@@ -157,6 +168,10 @@ def as_object(found: Outlook) -> dict[str, Any]:
         "usd": None
         if found.bill is None
         else {f"p{q * 100:.0f}": _finite(money) for q, money in found.bill.items()},
+        "storage_usd": None
+        if found.stores is None
+        else {f"p{q * 100:.0f}": _finite(money) for q, money in found.stores.items()},
+        "storage_not_known": list(found.unpriced),
         "parts": dict(found.parts),
         "checkpoint": {
             "blocking_s": found.saving.blocking,

@@ -396,6 +396,7 @@ def _ends(quantile: float) -> tuple[Metric, ...]:
     """When the run has ended, and what it has cost, with a chance."""
     point, said = f"p{quantile * 100:.0f}", f"with a chance of {quantile:.0%}"
     money = _of_run(lambda o: None if o.bill is None else o.bill[quantile])
+    stores = _of_run(lambda o: None if o.stores is None else o.stores[quantile])
     return (
         _time(
             f"run.finish_s.{point}",
@@ -406,6 +407,13 @@ def _ends(quantile: float) -> tuple[Metric, ...]:
             name=f"run.usd.{point}",
             get=money,
             doc=f"What the run has cost at most {said}, failures and all.",
+            unit=USD,
+            better="low",
+        ),
+        Metric(
+            name=f"run.storage_usd.{point}",
+            get=stores,
+            doc=f"What stores have cost beside it at most {said}; none where a price is not known.",
             unit=USD,
             better="low",
         ),

@@ -49,7 +49,8 @@ class Outlook:
     and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
     of each in the time of all draws together, which add up to 1, and `between` the mean time
     between interruptions [s]. Shares, bills and `between` leave out draws that never end;
-    `unending` is their share.
+    `unending` is their share. `stores` is what stores cost beside that bill, at the same chances;
+    None where a price is not known, which `unpriced` names.
     """
 
     name: str
@@ -67,6 +68,8 @@ class Outlook:
     in_time: float | None = None
     in_budget: float | None = None
     notes: tuple[str, ...] = ()
+    stores: Mapping[float, Usd] | None = None
+    unpriced: tuple[str, ...] = ()
 
     @property
     def goodput(self) -> float:

@@ -163,6 +163,9 @@ def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
     same = scenario.store.location is Location.SAME_REGION
     if same and here is not None and not _alike(here.region, charges.region):
         yield f"prices of {store.name} are those of {charges.region}, not of {here.region}"
+    if charges.by_capacity and store.capacity is not None and use.held > store.capacity:
+        held, room = show(use.held, BYTE), show(store.capacity, BYTE)
+        yield f"{held} are to lie on {store.name}, which has {room}: the rent is for all of it"
     if charges.rent_to is not None and store.rented(use.held) > charges.rent_to:
         end = show(charges.rent_to, BYTE)
         yield f"the rent of {store.name} is at most that: above {end} a byte is cheaper"

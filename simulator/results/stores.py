@@ -65,9 +65,27 @@ def data_rent(scenario: Scenario) -> UsdPerSecond:
     return sum((store.standing(size) or 0.0 for store in rented), 0.0)
 
 
-def uses(scenario: Scenario) -> tuple[Use, ...]:
-    """What a run does with every store that is not part of a machine."""
-    parts = (*_data(scenario), *_epochs(scenario), *_placement(scenario), *_results(scenario))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """What interruptions make of a run: `checkpoints` written, `loads` of one, work done `again`.
+
+    `again` is all work over the work that counts.
+    """
+
+    checkpoints: float
+    loads: float = 0.0
+    again: float = 1.0
+
+
+def uses(scenario: Scenario, life: Life | None = None) -> tuple[Use, ...]:
+    """What a run does with every store that is not part of a machine; undisturbed by default."""
+    lived = Life(checkpoints=float(checkpoints(scenario))) if life is None else life
+    parts = (
+        *_data(scenario),
+        *_epochs(scenario, lived.again),
+        *_placement(scenario),
+        *_results(scenario, lived),
+    )
     outside = [one for one in parts if one.store.scope is not Scope.LOCAL]
     names = dict.fromkeys(one.store.name for one in outside)
     return tuple(_together([one for one in outside if one.store.name == name]) for name in names)
@@ -105,8 +123,8 @@ def _data(scenario: Scenario) -> Iterator[Use]:
         )
 
 
-def _epochs(scenario: Scenario) -> Iterator[Use]:
-    """What epochs and evaluation passes read past all caches.
+def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
+    """What epochs and evaluation passes read past all caches, so many times over.
 
     Where the machines that train make batches beside helpers, those of helpers stand for all.
     """
@@ -122,7 +140,7 @@ def _epochs(scenario: Scenario) -> Iterator[Use]:
         Phase.WARM: once * max(0.0, epochs - 1.0) + evaluated,
     }
     for phase, samples in read.items():
-        demand, batches = read_from_store(view, phase), samples / job.train.batch_size
+        demand, batches = read_from_store(view, phase), again * samples / job.train.batch_size
         yield Use(
             store=view.site.storage,
             reads=float(demand.operations * batches),
@@ -149,7 +167,7 @@ def _placement(scenario: Scenario) -> Iterator[Use]:
     )
 
 
-def _results(scenario: Scenario) -> Iterator[Use]:
+def _results(scenario: Scenario, life: Life) -> Iterator[Use]:
     """What a run writes: checkpoints, or the samples that it is there to prepare."""
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
@@ -157,20 +175,22 @@ def _results(scenario: Scenario) -> Iterator[Use]:
         size = float(sample_bytes(scenario)) * samples
         yield Use(store=store, held=size, writes=samples, written=size)
         return
-    number = float(checkpoints(scenario))
-    if job.model is not None and number > 0.0:
-        yield checkpoint_use(scenario, number)
+    if job.model is not None and life.checkpoints > 0.0:
+        yield _of_checkpoints(scenario, life)
 
 
-def checkpoint_use(scenario: Scenario, number: float) -> Use:
-    """What so many checkpoints ask of the store, of which some are kept."""
-    shares, store = checkpoint_shares(scenario), scenario.cluster.trainers.storage
-    each = upload_requests(float(shares.device.value), store.operation_size or UNLIMITED)
-    writers = float(shares.whole / shares.device.value)
-    whole = float(shares.whole)
+def _of_checkpoints(scenario: Scenario, life: Life) -> Use:
+    """What checkpoints ask of the store, some of which are kept and some read again."""
+    shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
+    store, share, whole = group.storage, float(shares.device.value), float(shares.whole)
+    number, part = life.checkpoints, store.operation_size or UNLIMITED
+    # All machines read at once, each what its own processes hold.
+    readers, read = float(shares.processes) * group.count, float(shares.machine.value) * group.count
     return Use(
         store=store,
         held=min(number, scenario.store.checkpoints) * whole,
-        writes=float(number * each * writers),
+        writes=float(number * upload_requests(share, part)) * whole / share,
         written=number * whole,
+        reads=life.loads * readers * max(1.0, math.ceil(share / part)),
+        carried=life.loads * read,
     )

@@ -17,6 +17,7 @@ from simulator.results.prediction import Prediction
 from simulator.runs.attempts import lives
 from simulator.runs.checkpoint_io import checkpoint_times
 from simulator.runs.progress import Lives
+from simulator.runs.store_costs import cost_of_stores, life_of
 from simulator.scenario.long_run import (
     Checkpoints,
     Failures,
@@ -68,6 +69,10 @@ def outlook(  # noqa: PLR0913 - what is asked
     ended = np.isfinite(drawn.finish)
     spent = float(drawn.finish[ended].sum())
     struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
+    causes = {cause: count / max(1, int(ended.sum())) for cause, count in struck.items()}
+    finish, parts = _quantiles(drawn.finish), _shares(drawn, ended)
+    life = life_of(run, parts, sum(causes.values()))
+    stores, unpriced = cost_of_stores(scenario, life, finish)
     return Outlook(
         name=scenario.name,
         seed=seed,
@@ -75,15 +80,17 @@ def outlook(  # noqa: PLR0913 - what is asked
         plain=run.work,
         saving=run.saving,
         intervals=intervals,
-        finish=_quantiles(drawn.finish),
+        finish=finish,
         bill=None if bills is None else _quantiles(bills),
-        parts=_shares(drawn, ended),
+        parts=parts,
         between=spent / sum(struck.values()) if sum(struck.values()) else NEVER,
-        causes={cause: count / max(1, int(ended.sum())) for cause, count in struck.items()},
+        causes=causes,
         unending=1.0 - float(ended.mean()),
         in_time=None if latest is None else float((drawn.finish <= latest).mean()),
         in_budget=None if most is None or bills is None else float((bills <= most).mean()),
         notes=told.notes,
+        stores=stores,
+        unpriced=unpriced,
     )
 
 

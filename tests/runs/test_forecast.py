@@ -11,7 +11,9 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.outlook import Cause, Outlook
 from simulator.results.prediction import Prediction
+from simulator.results.stores import Life, uses
 from simulator.runs.forecast import outlook
+from simulator.runs.store_costs import life_of
 from simulator.scenario.long_run import Failures, Interruptions, Restart
 
 DAY = 86400.0
@@ -88,3 +90,38 @@ def test_a_scenario_that_tells_of_failures_is_predicted_with_them() -> None:
     assert (bare.timing, bare.cost, bare.outlook) == (found.timing, found.cost, None)
     assert found.outlook == outlook(bare, told, draws=200)
     assert predict(scenario, doubts=False).outlook == found.outlook
+
+
+def test_stores_are_paid_for_as_long_as_the_run_takes(prediction: Prediction) -> None:
+    """A file system is rented to the end: bills are to one another as the times are."""
+    found, calm = asked(prediction), prediction.storage.total
+    assert found.stores is not None
+    assert calm is not None
+    assert found.stores[0.5] > calm
+    for chance, time in found.finish.items():
+        longer = time / found.finish[0.5]
+        assert found.stores[chance] == pytest.approx(found.stores[0.5] * longer)
+
+
+def test_what_stores_cost_is_unknown_where_a_price_is() -> None:
+    """A store without prices is named, and no bill of stores is told."""
+    settings = ("hardware.storage=storage/wekapod", "train.epochs=1")
+    bare = predict(load_scenario("llama3-405b-megatron", overrides=settings), doubts=False)
+    found = asked(bare)
+    assert found.stores is None
+    assert any("wekapod" in text for text in found.unpriced)
+
+
+def test_stops_load_checkpoints_and_repeat_reads(prediction: Prediction) -> None:
+    """A run that loses a tenth of its work reads a tenth more; each stop reads what ranks hold."""
+    objects = load_scenario("llama3-405b-megatron", overrides=("hardware.storage=storage/s3",))
+    (calm,) = uses(objects, Life(checkpoints=10.0))
+    (struck,) = uses(objects, Life(checkpoints=10.0, loads=3.0))
+    (again,) = uses(objects, Life(checkpoints=10.0, again=1.1))
+    assert struck.writes == calm.writes > 10.0
+    assert struck.reads > calm.reads
+    assert again.reads == pytest.approx(1.1 * calm.reads)
+    run = asked(prediction).run
+    life = life_of(run, {"useful work": 0.8, "lost work": 0.08}, 5.0)
+    assert life.again == pytest.approx(1.1)
+    assert life.checkpoints == pytest.approx(1.1 * run.work / run.saving.interval)
