@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
+
+import numpy as np
 
 from simulator.compute import kernels
 from simulator.compute.description import Description
@@ -18,10 +21,12 @@ from simulator.equations.batch import scaled, waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
-from simulator.units import Real, Seconds, at_least, where
+from simulator.units import Real, Seconds, at_least, plain, where
 
 _LONGER: Final = 1.1
 """How much longer small kernels are made to see what a step gains by it."""
+_SLOWER: Final = 4.5
+"""How much slower gathers are made: a tenth of those that nobody measured are slower still."""
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
 
@@ -212,4 +217,27 @@ def small_kernels_share(d: Description, k: Kernels) -> Real:
     longer = replace(own, gated=_LONGER * own.gated, plain=_LONGER * own.plain)
     before, after = training_step(d, k).total, training_step(d, replace(k, kernel=longer)).total
     share: Real = (after / before - 1.0) / (_LONGER - 1.0)
+    return share
+
+
+def network_share(d: Description, k: Kernels) -> Real:
+    """How much longer a step gets the slower gathers and scatters are between machines, 0 to 1.
+
+    Parameters
+    ----------
+    d : Description
+        What one device computes and sends.
+    k : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Logarithm of how much longer the step is where they take 4.5 times as long, over that of
+        4.5.
+    """
+    own = k.exchange
+    slower = replace(own, network_gradients=own.network_gradients / _SLOWER)
+    before, after = training_step(d, k).total, training_step(d, replace(k, exchange=slower)).total
+    share: Real = plain(np.log(after / before)) / math.log(_SLOWER)
     return share

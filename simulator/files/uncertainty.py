@@ -21,7 +21,7 @@ from simulator.compute.device_time import (
     is_timed,
     measured_times,
 )
-from simulator.compute.step import small_kernels_share
+from simulator.compute.step import network_share, small_kernels_share
 from simulator.confidence.calibration import Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
@@ -36,11 +36,12 @@ from simulator.files.kernels import stood_in
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
-from simulator.results.envelope import GPU, outside, placed
+from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import CostBasis
 from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.parallelism import Sharding
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 
 
@@ -85,7 +86,7 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
-    share = _small_share(scenario) if grade is Grade.CARRIED_KERNELS else 1.0
+    share = _share_of(grade, scenario)
     deviation = math.hypot(share * table.log_sd, wide)
     return Doubt(
         name=f"{rate}, {grade}",
@@ -118,6 +119,8 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     if fitted and stood_in(scenario.job.software):
         yield Rate.STEP, Grade.CARRIED
         yield Rate.STEP, Grade.CARRIED_KERNELS
+    if fitted and _gathers_unmeasured(scenario):
+        yield Rate.STEP, Grade.GATHERED
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
@@ -142,9 +145,35 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
     return Grade.PROFILED if scenario.job.software.profiled_kernels else Grade.FITTED
 
 
-def _small_share(scenario: Scenario) -> float:
-    """Share of a step that norms and activations are, the largest among candidates."""
-    return float(np.max(small_kernels_share(describe(scenario), kernels_of(scenario))))
+def _gathers_unmeasured(scenario: Scenario) -> bool:
+    """Whether parameters are gathered between machines, by a framework never measured to do so.
+
+    Frameworks that nothing was fitted to gather as the one does whose kernels stand in.
+    """
+    sharding, domain = scenario.job.parallelism.sharding, scenario.cluster.trainers.gpus_per_host
+    gathers = sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS) and scenario.ranks > domain
+    if not gathers or stood_in(scenario.job.software):
+        return False
+    own = {FRAMEWORK: scenario.job.software.framework.lower(), SHARDING: str(sharding)}
+    return not any(
+        own.items() <= one.names.items() and one.spans[Axis.RANKS][1] > domain
+        for one in shipped_envelope().measured
+        if Axis.RANKS in one.spans
+    )
+
+
+def _share_of(grade: Grade, scenario: Scenario) -> float:
+    """Share of the step that a grade is about, the largest among candidates."""
+    share = _SHARES.get(grade)
+    if share is None:
+        return 1.0
+    return float(np.max(share(describe(scenario), kernels_of(scenario))))
+
+
+_SHARES: Final = {
+    Grade.CARRIED_KERNELS: small_kernels_share,
+    Grade.GATHERED: network_share,
+}
 
 
 def _is_fitted(scenario: Scenario, draft: Draft) -> bool:

@@ -388,3 +388,20 @@ def test_small_kernels_of_another_framework_are_in_doubt_for_their_share_of_a_st
     assert graded(Rate.STEP, Grade.CARRIED_KERNELS).log_sd > small > 1.2 * large > 0.0
     before = load_scenario("llama3-8b-fsdp")
     assert name not in {doubt.name for doubt in before.doubts}
+
+
+def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
+    """FSDP's between machines were measured, DeepSpeed's were not; long passes hide them."""
+
+    def deviations(framework: str, *options: str) -> list[float]:
+        job = load_scenario(
+            "llama3-8b-fsdp", overrides=[f"software.framework={framework}", *options]
+        )
+        return [d.log_sd for d in about(job, Rate.STEP) if d.grade is Grade.GATHERED]
+
+    many = ("hardware.count=64", "parallelism.sharding=parameters")
+    (short,) = deviations("deepspeed", *many, "train.batch_size=1")
+    (long,) = deviations("deepspeed", *many, "train.batch_size=4")
+    assert short > 1.5 * long
+    assert deviations("torchtitan", *many) == []
+    assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
