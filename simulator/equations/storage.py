@@ -261,3 +261,47 @@ def wait_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
     """
     wait: Real = np.where(readers > 1.0, 0.0, latency_per_batch(samples, latency, readers))[()]
     return wait
+
+
+def burst_rate(amount: Real, baseline: Real, burst: Real, saved: Real) -> Real:
+    """Mean rate of a store that may go faster than its baseline until its credits are used up.
+
+    Parameters
+    ----------
+    amount : float or array
+        All that is asked of it, in operations or bytes [1].
+    baseline : float or array
+        Rate that is kept up for ever, above 0 [/s].
+    burst : float or array
+        Rate while there are credits, at least the baseline [/s].
+    saved : float or array
+        Credits at the start: what can be had beyond the baseline [1].
+
+    Returns
+    -------
+    float or array
+        Mean rate over all of it [/s], from the baseline to the burst.
+
+    Notes
+    -----
+    A token bucket gives at most ``saved + baseline * t`` in a time t, so that
+    ``t = max(amount / burst, (amount - saved) / baseline)``, and the rate is ``amount / t``. A
+    job that asks for less than that rate never runs out of credits.
+
+    References
+    ----------
+    .. [1] Amazon EBS User Guide, "General Purpose SSD volumes", I/O credits and burst performance,
+       https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
+
+    Examples
+    --------
+    A gp2 volume of 100 GiB does 300 operations a second, 3,000 for its first half hour:
+
+    >>> float(burst_rate(5.4e6, 300.0, 3000.0, 5.4e6))
+    3000.0
+    >>> float(burst_rate(54e6, 300.0, 3000.0, 5.4e6))
+    333.3333333333333
+    """
+    beyond = np.maximum(0.0, amount - saved) / baseline
+    longest = np.maximum(amount / burst, beyond)
+    return np.where(amount > 0.0, amount / np.where(amount > 0.0, longest, 1.0), burst)[()]

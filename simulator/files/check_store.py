@@ -7,7 +7,7 @@ from typing import Final
 
 from simulator.errors import Problem
 from simulator.files.resolved import Check, Draft, check_of
-from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.hardware.storage import LimitedBy, Scope
 from simulator.scenario.store_plan import Location
 
 _NEAR: Final = {
@@ -28,6 +28,22 @@ def _placed(draft: Draft) -> Iterator[Problem]:
         yield draft.document.problem(("store", "location"), message, hint="leave it out")
 
 
+def _prefixes(draft: Draft) -> Iterator[Problem]:
+    """Prefixes of a store whose limit of requests they don't raise."""
+    store = draft.storage
+    if draft.hardware.storage_prefixes == 1:
+        return
+    limited = None if store is None else store.limited_by
+    if limited is not LimitedBy.PREFIX:
+        held = "states none" if limited is None else f"is that of {_CALLED[limited]}"
+        name = "the machine's own drives" if store is None else store.name
+        message = f"raises no limit: the limit of requests of {name} {held}"
+        path = ("hardware", "storage_prefixes")
+        yield draft.document.problem(path, message, hint="leave it out")
+
+
+_CALLED: Final = {LimitedBy.BUCKET: "a bucket", LimitedBy.ACCOUNT: "an account"}
 STORE_CHECKS: Final[tuple[Check, ...]] = (
+    check_of(_prefixes, "hardware.storage_prefixes hardware.storage", reads="hardware storage"),
     check_of(_placed, "store.location hardware.storage", reads="store storage"),
 )

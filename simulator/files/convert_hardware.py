@@ -13,7 +13,7 @@ from simulator.scenario.hardware.host import CpuPool, Host, Network, PcieSwitch
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.storage import NO_STORE, Storage
 from simulator.scenario.workload.train import Mode
-from simulator.units import BytesPerSecond
+from simulator.units import BytesPerSecond, PerSecond
 
 _ROLES = {
     Mode.TRAIN: Role.TRAIN,
@@ -165,6 +165,7 @@ def _storage(draft: Draft, group: Group) -> Storage:
         draft.document,
         "hardware",
         achievable_read_bandwidth="storage_bandwidth",
+        capacity="storage_capacity",
         read_latency="storage_latency",
         read_operations="storage_operations",
         request_rate="storage_request_rate",
@@ -174,6 +175,14 @@ def _storage(draft: Draft, group: Group) -> Storage:
         achievable_read_bandwidth=was if bandwidth is None else bandwidth / drives,
         read_operations=store.read_operations if operations is None else operations / drives,
         read_latency=store.read_latency if latency is None else latency,
+        capacity=store.capacity if hardware.storage_capacity is None else hardware.storage_capacity,
+        request_limit=_of_all(store.request_limit, hardware.storage_prefixes),
+        write_request_limit=_of_all(store.write_request_limit, hardware.storage_prefixes),
         request_rate=store.request_rate if single is None else single,
         sources={**store.sources, **said},
     )
+
+
+def _of_all(limit: PerSecond | None, prefixes: int) -> PerSecond | None:
+    """Requests a second under all prefixes."""
+    return None if limit is None else limit * prefixes

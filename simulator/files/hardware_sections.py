@@ -46,7 +46,7 @@ from simulator.files.quantity import (
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.link import Collective, LinkKind
 from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.hardware.storage import LimitedBy, Scope
 from simulator.scenario.precision import Precision
 
 
@@ -158,6 +158,50 @@ class LinkFile(ProfileFile):
     """Collectives measured over it."""
 
 
+class BurstTable(FileModel):
+    """A rate above the baseline while credits last, in proportion to the size of the store."""
+
+    per: ByteFigure
+    """Size of the store that the other figures are those of."""
+    metered: bool = False
+    """Whether its size is that of what lies there; its capacity otherwise, and where that is not
+    known, nothing here holds."""
+
+
+class OperationsBurst(BurstTable):
+    """Operations above the baseline while credits last."""
+
+    baseline: RateFigure
+    """Operations a second that are kept up for ever."""
+    burst: RateFigure | None = None
+    """Operations a second while credits last."""
+    credits: CountFigure | None = None
+    """Operations beyond the baseline that can be had at first."""
+    least_baseline: RateFigure | None = None
+    """Baseline of a small store."""
+    least_burst: RateFigure | None = None
+    """Operations a second of a small store while credits last."""
+    least_credits: CountFigure | None = None
+    """Credits of a small store."""
+
+
+class BandwidthBurst(BurstTable):
+    """Throughput above the baseline while credits last."""
+
+    baseline: ByteRateFigure
+    """Bytes a second that are kept up for ever."""
+    burst: ByteRateFigure | None = None
+    """Bytes a second while credits last."""
+    credits: ByteFigure | None = None
+    """Bytes beyond the baseline that can be had at first."""
+    least_baseline: ByteRateFigure | None = None
+    """Baseline of a small store."""
+    least_burst: ByteRateFigure | None = None
+    """Bytes a second of a small store while credits last."""
+    least_credits: ByteFigure | None = None
+    """Credits of a small store."""
+
+
 class ChargesTable(FileModel):
     """What is charged for a store beside the rent of what lies there."""
 
@@ -218,6 +262,14 @@ class StorageFile(ProfileFile):
     """Fastest that one request of an object store goes."""
     request_limit: RateFigure | None = None
     """Requests a second that an object store answers."""
+    write_request_limit: RateFigure | None = None
+    """Requests a second that an object store takes to write."""
+    limited_by: Annotated[LimitedBy, Choice(LimitedBy)] | None = None
+    """What these limits hold for: a prefix, a bucket or an account."""
+    burst_operations: OperationsBurst | None = None
+    """Operations that last for some time only."""
+    burst_bandwidth: BandwidthBurst | None = None
+    """Throughput that lasts for some time only."""
     capacity: ByteFigure | None = None
     """Size."""
     price: StoragePriceFigure | None = None

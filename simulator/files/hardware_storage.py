@@ -9,8 +9,8 @@ from simulator.confidence.provenance import Source
 from simulator.errors import InputError
 from simulator.files.document import Document
 from simulator.files.hardware import ROUNDING, Cite, amount, cited
-from simulator.files.hardware_sections import StorageFile
-from simulator.scenario.hardware.storage import Charges, Storage, Tier
+from simulator.files.hardware_sections import BandwidthBurst, OperationsBurst, StorageFile
+from simulator.scenario.hardware.storage import Burst, Charges, Storage, Tier
 
 
 def to_storage(name: str, file: StorageFile, document: Document, cite: Cite) -> Storage:
@@ -23,6 +23,10 @@ def to_storage(name: str, file: StorageFile, document: Document, cite: Cite) -> 
         prices out of order.
     """
     sources = cited(file, cite) | _charged(file, cite)
+    for key in ("burst_operations", "burst_bandwidth"):
+        table = getattr(file, key)
+        found = {} if table is None else cited(table, cite)
+        sources |= {f"{key}.{name}": source for name, source in found.items()}
     datasheet, measured = file.read_bandwidth, file.achievable_read_bandwidth
     rate = datasheet or measured
     if rate is None:
@@ -46,12 +50,32 @@ def to_storage(name: str, file: StorageFile, document: Document, cite: Cite) -> 
         open_latency=amount(file.open_latency) or 0.0,
         request_rate=amount(file.request_rate),
         request_limit=amount(file.request_limit),
+        write_request_limit=amount(file.write_request_limit),
+        limited_by=file.limited_by,
+        burst_operations=_burst(file.burst_operations),
+        burst_bandwidth=_burst(file.burst_bandwidth),
         capacity=amount(file.capacity),
         price=amount(file.price),
         charges=_charges(file, document),
         clouds=tuple(file.clouds),
         note=file.note or "",
         sources=sources,
+    )
+
+
+def _burst(table: OperationsBurst | BandwidthBurst | None) -> Burst | None:
+    """What the tables of rates that last for some time only say."""
+    if table is None:
+        return None
+    return Burst(
+        per=table.per.value,
+        metered=table.metered,
+        baseline=table.baseline.value,
+        burst=amount(table.burst) or 0.0,
+        credits=float(amount(table.credits) or 0.0),
+        least_baseline=amount(table.least_baseline) or 0.0,
+        least_burst=amount(table.least_burst) or 0.0,
+        least_credits=float(amount(table.least_credits) or 0.0),
     )
 
 

@@ -12,6 +12,7 @@ from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, Problem
 from simulator.files.assumed_spread import with_assumed_spread
 from simulator.files.bill_sections import StoreSection
+from simulator.files.burst import with_mean_rates
 from simulator.files.catalogue import Catalogue
 from simulator.files.checks import find_problems
 from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
@@ -210,7 +211,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         store=ask(_STORE),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
-    return with_factors(scenario)
+    return with_mean_rates(with_factors(scenario), document)
 
 
 def _text(document: Document, key: str) -> str:

@@ -249,6 +249,10 @@ class HardwareSection(FileModel):
     """What if this time passed before the first byte of a read."""
     storage_operations: RateField | None = None
     """What if the store answered this many small random reads."""
+    storage_capacity: ByteField | None = None
+    """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
+    storage_prefixes: CountField = 1
+    """Prefixes that objects lie under, each with the store's limit of requests for itself."""
     storage_request_rate: ByteRateField | None = None
     """What if one reader of the store could go no faster than this."""
     network_bandwidth: ByteRateField | None = None

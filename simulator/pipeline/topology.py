@@ -285,14 +285,17 @@ def _from_store(topology: Topology, demand: Demand, place: Location) -> Weighted
     site = topology.sites[place.site]
     prefix = store_prefix(site)
     weight = 0.0 if site.group.storage.read_operations is None else 1.0
-    operations = _operations(topology, demand, site, weight)
+    operations = _operations(topology, demand, site, weight, 1.0)
     return ((prefix + STORE, 1.0), *operations, *_wire(topology, site, NETWORK_IN))
 
 
-def _operations(topology: Topology, demand: Demand, site: Site, weight: Real) -> WeightedRoute:
+def _operations(
+    topology: Topology, demand: Demand, site: Site, weight: Real, requests: Real
+) -> WeightedRoute:
     """The caps on operations that a demand meets, with the operations of a byte.
 
-    One operation takes the time of `weight` reads of the store; every other cap counts it once.
+    One operation takes the time of `weight` reads of the store, and of `requests` that read; the
+    machine's own cap counts it once.
     """
     per_byte = _operations_per_byte(demand)
     if per_byte is None:
@@ -300,7 +303,7 @@ def _operations(topology: Topology, demand: Demand, site: Site, weight: Real) ->
     prefix = store_prefix(site)
     caps: WeightedRoute = (
         (prefix + OPERATIONS, weight),
-        (prefix + REQUESTS, 1.0),
+        (prefix + REQUESTS, requests),
         (site.prefix + NETWORK_OPERATIONS, 1.0),
     )
     met = ((name, each) for name, each in caps if np.any(each) and topology.has(name))
@@ -374,7 +377,9 @@ def _to_store(topology: Topology, demand: Demand, place: Location) -> WeightedRo
     reads, writes = store.read_operations, store.write_operations
     rarer = reads / writes if reads is not None and writes is not None else 1.0
     whole = _share_of_store(site.group, demand)
-    operations = _operations(topology, demand, site, rarer * whole)
+    limits = store.request_limit, store.write_request_limit
+    scarcer = limits[0] / limits[1] if limits[0] is not None and limits[1] is not None else 1.0
+    operations = _operations(topology, demand, site, rarer * whole, scarcer * whole)
     return ((prefix + STORE, slower * whole), *operations, *_wire(topology, site, NETWORK_OUT))
 
 

@@ -13,7 +13,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
 from simulator.scenario.hardware.link import Curve, Link
 from simulator.scenario.hardware.price import Price
-from simulator.scenario.hardware.storage import Charges, Storage, Tier
+from simulator.scenario.hardware.storage import Burst, Charges, Storage, Tier
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -29,7 +29,7 @@ from simulator.units import (
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""
-Section: TypeAlias = Profile | CpuPool | Network | Charges
+Section: TypeAlias = Profile | CpuPool | Network | Charges | Burst
 """A profile or a part of one whose figures are listed one by one."""
 
 _GIB: Final = parse("1 GiB", BYTE)
@@ -87,7 +87,7 @@ def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iter
 def _said(
     key: str, value: object, unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    if isinstance(value, CpuPool | Network | Charges):
+    if isinstance(value, CpuPool | Network | Charges | Burst):
         yield from _figures(value, f"{key}.", sources)
     elif isinstance(value, Gpu | Link | Storage):
         yield from _part(key, value, sources)

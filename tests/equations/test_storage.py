@@ -83,3 +83,10 @@ def test_a_worker_waits_only_where_it_reads_one_after_another() -> None:
     """With several requests open something is transferred while others wait."""
     waits = storage.wait_per_batch(32.0, 0.01, np.array([1.0, 2.0]))
     assert waits == pytest.approx([0.32, 0.0])
+
+
+def test_credits_end_where_the_bucket_is_empty() -> None:
+    """Twice as much as the credits takes half of it at the baseline; none asked gets the burst."""
+    assert storage.burst_rate(2e6, 100.0, 1e9, 1e6) == pytest.approx(200.0)
+    assert storage.burst_rate(0.0, 100.0, 500.0, 1e6) == 500.0
+    assert storage.burst_rate(1e12, 100.0, 500.0, 1e6) == pytest.approx(100.0, rel=1e-5)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.checkpoint import checkpoint_shares
+from simulator.compute.checkpoint import Shares, checkpoint_shares
+from simulator.equations.storage_bill import upload_requests
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
+from simulator.units import Real
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,7 @@ class Checkpoint:
             shares.machine,
             Resource.STORAGE,
             Path.HOST_TO_STORE,
+            operations=_uploads(group.storage, shares),
             latency=group.storage.write_latency,
             ceiling=train.checkpoint_process_rate * shares.processes,
             sharers=shares.writers,
@@ -39,3 +43,11 @@ class Checkpoint:
         latency = host.host_link.latency
         down = asking(shares.device, Resource.PCIE, Path.DEVICE_TO_HOST, latency=latency)
         return (down, write)
+
+
+def _uploads(store: Storage, shares: Shares) -> Real:
+    """Requests of a machine that writes its shares to an object store; other stores count none."""
+    if store.scope is not Scope.OBJECT:
+        return 0.0
+    part = store.operation_size or float("inf")
+    return upload_requests(shares.device.value, part) * shares.processes

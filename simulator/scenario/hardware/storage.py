@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.confidence.provenance import Source
+from simulator.equations.storage import burst_rate
 from simulator.equations.storage_bill import provisioned_price
 from simulator.units import (
     Bytes,
@@ -70,6 +71,41 @@ class Charges:
     unpriced: tuple[str, ...] = ()
 
 
+class LimitedBy(StrEnum):
+    """What a limit of requests holds for: more prefixes raise one by prefix only."""
+
+    PREFIX = "prefix"
+    BUCKET = "bucket"
+    ACCOUNT = "account"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burst:
+    """A rate above the baseline while credits last; all in proportion to the size, by `per` bytes.
+
+    `baseline`, `burst` [/s] and `credits` [1], in operations or bytes, are those of a store of
+    `per` bytes, and at least `least_baseline`, `least_burst` and `least_credits`. Where `metered`,
+    the size is that of what lies there, else the capacity.
+    """
+
+    per: Bytes
+    baseline: float
+    burst: float = 0.0
+    credits: float = 0.0
+    least_baseline: float = 0.0
+    least_burst: float = 0.0
+    least_credits: float = 0.0
+    metered: bool = False
+
+    def mean_rate(self, size: Bytes, amount: float) -> float:
+        """Mean rate of a store of so many bytes, of which `amount` is asked in all [/s]."""
+        share = size / self.per
+        baseline = max(self.least_baseline, self.baseline * share)
+        burst = max(baseline, self.least_burst, self.burst * share)
+        saved = max(self.least_credits, self.credits * share)
+        return float(burst_rate(amount, baseline, burst, saved))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
     """A store as one host sees it.
@@ -78,7 +114,9 @@ class Storage:
     was measured. `read_operations` caps small random reads (an operation carries at most
     `operation_size`), `read_latency` passes before the first byte of each of them,
     `open_latency` once per file. `request_rate` is the fastest one object request can go and
-    `request_limit` how many requests a second the store answers. `price` is the rent of what lies
+    `request_limit` how many requests a second the store answers, `write_request_limit` how many
+    that write, both for each of what `limited_by` says. `burst_operations` and `burst_bandwidth`
+    say where rates last for some time only. `price` is the rent of what lies
     there, `charges` what comes on top. `clouds` are those whose machines alone can reach it; any
     machine if none is named.
     """
@@ -96,6 +134,10 @@ class Storage:
     open_latency: Seconds = 0.0
     request_rate: BytesPerSecond | None = None
     request_limit: PerSecond | None = None
+    write_request_limit: PerSecond | None = None
+    limited_by: LimitedBy | None = None
+    burst_operations: Burst | None = None
+    burst_bandwidth: Burst | None = None
     capacity: Bytes | None = None
     price: UsdPerByteSecond | None = None
     charges: Charges | None = None
