@@ -208,7 +208,7 @@ class ChargesTable(FileModel):
     region: TextField
     """Where these prices, and the rent, hold."""
     by_capacity: bool = False
-    """Whether rent is paid for the whole capacity, whatever lies there."""
+    """Whether rent is paid for the whole capacity, where one is known, whatever lies there."""
     rent_to: ByteFigure | None = None
     """Size up to which the rent holds; above it a byte is cheaper."""
     reads: RequestPriceFigure | None = None

@@ -15,6 +15,7 @@ from simulator.files.catalogue import KINDS, Catalogue, packaged
 from simulator.report.hardware_figures import Figure, figures
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase, price_of
+from simulator.scenario.hardware.storage import Scope
 from simulator.units import parse
 
 FOLDER = packaged()
@@ -176,10 +177,11 @@ def test_prices_of_stores_are_placed(catalogue: Catalogue) -> None:
 
 
 def test_stores_paid_by_capacity_say_how_large_they_are(catalogue: Catalogue) -> None:
-    """Rent for the whole capacity needs a capacity."""
+    """Rent for the whole capacity needs a capacity; a volume is as large as a scenario has it."""
     for store in map(catalogue.storage, stores()):
         whole = store.charges is not None and store.charges.by_capacity
-        assert not whole or store.capacity is not None, store.name
+        sized = store.capacity is not None or store.scope is Scope.VOLUME
+        assert not whole or sized, store.name
 
 
 def stores() -> list[str]:

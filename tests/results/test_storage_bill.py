@@ -134,6 +134,12 @@ def test_a_file_system_is_paid_by_its_capacity() -> None:
     assert any("ap-northeast-1" in text for text in one.storage.notes)
 
 
+def test_a_volume_is_paid_by_the_size_that_is_stated() -> None:
+    """A terabyte of gp3 costs $80 a month, with less than that on it."""
+    one = found("hardware.storage=storage/ebs-gp3", "hardware.storage_capacity=1 TB")
+    assert one.storage.rent == pytest.approx(80.0 * one.timing.total_time / MONTH)
+
+
 def test_copies_to_drives_are_read_once() -> None:
     """Staged data are asked of the store once, however many epochs follow."""
     staged = found(AS_OBJECTS, "data.placement=stage", "train.epochs=50", name=IN_FILES)
