@@ -73,6 +73,10 @@ def test_rates_held_ready_are_paid_by_time() -> None:
     assert one.storage.provisioned == pytest.approx(100.0 * time / MONTH)
     assert one.storage.requests == 0.0
     assert found("hardware.storage=storage/ebs-gp3").storage.provisioned == 0.0
+    stated = ("hardware.storage_operations=4000 IOPS", "hardware.storage_bandwidth=225 MiB/s")
+    more = found("hardware.storage=storage/ebs-gp3", *stated)
+    month = 1000 * 0.005 + 100 * 0.04
+    assert more.storage.provisioned == pytest.approx(month * more.timing.total_time / MONTH)
 
 
 def test_an_unknown_price_is_named_and_never_nothing() -> None:

@@ -178,7 +178,7 @@ class Storage:
         if charges.operations is not None:
             found["operations"] = (operations, charges.free_operations or 0.0, charges.operations)
         if charges.throughput is not None:
-            carried = max(self.read_bandwidth, self.write_bandwidth or 0.0)
+            carried = max(self.read_bandwidth, self.read_rate, self.write_bandwidth or 0.0)
             found["throughput"] = (carried, charges.free_throughput or 0.0, charges.throughput)
         return found
 
