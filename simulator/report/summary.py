@@ -18,6 +18,7 @@ from simulator.report.stores import in_short
 from simulator.report.verdict import device_word, verdict
 from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
+from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
 from simulator.studies.hanging import Hanging, hanging
@@ -249,7 +250,8 @@ def _sureness(fit: MemoryFit) -> str:
 def _cost(prediction: Prediction) -> str:
     cost = prediction.cost
     if cost.per_second is None:
-        return "no price is known (cost.price states one)"
+        unknown = "; ".join(missing(prediction.scenario))
+        return f"not known: {unknown}" if unknown else "no price is known (cost.price states one)"
     digits = digits_of(prediction, "total_time_s")
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (

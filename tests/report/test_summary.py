@@ -127,3 +127,10 @@ def test_quantities(value: float, unit: object, digits: int, said: str) -> None:
 def test_numbers_beyond_reason_stay_words() -> None:
     """No digits of what is not finite."""
     assert significant(float("inf"), 2) == "inf"
+
+
+def test_an_owned_machine_of_unknown_price_names_what_to_state() -> None:
+    """Who owns the machine is told to state what it cost, not what it rents for."""
+    text = as_text(predicted("gpt2-tokens-h100", "cost.purchase=owned"))
+    assert "state owned.capex" in row(text, "Cost")
+    assert "cost.price" not in text
