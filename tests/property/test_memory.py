@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import pytest
 
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import NotModelled
+from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
+from simulator.files.settings import setting_from_text
 from simulator.pipeline.limits import check_modelled
+from simulator.scenario.goal import Plain
 from simulator.scenario.workload.models.transformer import Transformer
 
 MODELS: Final = sorted(
@@ -22,11 +26,18 @@ FRAMEWORKS: Final = ("pytorch", "megatron-lm", "nemo", "megatron-deepspeed")
 BASE: Final = ("hardware.count=2", "hardware.gpus=8")
 
 
+@cache
+def reader() -> CandidateReader:
+    """Reads the scenario with some keys set; what does not depend on them once."""
+    return CandidateReader("llama3-8b-fsdp")
+
+
 def needed(model: str, *overrides: str) -> float | None:
     """Bytes of a device; None where the model refuses the combination."""
-    given = (f"model.name={model}", *BASE, *overrides)
+    pairs = (given.split("=", 1) for given in (*BASE, *overrides))
+    settings = {name: cast("Plain", setting_from_text(name, text)) for name, text in pairs}
     try:
-        scenario = load_scenario("llama3-8b-fsdp", overrides=given)
+        scenario = reader().read({"model.name": model, **settings}).scenario
         check_modelled(scenario)
         fit = memory_fit(scenario)
     except NotModelled:

@@ -8,16 +8,21 @@ from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
 from simulator.predict import predict
+from simulator.scenario.goal import Plain
 from simulator.studies.offers import offers
 from simulator.studies.size import Resource, Sized, sized
 
 LOSS = 0.05
+SHORTER: dict[str, dict[str, Plain]] = {"offline-preparation": {"data.samples": 24_576}}
+"""Of what takes long to simulate, eight batches for each worker."""
 
 
 def least(name: str, resource: Resource, *counts: int) -> tuple[Sized, ...]:
     """What is enough for a shipped scenario."""
-    reader = CandidateReader(name)
-    return sized(lambda given: reader.read(given).scenario, resource, LOSS, counts=counts)
+    reader, own = CandidateReader(name), SHORTER.get(name, {})
+    return sized(
+        lambda given: reader.read({**own, **given}).scenario, resource, LOSS, counts=counts
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,12 +40,15 @@ def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> Non
     (found,) = least(name, resource, *counts)
     assert 0.0 < found.loss <= LOSS * 1.001
     reader = CandidateReader(name)
-    smaller: dict[str, object] = {"hardware.count": 8} if counts else {}
+    smaller: dict[str, Plain] = {
+        **SHORTER.get(name, {}),
+        **({"hardware.count": 8} if counts else {}),
+    }
     for size in found.sizes:
         assert size.value is not None
         assert size.knob.settings is not None
         smaller |= size.knob.settings(0.9 * size.value)
-    scenario = reader.read(smaller).scenario  # type: ignore[arg-type]
+    scenario = reader.read(smaller).scenario
     assert predict(scenario, doubts=False).timing.throughput < found.ample * (1.0 - LOSS) * 1.001
 
 
