@@ -12,6 +12,7 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import emit
+from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
@@ -47,6 +48,7 @@ FEWEST: Final = 2
 @profiles_option
 @calibration_option
 @seed_option
+@price_age_option
 def compare(  # noqa: PLR0913 - one parameter an option
     *,
     scenarios: tuple[str, ...],
@@ -55,6 +57,7 @@ def compare(  # noqa: PLR0913 - one parameter an option
     profiles: tuple[Path, ...],
     calibration: Path | None,
     seed: int,
+    price_age: str | None,
 ) -> int:
     """Show SCENARIOs side by side: what tells them apart, and what that does.
 
@@ -64,6 +67,8 @@ def compare(  # noqa: PLR0913 - one parameter an option
     if len(scenarios) < FEWEST:
         msg = "name at least two scenarios, such as a.toml a.toml:input.workers=8"
         raise click.UsageError(msg)
+    from simulator.results.price_age import listed_prices
+
     sides = []
     with progress_line("simulating") as progress:
         for number, text in enumerate(scenarios, start=1):
@@ -74,6 +79,8 @@ def compare(  # noqa: PLR0913 - one parameter an option
             if progress is not None:
                 progress(number / len(scenarios))
     emit(_rendered(sides, form))
+    priced = [one for side in sides for one in listed_prices(side.prediction.scenario)]
+    warn_of_old(priced, price_age)
     return Exit.FINE if all(side.prediction.fits for side in sides) else Exit.DOES_NOT_FIT
 
 

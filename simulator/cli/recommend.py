@@ -13,6 +13,7 @@ from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
+from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
@@ -78,6 +79,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 @search_options
 @calibration_option
 @seed_option
+@price_age_option
 def recommend(  # noqa: PLR0913 - one parameter an option
     *,
     scenarios: tuple[str, ...],
@@ -94,6 +96,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     jobs: int | None,
     cluster: str | None,
     seed: int,
+    price_age: str | None,
 ) -> int:
     """Recommend machines for SCENARIO, by the [goal] in it: what is best within its limits.
 
@@ -107,7 +110,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
     services = [service_reader(name, overrides, profiles) for name in scenarios]
     if any(services):
-        return _sized(services, form, seed, goal=goal, html=html, calibration=calibration)
+        beside = {"goal": goal, "html": html, "calibration": calibration}
+        return _sized(services, form, seed, price_age, **beside)
     readers = [candidate_reader(name, overrides, profiles, calibration) for name in scenarios]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
     with asking(means, stored_only=not search) as ask:
@@ -126,20 +130,41 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         ]
         write_file(html, as_page(answers, launches, best, made(seed)), "--html")
     emit(_rendered(answers, launches, form))
+    for reader, answer in zip(readers, answers, strict=True):
+        _warn_of_old(reader, answer, price_age)
     if form in {"csv", "markdown"}:
         _say_what_is_missing(answers)
     bugs = [reason for answer in answers for reason in answer.bugs]
     return ended(Exit.FINE if all(answer.winner for answer in answers) else Exit.DOES_NOT_FIT, bugs)
 
 
-def _sized(services: Sequence[ServiceReader | None], form: str, seed: int, **beside: object) -> int:
+def _warn_of_old(reader: CandidateReader, answer: Recommendation, age: str | None) -> None:
+    """Name the old prices of the machines that the answer weighs against each other."""
+    if age is None:
+        return
+    from simulator.results.price_age import listed_prices
+
+    lost = [loser.choice for loser in answer.losers]
+    weighed = [answer.winner, *answer.front, *answer.equals, *lost]
+    shown = {choice.index: choice.settings for choice in weighed if choice is not None}
+    scenarios = [reader.read(settings).scenario for settings in shown.values()]
+    warn_of_old([one for job in scenarios for one in listed_prices(job)], age)
+
+
+def _sized(
+    services: Sequence[ServiceReader | None],
+    form: str,
+    seed: int,
+    price_age: str | None,
+    **beside: object,
+) -> int:
     """The machines of one service; options of searches mean nothing for it."""
     refuse(**beside)
     first = services[0]
     if first is None or len(services) > 1:
         msg = "one service at a time: each has limits of its own"
         raise click.UsageError(msg)
-    return sized_service(first, form, seed)
+    return sized_service(first, form, seed, price_age)
 
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:

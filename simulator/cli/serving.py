@@ -9,6 +9,7 @@ import click
 
 from simulator.cli.exits import Exit
 from simulator.cli.output import columns, complain, emit, made, write_file
+from simulator.cli.price_age import warn_of_old
 from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
     from simulator.scenario.serving import Service
 
 
-def simulated(reader: ServiceReader, form: str, seed: int, *, full: bool) -> Exit:
+def simulated(
+    reader: ServiceReader, form: str, seed: int, *, full: bool, price_age: str | None
+) -> Exit:
     """``plan simulate`` of a service; exit code 1: it does not fit or misses its limits."""
     from simulator.predict import predict_service
     from simulator.report import serving as report
     from simulator.report.table import Format, rendered
+    from simulator.serving.cost import listed_prices
 
-    prediction = predict_service(reader.read({}), seed=seed)
+    service = reader.read({})
+    prediction = predict_service(service, seed=seed)
     emit(
         rendered(
             Format(form),
@@ -31,20 +36,23 @@ def simulated(reader: ServiceReader, form: str, seed: int, *, full: bool) -> Exi
             table=lambda: report.as_table(prediction),
         )
     )
+    warn_of_old(listed_prices(service), price_age)
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
 
 
-def recommended(reader: ServiceReader, form: str, seed: int) -> Exit:
+def recommended(reader: ServiceReader, form: str, seed: int, price_age: str | None) -> Exit:
     """``plan recommend`` of a service; exit code 1: no candidate keeps the limits."""
     from simulator.cli.progress import progress_line
     from simulator.report.serving_studies import SizedReport
     from simulator.report.table import Format, reported
+    from simulator.serving.cost import listed_prices
     from simulator.studies.serving import size
 
     _check_limits(reader)
     with progress_line("sizing") as progress:
         found = size(reader.read, reader.candidates(), seed=seed, progress=progress)
     emit(reported(SizedReport(), found, Format(form)))
+    warn_of_old([one for c in found.choices for one in listed_prices(c.service)], price_age)
     return Exit.FINE if found.choices else Exit.DOES_NOT_FIT
 
 

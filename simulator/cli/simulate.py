@@ -14,6 +14,7 @@ from simulator.cli.next_actions import next_actions
 from simulator.cli.observed import explained, observed_option, observed_parts
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
+from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @format_option
 @calibration_option
 @seed_option
+@price_age_option
 @click.option(
     "--trace",
     "trace",
@@ -76,6 +78,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     calibration: Path | None,
     form: str,
     seed: int,
+    price_age: str | None,
     trace: Path | None,
     every: int | None,
     steps: int | None,
@@ -100,11 +103,12 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     if service is not None:
         beside = {"trace": trace, "log": every, "steps": steps, "observed": observed}
         refuse(**beside, calibration=calibration, actions=wanted)
-        return simulated(service, form, seed, full=full)
+        return simulated(service, form, seed, full=full, price_age=price_age)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     seen = None if observed is None else explained(reader, observed, seed)
     job = reader.read(seen.settings if seen else {}).scenario
     from simulator.predict import predict
+    from simulator.results.price_age import listed_prices
 
     with progress_line("simulating") as progress:
         prediction = predict(
@@ -120,6 +124,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         given = seen.settings if seen else {}
         found, bugs = next_actions(reader, prediction, profiles, given=given, in_a_hurry=True)
     emit(_rendered(prediction, form, every, seen, full=full, found=found))
+    warn_of_old(listed_prices(job), price_age)
     return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)
 
 

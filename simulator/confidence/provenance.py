@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from dataclasses import dataclass
+from typing import Final
+
+_FIRST: Final = re.compile(r"(?:>=)?(?P<day>\d{4}(?:-\d{2}(?:-\d{2})?)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +23,20 @@ class Source:
     date: str
     verified: bool = True
     note: str = ""
+
+    @property
+    def oldest(self) -> dt.date | None:
+        """The first day that `date` can mean; None if it can be any day.
+
+        Examples
+        --------
+        >>> Source(reference="a list", date=">=2025-06").oldest
+        datetime.date(2025, 6, 1)
+        """
+        found = _FIRST.match(self.date)
+        if found is None:
+            return None
+        return dt.date.fromisoformat(found["day"] + "-01-01"[len(found["day"]) - 4 :])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from simulator.equations.serving import per_million_tokens
+from simulator.results.price_age import Listed
 from simulator.results.serving import Answered, Saturation, ServiceCost
-from simulator.scenario.hardware.price import price_of
+from simulator.scenario.hardware.price import Price, price_of
 from simulator.scenario.serving import Service
 from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond
 
 
 def rent_of(service: Service) -> UsdPerSecond | None:
     """Price of all machines of a service together [$/s]; None where it is not known."""
-    group, plan = service.group, service.cost
-    listed = price_of(group.host.prices, plan.purchase, plan.region)
-    each = plan.price
-    if each is None and listed is not None:
+    each, listed = service.cost.price, listed_price(service)
+    if listed is not None:
         each = listed.usual
-    return None if each is None else each * group.count
+    return None if each is None else each * service.group.count
+
+
+def listed_prices(service: Service) -> tuple[Listed, ...]:
+    """The profile's price that the machines are billed at, with their name; none that is stated."""
+    price = listed_price(service)
+    return () if price is None else (Listed(service.group.host.name, price),)
+
+
+def listed_price(service: Service) -> Price | None:
+    """The catalogue's price that the machines are billed at; None where the file states one."""
+    plan = service.cost
+    if plan.price is not None:
+        return None
+    return price_of(service.group.host.prices, plan.purchase, plan.region)
 
 
 def cost_of(service: Service, told: Answered | None, saturation: Saturation | None) -> ServiceCost:

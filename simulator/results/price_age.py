@@ -1,0 +1,33 @@
+"""How old the prices are that a bill rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+
+from simulator.results.cost import listed_price
+from simulator.scenario.hardware.price import Price
+from simulator.scenario.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The price of a machine by its profile."""
+
+    machine: str
+    price: Price
+
+
+def listed_prices(scenario: Scenario) -> Iterator[Listed]:
+    """The profiles' prices that a job's machines are billed at; none that the user states."""
+    for group in scenario.cluster.groups:
+        price = listed_price(scenario, group)
+        if price is not None:
+            yield Listed(group.host.name, price)
+
+
+def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
+    """Those that may have been stated before `day`, each once; an undated one may have been."""
+    found = dict.fromkeys(prices)
+    return tuple(one for one in found if (one.price.source.oldest or date.min) < day)
