@@ -109,7 +109,7 @@ def may_beat(
         if len(firsts) < top:
             return np.ones_like(wanted)
         last = firsts[top - 1]
-        if margin < 0.0:
+        if margin < 0.0 and np.isfinite(last):
             last += margin * abs(last)
         wanted |= best_cases[:, 0] <= last
     return wanted

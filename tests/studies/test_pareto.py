@@ -73,3 +73,10 @@ def test_an_unknown_figure_stays_unknown_with_a_margin() -> None:
             np.array([[1.0, np.inf], [3.0, np.inf]]), np.array([[2.0, np.inf]]), margin=0.1
         )
     assert kept.tolist() == [True, False]
+
+
+def test_the_first_of_unknown_figures_are_no_mistake() -> None:
+    """Where too few figures are known for the first ones, none is left out, and nothing warns."""
+    unknown = np.array([[np.inf, 1.0], [np.inf, 2.0]])
+    with np.errstate(all="raise"):
+        assert may_beat(unknown, unknown, margin=-0.1, top=2).tolist() == [True, True]
