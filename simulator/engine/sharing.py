@@ -58,8 +58,8 @@ class Alarm(Event):
         self._ok = True
         self._value = None
         # As the clock's own `schedule` does it: no other call is made as often.
-        due = env._now + delay  # noqa: SLF001
-        heappush(env._queue, (due, priority, next(env._eid), self))  # noqa: SLF001
+        due = env._now + delay  # noqa: SLF001 - as `Environment.schedule`
+        heappush(env._queue, (due, priority, next(env._eid), self))  # noqa: SLF001 - the same
 
 
 def happen(event: Event, action: Callable[[Event], None], delay: float) -> None:

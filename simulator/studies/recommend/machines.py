@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from simulator.errors import InputError, PlanError
 from simulator.files.catalogue import Catalogue
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.units import Bytes
+from simulator.units import Bytes, PerSecond, UsdPerSecond
+
+SMALL_RENT: Final = 0.05
+"""Share of a machine's rent up to which a store's is left out of what a search compares: a guess,
+about what a step is known to at best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +25,10 @@ class Machine:
     """A machine on offer.
 
     `gpu` is the name of its accelerator without the kind before it, and `stack` the software that
-    is programmed with; both are empty without one. `threads` are its vCPUs. `capabilities` are
-    what a job may require: the accelerator's software, and the number formats it has a rate of its
-    own for. `marked`: a CoreMark tells how fast its processors are beside others.
+    is programmed with; both are empty without one. `threads` are its vCPUs, `rent` is its first
+    listed price. `capabilities` are what a job may require: the accelerator's software, and the
+    number formats it has a rate of its own for. `marked`: a CoreMark tells how fast its processors
+    are beside others.
     """
 
     name: str
@@ -34,6 +40,7 @@ class Machine:
     gpus: int = 0
     threads: float = 0.0
     priced: bool = False
+    rent: UsdPerSecond | None = None
     spot: bool = False
     drive: Storage | None = None
     drive_count: int = 0
@@ -65,6 +72,7 @@ def machine_of(host: Host) -> Machine:
         gpus=host.gpu_count,
         threads=host.cpu.threads,
         priced=bool(bought),
+        rent=host.prices[0].usual if host.prices else None,
         spot=Purchase.SPOT in bought,
         drive=host.local_storage,
         drive_count=host.drive_count,
@@ -83,15 +91,56 @@ def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
     if drive is None or store.scope is not Scope.VOLUME:
         return False
     room = drive.capacity is None or size <= many * drive.capacity
-    most = math.inf if store.read_operations is None else store.read_operations
-    pairs = (
-        (many * drive.read_rate, store.read_rate),
-        (many * (drive.write_bandwidth or 0.0), store.write_bandwidth or 0.0),
-        (math.inf if drive.read_operations is None else many * drive.read_operations, most),
-        (-drive.read_latency, -store.read_latency),
-        (-drive.read_latency - drive.open_latency, -store.read_latency - store.open_latency),
+    return room and as_fast(drive, store, many)
+
+
+def worth_renting(machine: Machine, stores: Sequence[Storage], size: Bytes) -> list[Storage]:
+    """Stores whose rent is small beside the machine's, and than which none of them is faster.
+
+    A search compares bills of machines, so a store that costs much may not look free in it. Where
+    the rent of all is more, or a price is not known, the cheapest one is left.
+    """
+    rents = {store.name: store.standing(size) for store in stores}
+    known = [store for store in stores if rents[store.name] is not None]
+    if machine.rent is None or not known:
+        return list(stores)
+    most = SMALL_RENT * machine.rent
+    known.sort(key=lambda store: rents[store.name] or 0.0)
+    small = [store for store in known if (rents[store.name] or 0.0) <= most]
+    if not small:
+        return known[:1]
+    return [one for i, one in enumerate(small) if not _beaten(one, small[:i], small[i + 1 :])]
+
+
+def _beaten(store: Storage, before: Sequence[Storage], after: Sequence[Storage]) -> bool:
+    """Whether another store is at least as fast in everything; of equals the cheapest stays.
+
+    One whose rate rests on credits is fast for a while only, and beats none.
+    """
+    before, after = ([other for other in side if not _bursts(other)] for side in (before, after))
+    return any(as_fast(other, store) for other in before) or any(
+        as_fast(other, store) and not as_fast(store, other) for other in after
     )
-    return room and all(own >= other for own, other in pairs)
+
+
+def _bursts(store: Storage) -> bool:
+    return store.burst_bandwidth is not None or store.burst_operations is not None
+
+
+def as_fast(store: Storage, other: Storage, many: int = 1) -> bool:
+    """Whether `many` of a store are at least as fast as another one in everything."""
+    pairs = (
+        (many * store.read_rate, other.read_rate),
+        (many * (store.write_bandwidth or 0.0), other.write_bandwidth or 0.0),
+        (many * _operations(store), _operations(other)),
+        (-store.read_latency, -other.read_latency),
+        (-store.read_latency - store.open_latency, -other.read_latency - other.open_latency),
+    )
+    return all(own >= theirs for own, theirs in pairs)
+
+
+def _operations(store: Storage) -> PerSecond:
+    return math.inf if store.read_operations is None else store.read_operations
 
 
 def capabilities(host: Host) -> frozenset[str]:

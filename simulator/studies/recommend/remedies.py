@@ -17,7 +17,7 @@ from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.loader import LoaderKind, Preparation
 from simulator.scenario.workload.train import Mode
 from simulator.studies.recommend.baseline import COUNT, MACHINE, WORKERS, Ground, Settings
-from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.machines import Machine, worth_renting
 from simulator.studies.recommend.space import moved
 
 FAMILY: Final = "a larger machine of the family"
@@ -91,7 +91,9 @@ def _stores(ground: Ground, helper: Machine) -> list[Settings]:
     shared = own.scope is not Scope.LOCAL or data.cache_policy is CachePolicy.PRELOADED
     if shared or helper.drives or ground.reader.given("remote.storage") is not None:
         return [{}]
-    return [{"remote.storage": store.name} for store in ground.nearby(helper)] or [{}]
+    size = ground.scenario.job.stored_total
+    kept = worth_renting(helper, ground.nearby(helper), size)
+    return [{"remote.storage": store.name} for store in kept] or [{}]
 
 
 def _beforehand(ground: Ground) -> Iterator[Settings]:

@@ -32,7 +32,7 @@ from simulator.studies.recommend.baseline import (
     Settings,
 )
 from simulator.studies.recommend.batches import splits
-from simulator.studies.recommend.machines import Machine, holds_better
+from simulator.studies.recommend.machines import Machine, holds_better, worth_renting
 from simulator.studies.recommend.spreading import Shape, ways
 
 MOST_NODES: Final = 8
@@ -203,9 +203,10 @@ def _stores(at: _At) -> Iterator[Settings]:
     named = next((store for store in ground.stores if store.name == ground.store), None)
     reads = dataset.cache_policy is not CachePolicy.PRELOADED
     streams = dataset.placement is Placement.STREAM
-    nearby = [store for store in ground.nearby(machine) if store.name != ground.store]
+    size = ground.scenario.job.stored_total
+    there = [store for store in ground.nearby(machine) if store.name != ground.store]
+    nearby = worth_renting(machine, there, size)
     if not ground.store:
-        size = ground.scenario.job.stored_total
         nearby = [store for store in nearby if not holds_better(machine, store, size)]
     stays = machine.drives if not ground.store else named is None or machine.cloud in named.clouds
     if stays:
