@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from simulator.confidence.provenance import Source
@@ -34,20 +35,7 @@ from simulator.units import HOUR, UsdPerSecond
 
 MOST_SHOWN: Final = 5
 GOOGLE: Final = "gcp"
-GOOGLE_ACCELERATORS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "a2-highgpu": "A100",
-        "a2-megagpu": "A100",
-        "a2-ultragpu": "A100-80GB",
-        "a3-highgpu": "H100",
-        "a3-edgegpu": "H100",
-        "a3-megagpu": "H100-MEGA",
-        "a3-ultragpu": "H200",
-        "a4-highgpu": "B200",
-        "g2-standard": "L4",
-    }
-)
-"""What SkyPilot's catalogue calls the accelerators of Google's machines, which it prices apart."""
+_LISTS: Final = Path(__file__).resolve().parents[1] / "data" / "price_lists.toml"
 _ATTACHED: Final = re.compile(r"(?P<host>.+)-(?P<count>\d+)x(?P<name>[\w-]+)")
 
 
@@ -244,7 +232,7 @@ def _with_accelerators(
     """The row of a Google machine with its accelerators added, or why there is none."""
     attached = _ATTACHED.fullmatch(name)
     family = name.rsplit("-", 1)[0]
-    called = GOOGLE_ACCELERATORS.get(family, "") if attached is None else attached["name"]
+    called = _accelerators().get(family, "") if attached is None else attached["name"]
     added = apart.get((called.lower(), float(host.gpu_count), _place(row)))
     if added is None:
         # A catalogue without rows of accelerators may state whole machines.
@@ -319,3 +307,12 @@ def said(one: LeftOut) -> str:
     count = len(one.lines)
     where = f"line {one.lines[0]}" if count == 1 else f"{count} rows, first in line {one.lines[0]}"
     return f"{one.machine or 'a row'} {one.reason} ({where})"
+
+
+@cache
+def _accelerators() -> Mapping[str, str]:
+    """What lists call the accelerators of Google's machines, by family."""
+    names: dict[str, str] = tomllib.loads(_LISTS.read_text(encoding="utf-8"))[GOOGLE][
+        "accelerators"
+    ]
+    return names
