@@ -237,7 +237,7 @@ def _make_maker(
         ]
         for place in set(places)
     }
-    ahead = job.loader.crew.reads_ahead
+    ahead = site.team(index).reads_ahead
     reading = {place: [p for p in pieces if p.slot.reads] for place, pieces in work.items()}
     making = {
         place: _in_turns([p for p in pieces if not (ahead and p.slot.reads)], site.turns)

@@ -11,6 +11,7 @@ from simulator.engine.run import Options, solve
 from simulator.results.prediction import Slice
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.loader import LoaderKind
 
 READ, DECODE = 0.1, 0.3
 
@@ -70,3 +71,13 @@ def test_turns_do_not_change_what_a_store_can_deliver() -> None:
     longer = replace(job, jobs=(replace(job.job, dataset=replace(job.job.dataset, samples=9600)),))
     timing = solve(question(longer), Options(replay=True))
     assert timing.step_time.mean == pytest.approx(READ, rel=0.02)
+
+
+def test_a_program_without_threads_of_its_own_reads_too() -> None:
+    """No thread reads ahead where the training program itself makes the batches."""
+    job = shared_store(workers=0)
+    loader = replace(job.job.loader, kind=LoaderKind.DALI)
+    timing = solve(
+        question(replace(job, jobs=(replace(job.job, loader=loader),))), Options(replay=True)
+    )
+    assert timing.step_time.mean == pytest.approx(READ + DECODE + 0.001, rel=0.01)
