@@ -88,10 +88,15 @@ class InMachine:
         )
         return Protocols(
             *(
-                two + past_two * (four - two) + past_four * (eight - four)
+                two + past_two * _rise(two, four) + past_four * _rise(four, eight)
                 for two, four, eight in pairs
             )
         )
+
+
+def _rise(low: float, high: float) -> float:
+    """From one figure to another; none between equal ones, be they infinite."""
+    return 0.0 if low == high else high - low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.scenarios import question, scenario, store
 
 from simulator.engine.run import Options, solve
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
 from simulator.results.prediction import Slice
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.loader import LoaderKind
 
 READ, DECODE = 0.1, 0.3
 
@@ -73,11 +75,32 @@ def test_turns_do_not_change_what_a_store_can_deliver() -> None:
     assert timing.step_time.mean == pytest.approx(READ, rel=0.02)
 
 
-def test_a_program_without_threads_of_its_own_reads_too() -> None:
-    """No thread reads ahead where the training program itself makes the batches."""
-    job = shared_store(workers=0)
-    loader = replace(job.job.loader, kind=LoaderKind.DALI)
-    timing = solve(
-        question(replace(job, jobs=(replace(job.job, loader=loader),))), Options(replay=True)
-    )
-    assert timing.step_time.mean == pytest.approx(READ + DECODE + 0.001, rel=0.01)
+ELSEWHERE = """
+schema = 1
+[hardware]
+machine = "instance/aws/g6e.2xlarge"
+storage = "storage/ebs-gp3"
+[data]
+samples = 2400
+bytes_per_sample = "75 kB"
+[input]
+loader = "dali"
+workers = 4
+[model]
+step_time = "1 ms"
+[train]
+batch_size = 100
+precision = "fp16"
+[remote]
+machine = "instance/aws/p3dn.24xlarge"
+workers = 2
+storage = "storage/ebs-sc1"
+"""
+
+
+def test_batches_made_elsewhere_are_read_there(tmp_path: Path) -> None:
+    """A loader that reads ahead at home has workers on other machines that read themselves."""
+    path = tmp_path / "elsewhere.toml"
+    path.write_text(ELSEWHERE)
+    prediction = predict(load_scenario(str(path)), doubts=False)
+    assert prediction.timing.step_time.mean > 0.3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from simulator.network.collectives import (
     EFFICIENCY,
     Team,
     collective_time,
+    in_machine,
     reachable,
     team,
     wire_bytes,
@@ -205,3 +207,12 @@ def test_a_measured_gather_is_carried_over_by_the_hops_of_its_ring() -> None:
     near = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=2, machines=2), alone))
     far = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=16, machines=16), alone))
     assert far == pytest.approx(15.0 * near)
+
+
+def test_a_machine_without_links_has_no_odd_rates() -> None:
+    """Links of no machine are never waited for, over any number of ranks."""
+    bare = Catalogue.default().host("node/apple-m1-max")
+    for ranks in (1, 2, 3, 4, 6, 8, 16):
+        found = in_machine(Collective.ALL_REDUCE, bare).over(ranks)
+        assert found.large_rate == np.inf
+        assert found.large_latency == 0.0
