@@ -103,4 +103,4 @@ def test_batches_made_elsewhere_are_read_there(tmp_path: Path) -> None:
     path = tmp_path / "elsewhere.toml"
     path.write_text(ELSEWHERE)
     prediction = predict(load_scenario(str(path)), doubts=False)
-    assert prediction.timing.step_time.mean > 0.3
+    assert prediction.timing.total_time > 1.2  # 24 batches that the store gives in 50 ms each
