@@ -35,6 +35,7 @@ from simulator.units import (
     at_least,
     at_most,
     parse,
+    where,
 )
 
 EFFICIENCY: Final = 0.8
@@ -94,9 +95,10 @@ class InMachine:
         )
 
 
-def _rise(low: float, high: float) -> float:
+def _rise(low: Real, high: Real) -> Real:
     """From one figure to another; none between equal ones, be they infinite."""
-    return 0.0 if low == high else high - low
+    equal = low == high
+    return where(equal, 0.0, high) - where(equal, 0.0, low)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
