@@ -18,6 +18,14 @@ files_argument = click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+set_option = click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    metavar="SET",
+    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
+)
 output_option = click.option(
     "-o",
     "--output",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.import_output import files_argument
+from simulator.cli.import_output import files_argument, set_option
 from simulator.cli.options import format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 
@@ -85,14 +85,7 @@ def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]
 @click.command("mlperf-training")
 @files_argument
 @click.option("--base", metavar="SCENARIO", help="The scenario that describes the runs.")
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="SET",
-    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
-)
+@set_option
 def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
     """Read time, batch and samples/s of MLPerf training runs.
 
@@ -103,24 +96,13 @@ def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path |
     from simulator.importers import mlperf_training as importer
 
     runs = [importer.read(path) for path in files]
-    for run in runs:
-        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
-    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
-    if base is not None and output is not None:
-        _write_set(runs, base, output, importer.set_files)
+    _tell(runs, base, output, importer.set_files)
 
 
 @click.command("serving-benchmark")
 @files_argument
 @click.option("--base", metavar="SERVICE", help="The service that was measured.")
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="SET",
-    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
-)
+@set_option
 def serving_benchmark(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
     """Read latencies and tokens/s of runs of a serving benchmark.
 
@@ -132,11 +114,7 @@ def serving_benchmark(*, files: tuple[Path, ...], base: str | None, output: Path
 
     output = _set_output(base, output)
     runs = [run for path in files for run in importer.read(path)]
-    for run in runs:
-        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
-    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
-    if base is not None and output is not None:
-        _write_set(runs, base, output, importer.set_files)
+    _tell(runs, base, output, importer.set_files)
 
 
 def _set_output(base: str | None, output: Path | None) -> Path | None:
@@ -151,6 +129,15 @@ def _set_output(base: str | None, output: Path | None) -> Path | None:
     for path in (output, output.with_suffix(".csv")):
         check_writable(path, "--output")
     return output
+
+
+def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files: SetFiles) -> None:
+    """Say what was read, and write it as a set where one is asked for."""
+    for run in runs:
+        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
+    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
+    if base is not None and output is not None:
+        _write_set(runs, base, output, files)
 
 
 def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
