@@ -237,10 +237,10 @@ def _make_maker(
         ]
         for place in set(places)
     }
-    ahead = site.team(index).reads_ahead
+    ahead, turns = site.team(index).reads_ahead, site.turns
     reading = {place: [p for p in pieces if p.slot.reads] for place, pieces in work.items()}
     making = {
-        place: _in_turns([p for p in pieces if not (ahead and p.slot.reads)], site.turns)
+        place: _in_turns([p for p in pieces if not (ahead and p.slot.reads)], turns)
         for place, pieces in work.items()
     }
     sending = {
