@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.compute.adapters import kept_values
 from simulator.compute.description import Description, once
 from simulator.compute.shapes import padded_vocabulary, scored_tokens, tokens
 from simulator.equations.memory import FULL_PRECISION
@@ -26,8 +27,6 @@ _SCORE_MASK: Final = 1.0
 """Bytes of a score's dropout mask, which is kept with the dropped beside the probability [B]."""
 _RESIDUALS: Final = 2.0
 """Values of the model's width that a layer adds to: input of attention, of the MLP."""
-_NORMED: Final = 2.0
-"""The same, normed."""
 _ROUTED: Final = 3.0
 """Copies of a routed token: permuted, at its expert, and what the expert makes of it."""
 _TOKEN_GRADIENTS: Final = 3.0
@@ -89,19 +88,33 @@ def _narrow(d: Description, f: MemoryFigures) -> Real:
     return where((d.work.low > 0) & (f.narrow > 0), 1.0, 0.0)
 
 
+def _inputs_read(d: Description) -> tuple[Real, Real]:
+    """1 where a gradient of weights reads the input of attention's output, and those of the MLP.
+
+    A frozen product needs its weights alone for the gradient of its input; an adapter beside it
+    reads the same input. Adapters of queries are always there.
+    """
+    work = d.work
+    return at_least(work.learned, work.adapted_output), at_least(work.learned, work.adapted_mlp)
+
+
 def _whole(d: Description, f: MemoryFigures) -> Bytes | Real:
     """What a layer keeps of a token where nothing is recomputed [1]_ [B].
 
     The MLP keeps what goes into its activation and what comes out, and the function of its gate
     where a kernel of its own computes that. Products that keep their inputs
-    below 16 bit keep that of attention's output beside it, which attention needs in 16 bit.
+    below 16 bit keep that of attention's output beside it, which attention needs in 16 bit. What
+    only the gradient of a frozen weight would read is not kept.
     """
     s, narrow = d.shape, _narrow(d, f)
     width = where(narrow > 0, d.work.width, d.work.element)
-    wide = d.work.element * _RESIDUALS + width * _NORMED + _MASKS * s.dropout
-    inner = (d.work.element * (1.0 + s.gated * (1.0 + f.separate_gate)) + width) * _inside(d)
-    copied = narrow * width * s.heads * s.value_width
-    split = _attention(d) + inner + copied + _sent(d)
+    read, read_inside = _inputs_read(d)
+    wide = d.work.element * _RESIDUALS + width * (1.0 + read_inside) + _MASKS * s.dropout
+    passed = d.work.element * (1.0 + s.gated * (1.0 + f.separate_gate)) + width * read_inside
+    inner = passed * _inside(d)
+    copied = narrow * width * s.heads * s.value_width * read
+    adapted = d.work.element * kept_values(d) * d.layout.tensor
+    split = _attention(d) + inner + copied + _sent(d) + adapted
     return s.hidden * wide / along(d) + split / d.layout.tensor
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.compute.describe import learned_in_all
 from simulator.compute.device_memory import weight_width
 from simulator.equations.batch import scaled
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
@@ -43,7 +44,7 @@ def checkpoint_bytes(scenario: Scenario) -> Real:
         return 0.0
     width = weight_width(job.train)
     kept = width + state_bytes(job.train.optimizer, width)
-    return tensor_bytes(job.model.parameters, kept)
+    return tensor_bytes(learned_in_all(job), kept)
 
 
 def checkpoint_shares(scenario: Scenario) -> Shares:
@@ -76,7 +77,7 @@ def checkpoint_shares(scenario: Scenario) -> Shares:
 def _parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
     """Sizes of weights and of optimizer state [B], each with the devices that hold parts of it."""
     job, degrees = scenario.job, scenario.job.parallelism
-    parameters = 0.0 if job.model is None else job.model.parameters
+    parameters = learned_in_all(job)
     width = weight_width(job.train)
     weights = tensor_bytes(parameters, width)
     moments = tensor_bytes(parameters, state_bytes(job.train.optimizer, width))

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.adapters import learned_parameters
 from simulator.compute.description import WHOLE, Description, Device, Layout, Shape, Work
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
@@ -22,8 +23,8 @@ from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs
-from simulator.scenario.workload.train import Recompute
-from simulator.units import BytesPerSecond, Real, in_common, where
+from simulator.scenario.workload.train import Recompute, Targets, Train
+from simulator.units import Bytes, BytesPerSecond, Real, in_common, where
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
 SIXTEEN: Final = (Precision.BF16, Precision.FP16)
@@ -39,6 +40,9 @@ NVIDIA/Megatron-LM megatron/model/fused_softmax.py."""
 _SMALL_MODULES: Final = 0.2
 """Part of a layer's passes over memory that recomputing its small modules repeats."""
 _EVERY_SECOND: Final = 0.5
+_SCALES: Final = 0.127 / 8.0
+"""Bytes of scales beside a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
+et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
 
 
 def of_tokens(model: Model | None) -> bool:
@@ -234,10 +238,59 @@ def _common_work(job: Job) -> Work:
         low=float(low),
         width=_LOW_WIDTH if low else element,
         gradient_bytes=gradient_precision(job).bytes_per_element,
-        gather_bytes=element if gathered is None else max(gathered.bytes_per_element, 1.0),
+        gather_bytes=_gathered_in(train, element, gathered),
         optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
         wide_gradients=float(summed_in(job) is Precision.FP32),
+        **_learned(train, element),
     )
+
+
+def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
+    """Width that sharded parameters are gathered in: frozen ones as they are stored [B]."""
+    if stated is not None:
+        return max(stated.bytes_per_element, 1.0)
+    if train.adapters is None or train.frozen_precision is None:
+        return element
+    return stored_width(train.frozen_precision)
+
+
+def _learned(train: Train, element: Bytes) -> dict[str, float]:
+    """What learns, and how what is frozen is stored."""
+    adapters, stored = train.adapters, train.frozen_precision
+    if adapters is None:
+        return {}
+    order = list(Targets).index(adapters.targets)
+    width = element if stored is None else stored_width(stored)
+    return {
+        "learned": 0.0,
+        "rank": adapters.rank,
+        "adapted_keys": float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
+        "adapted_output": float(order >= list(Targets).index(Targets.ATTENTION)),
+        "adapted_mlp": float(adapters.targets is Targets.LINEAR),
+        "joined": float(adapters.joined),
+        "frozen_bytes": width,
+        "widened": float(width < element),
+    }
+
+
+def learned_in_all(job: Job) -> float:
+    """Parameters of a whole model that learn: all of them, or those of its adapters."""
+    model = job.model
+    if model is None or job.train.adapters is None or not isinstance(model, Transformer):
+        return 0.0 if model is None else model.parameters
+    one = Layout(
+        **dict.fromkeys(("devices", "domain", "tensor", "pipeline", "chunks"), 1.0),
+        **dict.fromkeys(("context", "expert", "replicas", "micro_batch", "micro_batches"), 1.0),
+    )
+    alone = Description(shape=shape_of(model), layout=one, work=_work(job, model))
+    held, _ = learned_parameters(alone)
+    return float(held * alone.shape.layers)
+
+
+def stored_width(precision: Precision) -> Bytes:
+    """Bytes that a frozen weight of a layer is stored in, with its share of scales [B]."""
+    scales = _SCALES if precision is Precision.FP4 else 0.0
+    return precision.bytes_per_element + scales
 
 
 def _work(job: Job, model: Transformer) -> Work:

@@ -116,7 +116,11 @@ class Work:
     16 bit. `optimizer_bytes` are those of state in fp32 beside a weight. `redo_*` are the shares
     of a forward pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of
     unfused attention are one kernel. `waits`: the host waits for the counts of tokens that go to
-    experts. `eager_activation`: the activation of experts is many kernels.
+    experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
+    the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
+    those of queries and values, and of what is `adapted_*`; `joined`: one for projections that are
+    one product. `widened`: frozen weights are stored in
+    less than they compute in.
     """
 
     element: Bytes | Real = 2.0
@@ -138,6 +142,14 @@ class Work:
     eager_activation: Real = 0.0
     fused_experts: Real = 0.0
     blocking: Real = 0.0
+    learned: Real = 1.0
+    rank: Real = 0.0
+    adapted_keys: Real = 0.0
+    adapted_output: Real = 0.0
+    adapted_mlp: Real = 0.0
+    joined: Real = 0.0
+    frozen_bytes: Bytes | Real = 2.0
+    widened: Real = 0.0
 
 
 WHOLE: Final = Shape(

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.compute.describe import covers, describe, kernels_of
+from simulator.compute.describe import covers, describe, kernels_of, learned_in_all
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
 from simulator.compute.step import Passes, TrainingStep, training_step
@@ -24,6 +24,7 @@ from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
 from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
+from simulator.errors import NotModelled
 from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
@@ -93,6 +94,9 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or job.model is None:
         return None
+    if job.mode is Mode.TRAIN and job.train.adapters is not None:
+        msg = f"{scenario.name}: adapters are timed with the kernels of a language model only"
+        raise NotModelled(msg)
     computed = _from_roofline(scenario, job.train, job.model, gpu)
     if evidence is Evidence.SISTER and job.sister is not None:
         return _from_sister(scenario, computed, job.sister)
@@ -518,4 +522,5 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     """
     full = Precision.FP32.bytes_per_element
     moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
-    return model.dense_parameters * moved
+    learned = model.dense_parameters if job.train.adapters is None else learned_in_all(job)
+    return learned * moved

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.compute.activations import along, kept_bytes, logits_bytes, working_bytes
+from simulator.compute.adapters import learned_parameters, learned_table
 from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters, tokens
 from simulator.scenario.workload.kernels import MemoryFigures
@@ -27,11 +28,17 @@ class Holding:
     `tied`. `looked_up` parameters have no dense gradient. A layer keeps `kept` of a micro-batch for
     its backward pass, which needs `working` beside; a normed embedding keeps `ends`, the loss
     needs `logits` [B].
+
+    Of a layer's parameters `learned` have a gradient, `learned_shared` of those that all replicas
+    hold, and of the tables `learned_table`.
     """
 
     layers: Real
     unit: Real
     shared: Real
+    learned: Real
+    learned_shared: Real
+    learned_table: Real = 0.0
     table: Real = 0.0
     tied: Real = 1.0
     looked_up: Real = 0.0
@@ -48,10 +55,14 @@ def of_layers(d: Description, f: MemoryFigures, model: Transformer) -> Holding:
     """
     unit, shared = layer_parameters(d)
     rest = _small_parameters(d, model) / d.shape.layers
+    learned, learned_shared = learned_parameters(d)
     return Holding(
         layers=d.shape.layers,
         unit=unit + rest,
         shared=shared + rest,
+        learned=learned + d.work.learned * rest,
+        learned_shared=learned_shared + d.work.learned * rest,
+        learned_table=learned_table(d),
         table=table_parameters(d),
         tied=d.shape.tied,
         kept=kept_bytes(d, f),
@@ -91,6 +102,8 @@ def of_whole(model: Model, train: Train) -> Holding:
         layers=1.0,
         unit=model.parameters,
         shared=model.parameters,
+        learned=model.parameters,
+        learned_shared=model.parameters,
         looked_up=looked_up,
         kept=kept,
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.compute import adapters
 from simulator.compute.description import Description
 from simulator.compute.shapes import (
     attended,
+    layer_parameters,
     padded_vocabulary,
     scored_tokens,
     sharers,
-    table_parameters,
     tokens,
 )
 from simulator.scenario.workload.kernels import SMALL_KERNELS, Kernels
@@ -81,7 +82,16 @@ def passes(d: Description, k: Kernels) -> Both:
     whole, split = _whole_bytes(d, k), _split_bytes(d, k)
     along = where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
     factor = where(d.shape.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
-    return whole.times(factor / along) + split.times(factor / d.layout.tensor)
+    beside = Both(*adapters.moved_bytes(d)) + Both(*_widened_bytes(d))
+    own = whole.times(factor / along) + split.times(factor / d.layout.tensor)
+    return own + beside.times(1.0 / bandwidth(d, k))
+
+
+def _widened_bytes(d: Description) -> tuple[Bytes | Real, Bytes | Real]:
+    """Bytes of bringing a layer's frozen weights to the width that they compute in [B]."""
+    held, _ = layer_parameters(d)
+    moved = d.work.widened * held * (d.work.frozen_bytes + d.work.element)
+    return moved, moved
 
 
 def _whole_bytes(d: Description, k: Kernels) -> Both:
@@ -114,9 +124,13 @@ def cast_bytes(d: Description, k: Kernels) -> Bytes | Real:
     return where(d.work.low > 0, k.kernel.cast, 0.0)
 
 
-def starts(k: Kernels) -> Both:
+def starts(d: Description, k: Kernels) -> Both:
     """Device time of small kernels beside their work."""
-    return Both(SMALL_KERNELS[0] * k.kernel.start, SMALL_KERNELS[1] * k.kernel.start)
+    own = adapters.number(d)
+    forward, backward = (
+        n + more * own for n, more in zip(SMALL_KERNELS, adapters.KERNELS, strict=True)
+    )
+    return Both(forward * k.kernel.start, backward * k.kernel.start)
 
 
 def loss(d: Description, k: Kernels) -> Seconds | Real:
@@ -140,10 +154,10 @@ def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds 
     layers : float or array
         Layers of the stage.
     of_layer : float or array
-        Parameters of one of them on this device.
+        Parameters of one of them on this device that learn.
     """
     split = at_least(d.layout.sharded_optimizer, d.layout.sharded) > 0
     parts = where(split, sharers(d), 1.0)
-    own = (of_layer * layers + table_parameters(d)) / parts
+    own = (of_layer * layers + adapters.learned_table(d)) / parts
     time = own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer
     return (1.0 - d.layout.offloaded) * time

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from simulator.compute import adapters
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both
 from simulator.equations.pipeline import expected_slowest, overlapped
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import LAYER_KERNELS, SMALL_KERNELS, Kernels
 from simulator.units import Real, Seconds, anywhere, at_most, where
+
+_PRODUCTS: Final = LAYER_KERNELS[0] - SMALL_KERNELS[0]
+"""Matrix products of a layer's forward pass."""
+_OF_WEIGHTS: Final = 2.0
+"""Kernels for the gradient of a weight: its product, and its sum with what is there."""
 
 
 def layer(d: Description, k: Kernels) -> Both:
@@ -16,9 +24,21 @@ def layer(d: Description, k: Kernels) -> Both:
     one_kernel = (d.work.fused_attention > 0) | (d.work.fused_softmax > 0)
     scores = where(one_kernel, 0.0, k.launch.unfused)
     collective = where(d.layout.tensor > 1, k.launch.collective, 0.0)
+    more = _of_adapters(d)
     return Both(
-        (k.launch.forward + scores + collective) * factor,
-        (k.launch.backward + 0.5 * scores + collective) * factor,
+        (k.launch.forward * more.forward + scores + collective) * factor,
+        (k.launch.backward * more.backward + 0.5 * scores + collective) * factor,
+    )
+
+
+def _of_adapters(d: Description) -> Both:
+    """How many kernels a layer with adapters has over one without: frozen weights need fewer."""
+    own = adapters.number(d)
+    frozen = _OF_WEIGHTS * _PRODUCTS * (1.0 - d.work.learned)
+    forward, backward = adapters.KERNELS
+    return Both(
+        1.0 + (forward * own + _PRODUCTS * d.work.widened) / LAYER_KERNELS[0],
+        1.0 + (backward * own - frozen + _PRODUCTS * d.work.widened) / LAYER_KERNELS[1],
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.compute import experts, kernels, launch
+from simulator.compute.adapters import adapter_products, learned_parameters
 from simulator.compute.description import Description
 from simulator.compute.exchange import channels, ring, tensor_all_reduce
 from simulator.compute.kernels import Both, bandwidth
@@ -73,7 +74,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
     routed = bool(anywhere(d.shape.experts > 0))
     if routed:
         products = products + experts.passes(d, k)
-    small, passed, host = kernels.starts(k), kernels.passes(d, k), launch.layer(d, k)
+    small, passed, host = kernels.starts(d, k), kernels.passes(d, k), launch.layer(d, k)
     rest = attention + passed + small
     products = products.times(_clock(k, products, rest, host))
     work = d.work
@@ -82,7 +83,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
         + work.redo_attention * attention.forward
         + work.redo_passes * (passed.forward + small.forward)
     )
-    held, _ = layer_parameters(d)
+    held, _ = learned_parameters(d)
     added = held * k.update.accumulated / bandwidth(d, k)
     exposed, exchanged = _exchange(d, k, routed=routed)
     return LayerTimes(
@@ -100,14 +101,20 @@ def _products(d: Description, k: Kernels) -> tuple[Both, Both, Both]:
     linear = attention_products(d) + mlp_products(d)
     if anywhere(d.shape.experts > 0):
         linear += expert_products(d, k)
+    linear = [*(_of_frozen(one, d) for one in linear), *adapter_products(d)]
     scores: list[Product] = score_products(d) if anywhere(d.work.fused_attention < 1) else []
-    forward, backward = product_times([*linear, *scores, head_product(d, k)], d, k)
+    forward, backward = product_times([*linear, *scores, _of_frozen(head_product(d, k), d)], d, k)
     first, last = len(linear), len(linear) + len(scores)
 
     def together(start: int, end: int) -> Both:
         return Both(_sum(forward[start:end], d), _sum(backward[start:end], d))
 
     return together(0, first), together(first, last), together(last, last + 1)
+
+
+def _of_frozen(product: Product, d: Description) -> Product:
+    """A product with weights of the model, which may be frozen."""
+    return product._replace(learned=d.work.learned)
 
 
 def _sum(times: Array, d: Description) -> Real:
@@ -157,11 +164,12 @@ def gathering(d: Description, k: Kernels) -> Gathering:
         return Gathering()
     on = where(layout.sharded > 0, 1.0, 0.0)
     ranks = at_most(layout.replicas, layout.shard_group)
-    gather = on * _passed_round(d, k, ranks, d.work.gather_bytes)
+    gather = on * _passed_round(d, k, ranks, layer_parameters(d), d.work.gather_bytes)
+    learned = learned_parameters(d)
     return Gathering(
         gather=gather,
         again=gather * layout.again,
-        scatter=on * _passed_round(d, k, ranks, d.work.gradient_bytes),
+        scatter=on * _passed_round(d, k, ranks, learned, d.work.gradient_bytes),
         tax=on * k.exchange.tax * channels(_shared_bytes(d), ranks, d, k),
     )
 
@@ -172,9 +180,14 @@ def _shared_bytes(d: Description) -> Bytes | Real:
     return shared * d.work.gather_bytes
 
 
-def _passed_round(d: Description, k: Kernels, ranks: Real, width: Bytes | Real) -> Seconds | Real:
-    """Gather or scatter of a layer: over all ranks, experts over those that have the same ones."""
-    held, shared = layer_parameters(d)
+def _passed_round(
+    d: Description, k: Kernels, ranks: Real, parameters: tuple[Real, Real], width: Bytes | Real
+) -> Seconds | Real:
+    """Gather or scatter of a layer's parameters, all of them and those that are no experts'.
+
+    Over all ranks; experts over those that have the same ones.
+    """
+    held, shared = parameters
     of_all = ring(shared * width, ranks, d, k)
     if not anywhere(d.shape.experts):
         return of_all

@@ -180,13 +180,14 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
     """What a stage holds at its fullest."""
     d, model = common.d, common.model
     layout, own = d.layout, _Own.of(model, stage)
+    learned = _Own.learning(model, stage)
     batches = micro_batches_held(
         layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
     )
     ends = where(stage.place == 0.0, model.ends, 0.0)
     activations = batches * (stage.layers * model.kept + ends)
     working, logits = model.working, stage.head * model.logits
-    waiting = _waiting_gradients(d, own)
+    waiting = _waiting_gradients(d, learned)
     one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
     apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
     scores = logits * _kept_scores(common.f)
@@ -201,12 +202,13 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
         of_loss=scores,
     )
     return {
-        **_states(common, own),
-        "gathered_parameters": term(added, one=_gathered(d, own), other=waiting),
+        **_frozen(d, own),
+        **_states(common, learned),
+        "gathered_parameters": term(added, one=_gathered(d, own, learned), other=waiting),
         "activations": kept,
         "working_set": term(beyond, needed=working, counted=logits),
         "logits": term(beyond, needed=logits, counted=scores),
-        "update": term(beyond, needed=_update(common, own), counted=meanwhile),
+        "update": term(beyond, needed=_update(common, learned), counted=meanwhile),
     }
 
 
@@ -254,9 +256,42 @@ class _Own:
             looked_up=stage.layers * model.looked_up,
         )
 
+    @classmethod
+    def learning(cls, model: Holding, stage: _Stage) -> _Own:
+        """What of them learns; adapters come beside what is frozen."""
+        table = stage.tables * model.learned_table
+        return cls(
+            shared=stage.layers * model.learned_shared + table,
+            experts=stage.layers * (model.learned - model.learned_shared),
+            unit=model.learned,
+            table=table,
+            looked_up=stage.layers * model.looked_up,
+        )
+
+
+def _frozen(d: Description, own: _Own) -> dict[str, Term]:
+    """Weights that don't learn: those of layers as they are stored, tables in 16 bit."""
+    if not anywhere(d.work.learned < 1.0):
+        return {}
+    there = 1.0 - d.work.learned
+    split = d.layout.sharded > 0
+    layers = where(
+        split, shared_part(d, own.shared - own.table, own.experts), own.total - own.table
+    )
+    tables = where(split, shared_part(d, own.table, 0.0), own.table)
+    return {
+        "frozen_parameters": term(
+            added,
+            one=term(tensor_bytes, elements=there * layers, element_bytes=d.work.frozen_bytes),
+            other=term(tensor_bytes, elements=there * tables, element_bytes=d.work.element),
+        )
+    }
+
 
 def _states(common: _Common, own: _Own) -> dict[str, Term]:
-    """Weights, gradients, fp32 weights and moments; experts have fewer copies to be shared by.
+    """Of what learns: weights, gradients, fp32 weights and moments.
+
+    Experts have fewer copies to be shared by.
 
     Where parameters are sharded their fp32 parts are the weights. Rows that are looked up have no
     16-bit copy.
@@ -315,7 +350,7 @@ def _spread(d: Description) -> Real:
     return where((d.layout.sharded > 0) & (sharers(d) > 1), 1.0, 0.0)
 
 
-def _gathered(d: Description, own: _Own) -> Bytes | Real:
+def _gathered(d: Description, own: _Own, learned: _Own) -> Bytes | Real:
     """Sharded parameters that are together, and the gradients of one unit on their way [B].
 
     Two layers at a time, or all where they are not dropped after the forward pass; tables twice.
@@ -325,7 +360,7 @@ def _gathered(d: Description, own: _Own) -> Bytes | Real:
     two = at_most(_UNITS * own.unit, matrices)
     together = where(d.layout.again > 0, two, matrices) * width
     tables = _UNITS * d.work.element * own.table
-    return _spread(d) * (together + tables + exchanged * own.unit)
+    return _spread(d) * (together + tables + exchanged * learned.unit)
 
 
 def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:
@@ -341,7 +376,7 @@ def _outside(common: _Common, stage: _Stage) -> dict[str, Term]:
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     return {
-        "gradient_buckets": _buckets(common, _Own.of(common.model, stage)),
+        "gradient_buckets": _buckets(common, _Own.learning(common.model, stage)),
         "collective_buffers": term(scaled, amount=f.group, factor=groups),
         "context": term(stated, value=f.context + 0.0 * layout.micro_batch),
     }

@@ -81,7 +81,8 @@ def _model_flops(scenario: Scenario) -> Term | None:
     if products + attention <= 0.0:
         return None
     passes = _PASSES.get(scenario.job.mode, 1.0)
-    return term(trained_flops, products=products, attention=attention, passes=passes)
+    frozen = float(scenario.job.mode is Mode.TRAIN and scenario.job.train.adapters is not None)
+    return term(trained_flops, products=products, attention=attention, passes=passes, frozen=frozen)
 
 
 def _again(scenario: Scenario) -> float:

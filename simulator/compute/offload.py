@@ -18,8 +18,9 @@ from typing import Final
 
 import numpy as np
 
+from simulator.compute.adapters import learned_parameters, learned_table
 from simulator.compute.description import Description
-from simulator.compute.shapes import layer_parameters, table_parameters, updated_parameters
+from simulator.compute.shapes import updated_parameters
 from simulator.equations.batch import scaled, stated
 from simulator.equations.offload import host_update_bytes, late_copies
 from simulator.scenario.workload.kernels import Kernels
@@ -87,8 +88,8 @@ def host_update(d: Description, k: Kernels, layers: Real, behind: Seconds | Real
     if not anywhere(d.layout.offloaded > 0):
         return ON_DEVICE
     on = where(d.layout.offloaded > 0, 1.0, 0.0)
-    held, shared = layer_parameters(d)
-    whole = shared * layers + table_parameters(d)
+    held, shared = learned_parameters(d)
+    whole = shared * layers + learned_table(d)
     own = on * updated_parameters(d, whole, (held - shared) * layers)
     down = own * d.work.gradient_bytes / d.device.host_link
     up = own * _HALF / d.device.host_link

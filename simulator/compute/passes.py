@@ -51,7 +51,7 @@ def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Out
     looked_up, factor = kernels.embedding(d, k), k.launch.factor
     half = 0.5 * k.launch.head * factor
     first = Outside(
-        device=Both(looked_up, looked_up) + head.times(one),
+        device=Both(looked_up, d.work.learned * looked_up) + head.times(one),
         host=Both(k.launch.embedding * factor + half * one, half * one),
     )
     return first, Outside(device=head, host=Both(half, half))

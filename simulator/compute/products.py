@@ -84,7 +84,7 @@ def _are_plain(rows: Sequence[Sequence[Real]]) -> bool:
 
 
 def product_times(products: Sequence[Product], d: Description, k: Kernels) -> tuple[Array, Array]:
-    """Seconds of each product, forward and backward (both factors' gradients).
+    """Seconds of each product, forward and backward (gradients of what is not frozen).
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _worked_out(
     widths: tuple[Bytes | Real, Bytes | Real],
     k: Kernels,
 ) -> tuple[Array, Array]:
-    m, n, inner, batch, share, low, aligned = stacked(products)
+    m, n, inner, batch, share, low, aligned, learned = stacked(products)
     m, n, inner = three_passes(m, n, inner)
     width, result = np.where(low > 0, *widths), widths[1]
     moved = share * batch * product_traffic(m, n, inner, width, result)
@@ -133,4 +133,5 @@ def _worked_out(
         wave=k.product.wave,
         fill=k.product.fill,
     )
-    return forward_and_backward(Gemms(m, n, inner, batch, share, moved), units)
+    forward, inputs, weights = gemm_seconds(Gemms(m, n, inner, batch, share, moved), units)
+    return forward, inputs + learned * weights

@@ -10,12 +10,13 @@ from typing import Final
 import numpy as np
 
 from simulator.compute import kernels
+from simulator.compute.adapters import learned_parameters
 from simulator.compute.description import Description
 from simulator.compute.exchange import all_reduce, ring, send
 from simulator.compute.layer import gathering, layer_times
 from simulator.compute.offload import ON_DEVICE, HostUpdate, host_update
 from simulator.compute.passes import Outside, chosen, layer_pass, outside, stage_pass
-from simulator.compute.shapes import layer_parameters, stage_layers
+from simulator.compute.shapes import stage_layers
 from simulator.compute.traffic import Summed, activation_bytes, summed, tied_bytes
 from simulator.equations.batch import scaled, waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
@@ -131,7 +132,7 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
     slow = slowest_stage(*lengths, layout.pipeline)
     own = chosen((lengths[0] == slow, lengths[1] == slow), first, middle, last)
     most = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
-    held, _ = layer_parameters(d)
+    held, _ = learned_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
     idle = term(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.compute.adapters import learned_parameters, learned_table
 from simulator.compute.description import Description
 from simulator.compute.shapes import (
     between_copies,
@@ -17,7 +18,6 @@ from simulator.compute.shapes import (
     shared_part,
     sharers,
     stage_layers,
-    table_parameters,
     tokens,
 )
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
@@ -164,11 +164,13 @@ def _of_parameters(d: Description) -> Moved:
     if not anywhere(layout.sharded > 0):
         return Moved()
     held, shared = layer_parameters(d)
+    learned, of_all = learned_parameters(d)
     ranks = at_most(layout.replicas, layout.shard_group)
-    width = d.work.gather_bytes * (1.0 + layout.again) + d.work.gradient_bytes
-    sent = passed_round(shared * width, ranks, d)
+    gathered, scattered = d.work.gather_bytes * (1.0 + layout.again), d.work.gradient_bytes
+    sent = passed_round(shared * gathered + of_all * scattered, ranks, d)
     if anywhere(d.shape.experts > 0):
-        own = passed_round((held - shared) * width, expert_copies(d), d, apart=between_copies(d))
+        size = (held - shared) * gathered + (learned - of_all) * scattered
+        own = passed_round(size, expert_copies(d), d, apart=between_copies(d))
         sent = sent + own.times(where(d.shape.experts > 0, 1.0, 0.0))
     return sent.times(where(layout.sharded > 0, 1.0, 0.0))
 
@@ -226,8 +228,8 @@ def summed(d: Description, layers: Real) -> tuple[Summed, ...]:
 
     Copies of the table of tokens are not among them (`tied_bytes`).
     """
-    layout, table = d.layout, table_parameters(d)
-    held, shared = layer_parameters(d)
+    layout, table = d.layout, learned_table(d)
+    held, shared = learned_parameters(d)
     whole = where(layout.sharded > 0, 0.0, 1.0)
     of_all, of_experts = shared * layers + table, (held - shared) * layers
     found = [_summed(d, of_all, sharers(d), 1.0, whole)]
@@ -265,7 +267,7 @@ def tied_bytes(d: Description) -> Bytes | Real:
     """Gradients of the table of tokens to its copy on the last stage and back, where waited for."""
     layout = d.layout
     tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
-    return 2.0 * table_parameters(d) * d.work.gradient_bytes * tied
+    return 2.0 * learned_table(d) * d.work.gradient_bytes * tied
 
 
 def _of_gradients(d: Description, layers: Real) -> Moved:

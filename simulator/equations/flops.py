@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.units import Real
 
 
-def trained_flops(products: Real, attention: Real, passes: Real = 3.0) -> Real:
+def trained_flops(products: Real, attention: Real, passes: Real = 3.0, frozen: Real = 0.0) -> Real:
     """Model FLOPs of one sample: what learning from it needs, however it is computed.
 
     Parameters
@@ -18,6 +18,8 @@ def trained_flops(products: Real, attention: Real, passes: Real = 3.0) -> Real:
     passes : float or array
         3 for training, whose backward pass does twice the work of the forward pass; 1 for
         inference [1].
+    frozen : float or array
+        1 where weights are frozen, whose gradients nobody computes, else 0 [1].
 
     Returns
     -------
@@ -26,9 +28,10 @@ def trained_flops(products: Real, attention: Real, passes: Real = 3.0) -> Real:
 
     Notes
     -----
-    ``passes * (products + attention)``: for N weights, L layers, H heads of width Q and T tokens
-    that is (6 N + 12 L H Q T) T. Looking up embeddings is no product, so such tables don't count;
-    a head that shares their weights does. Recomputed activations don't count either.
+    ``passes * (products + attention) - frozen * products``: for N weights, L layers, H heads of
+    width Q and T tokens that is (6 N + 12 L H Q T) T where all weights learn. Looking up embeddings
+    is no product, so such tables don't count; a head that shares their weights does. Recomputed
+    activations don't count either.
 
     References
     ----------
@@ -45,7 +48,7 @@ def trained_flops(products: Real, attention: Real, passes: Real = 3.0) -> Real:
     >>> f"{trained_flops(2 * 64.8624e9, 4 * 80 * 8192 * 2048):.4g}"
     '4.053e+11'
     """
-    return passes * (products + attention)
+    return passes * (products + attention) - frozen * products
 
 
 def computed_flops(model_flops: Real, again: Real) -> Real:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
+from simulator.compute.describe import of_tokens
 from simulator.errors import Problem
 from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
@@ -16,7 +17,7 @@ from simulator.files.kernels import ANY, attentions, frameworks
 from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import ModelSection
 from simulator.files.software import named_frameworks
-from simulator.scenario.workload.train import Recompute
+from simulator.scenario.workload.train import Mode, Recompute, Trained
 
 Problems: TypeAlias = Iterator[Problem]
 _FIGURES: Final = (
@@ -79,6 +80,28 @@ def _recompute(draft: Draft) -> Problems:
         yield draft.document.problem(("train", "recompute"), message, hint=hint)
 
 
+def _adapters(draft: Draft) -> Problems:
+    train, document = draft.train, draft.document
+    if train.trained is Trained.LORA:
+        yield from _adapted(draft)
+        return
+    for key in ("lora_rank", "lora_targets", "frozen_precision"):
+        if getattr(train, key) is not None:
+            message = "is about adapters beside frozen weights, and all parameters learn"
+            yield document.problem(("train", key), message, hint='set train.trained = "lora"')
+
+
+def _adapted(draft: Draft) -> Problems:
+    """Adapters need layers of a language model, whose step nobody else measured."""
+    document, path = draft.document, ("train", "trained")
+    if draft.mode is not Mode.TRAIN:
+        message = f"is about training, and the mode is {draft.mode.value}"
+        yield document.problem(path, message, hint="leave it out")
+    elif draft.model is not None and not of_tokens(draft.library_model):
+        hint = "name a language model, such as llama-3.1-8b, or leave it out"
+        yield document.problem(path, "needs a transformer over tokens", hint=hint)
+
+
 def _measured_steps(draft: Draft) -> Problems:
     given = (draft.document.value(("model", key)) for key in ("step_time", "step_times"))
     if all(given):
@@ -101,6 +124,12 @@ MODEL_CHECKS: Final[tuple[Check, ...]] = (
         reads="model",
     ),
     check_of(_recompute, "train.recompute model.name", reads="train model"),
+    check_of(
+        _adapters,
+        "train.trained train.lora_rank train.lora_targets train.frozen_precision train.mode "
+        "model.name model.family",
+        reads="train model mode library_model",
+    ),
     check_of(_measured_steps, "model.step_times model.step_time", reads="model"),
 )
 """Each check with the keys it rests on."""

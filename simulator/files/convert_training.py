@@ -22,7 +22,16 @@ from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.models.families import with_attention
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.software import MemoryFormat
-from simulator.scenario.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Train
+from simulator.scenario.workload.train import (
+    Adapters,
+    Checkpointing,
+    Evaluation,
+    Mode,
+    Optimizer,
+    Targets,
+    Train,
+    Trained,
+)
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 _SIXTEEN = (Precision.FP16, Precision.BF16)
@@ -86,6 +95,8 @@ def train_of(draft: Draft) -> Train:
         epochs=float(given.epochs),
         gradient_precision=given.gradient_precision,
         accumulation_precision=given.accumulation_precision,
+        adapters=_adapters(draft),
+        frozen_precision=given.frozen_precision,
         optimizer=given.optimizer or _optimizer(given.mode),
         mixed=bool(given.mixed_precision),
         recompute=given.recompute,
@@ -110,6 +121,17 @@ def train_of(draft: Draft) -> Train:
         else given.checkpoint_process_rate,
         start_up=given.start_up,
         shut_down=given.shut_down,
+    )
+
+
+def _adapters(draft: Draft) -> Adapters | None:
+    given = draft.train
+    if given.trained is not Trained.LORA:
+        return None
+    return Adapters(
+        rank=float(given.lora_rank or defaults.LORA_RANK),
+        targets=given.lora_targets or Targets.LINEAR,
+        joined=habit(draft.software.framework).joined_projections,
     )
 
 

@@ -145,6 +145,8 @@ WORKER_MEMORY: Final = Default(
         date="2026-11-21",
     ),
 )
+LORA_RANK: Final = 16
+"""Rank of adapters where nothing is said, as in most examples of PEFT and torchtune."""
 HOST_THREADS: Final = 1.0
 """Threads that a training process keeps busy while its device works: the one that launches kernels
 and waits for the device in a loop (CUDA Runtime API, cudaDeviceScheduleAuto)."""

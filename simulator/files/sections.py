@@ -45,7 +45,7 @@ from simulator.scenario.workload.distribution import Shape
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
 from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
-from simulator.scenario.workload.train import Mode, Optimizer, Recompute
+from simulator.scenario.workload.train import Mode, Optimizer, Recompute, Targets, Trained
 
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
@@ -456,6 +456,15 @@ class TrainSection(FileModel):
     """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
     accumulation_precision: Annotated[Precision, Choice(Precision)] | None = None
     """What gradients of several batches are added up in; by default as they are exchanged."""
+    trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
+    """What learns: all parameters, or low-rank adapters beside frozen ones (LoRA)."""
+    lora_rank: CountField | None = None
+    """Rank of those adapters; 16 by default."""
+    lora_targets: Annotated[Targets, Choice(Targets)] | None = None
+    """Products of a layer that have an adapter; linear (all but those of experts) by default."""
+    frozen_precision: Annotated[Precision, Choice(Precision)] | None = None
+    """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
+    compute. They are brought to 16 bit for each pass."""
     optimizer: Annotated[Optimizer, Choice(Optimizer)] | None = None
     """Optimizer, for the memory of its state; momentum by default, none outside training."""
     mixed_precision: bool | None = None

@@ -49,6 +49,8 @@ class HabitTable(SourcedTable):
     """Whether a replica gets only its part of summed gradients where the optimizer is sharded."""
     overlap_sharded: bool = True
     """Whether it exchanges gradients beside the backward pass where the optimizer is sharded."""
+    joined_projections: bool = False
+    """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
 
 
 class SoftwareFile(FileModel):

@@ -62,10 +62,12 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
 def _of_device_memory(scenario: Scenario) -> float:
     """Log deviation of the memory that an accelerator needs.
 
-    Peaks were measured of language models, in frameworks that figures were fitted to.
+    Peaks were measured of language models all of whose parameters learn, in frameworks that
+    figures were fitted to.
     """
     known = memory_deviations()
-    like = of_tokens(scenario.job.model) and not stood_in(scenario.job.software)
+    job = scenario.job
+    like = of_tokens(job.model) and not stood_in(job.software) and job.train.adapters is None
     return math.hypot(known[MEMORY], 0.0 if like else known[UNLIKE])
 
 

@@ -120,4 +120,8 @@ def _spread(scenario: Scenario) -> str:
         said += f"; {degrees.sharding.value} sharded"
     if train.recompute is not Recompute.NONE:
         said += f"; {train.recompute.value} recomputation"
+    if train.adapters is not None:
+        stored = train.frozen_precision
+        said += f"; LoRA of rank {train.adapters.rank:,.0f}"
+        said += "" if stored is None else f" beside weights in {stored}"
     return said

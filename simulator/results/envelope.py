@@ -33,6 +33,7 @@ PRECISION: Final = "precision"
 FRAMEWORK: Final = "framework"
 FAMILY: Final = "model family"
 SHARDING: Final = "sharding"
+TRAINED: Final = "what learns"
 NAMED: Final = (PATH, MODE, FRAMEWORK, ARCHITECTURE, GPU, FAMILY, SHARDING, PRECISION)
 """What two runs either share or not; along an `Axis` one lies so many doublings from another."""
 PLACED: Final = (
@@ -50,6 +51,8 @@ _FAMILIES: Final = {
     "EncoderDecoder": "encoder and decoder",
 }
 """What models are called that are no plain stack of transformer layers."""
+_UNSAID: Final = {TRAINED: "all parameters"}
+"""What holds of measured runs that say nothing of a kind."""
 _SIXTEEN: Final = (Precision.BF16, Precision.FP16)
 _TOLD: Final = 0.01
 """Log deviation from which on a difference is told."""
@@ -166,7 +169,7 @@ def _differences(
     names: Names, place: Place, one: Measured, apart: Mapping[str, Apart]
 ) -> Iterator[tuple[str, float]]:
     for kind, name in names.items():
-        if one.names.get(kind, name) != name:
+        if one.names.get(kind, _UNSAID.get(kind, name)) != name:
             yield kind, apart[kind].log_sd
     for axis, (low, high) in one.spans.items():
         value = place.get(axis, low)
@@ -225,8 +228,9 @@ def _others(kind: str, name: str, one: Measured | None, envelope: Envelope) -> s
     if one is not None and envelope.has(kind, name):
         return f"measured like this: {one.names[kind]}"
     known = sorted({each.names[kind] for each in envelope.measured if kind in each.names})
+    known = known or [_UNSAID.get(kind, "none")]
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"measured: {', '.join(known[:_SHOWN]) or 'none'}{more}"
+    return f"measured: {', '.join(known[:_SHOWN])}{more}"
 
 
 def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterator[Doubt]:
@@ -268,6 +272,8 @@ def named(scenario: Scenario) -> Names:
         names[FAMILY] = _family(job.model)
     if is_spread(scenario):
         names[SHARDING] = str(job.parallelism.sharding) if scenario.ranks > 1 else "none"
+    if job.train.adapters is not None:
+        names[TRAINED] = "adapters"
     return names
 
 

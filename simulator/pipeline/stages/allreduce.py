@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.compute.describe import learned_in_all
 from simulator.compute.device_time import is_spread
 from simulator.equations.batch import scaled, shared
 from simulator.equations.collectives import ring_wire_bytes
@@ -113,7 +114,9 @@ def gradient_bytes(scenario: Scenario) -> Real:
     wide = job.train.mixed or job.train.precision is Precision.TF32
     usual = Precision.FP32 if wide else job.train.precision
     width = job.train.gradient_precision or usual
-    return job.model.dense_parameters * width.bytes_per_element
+    adapted = job.train.adapters is not None
+    learned = learned_in_all(job) if adapted else job.model.dense_parameters
+    return learned * width.bytes_per_element
 
 
 def over_peer_link(host: Host) -> bool:

@@ -44,6 +44,44 @@ class Recompute(StrEnum):
     FULL = "full"
 
 
+class Trained(StrEnum):
+    """Which parameters learn; the others are frozen."""
+
+    ALL = "all"
+    LORA = "lora"
+    """Low-rank adapters beside frozen products [1]_.
+
+    References
+    ----------
+    .. [1] Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models",
+           https://arxiv.org/abs/2106.09685
+    """
+
+
+class Targets(StrEnum):
+    """Products of a layer that have an adapter beside them."""
+
+    QUERIES_VALUES = "queries-values"
+    QUERIES_KEYS_VALUES = "queries-keys-values"
+    ATTENTION = "attention"
+    """Those and attention's output."""
+    LINEAR = "linear"
+    """Those and the products of the MLP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    """Low-rank adapters: a product of `rank` columns and one of `rank` rows beside each target.
+
+    `joined`: queries, keys and values have one adapter, and so have the two halves of a gated MLP,
+    since the framework computes them as one product.
+    """
+
+    rank: float
+    targets: Targets
+    joined: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """A forward-only pass over `samples` after every `every_epochs` epochs."""
@@ -77,13 +115,17 @@ class Train:
     time of a step of several ranks in which they agree on what to exchange, pack and unpack it,
     `exchange_contention` the share of the communication beside compute that compute takes longer.
     `checkpoint_process_rate` is the fastest that the process of one device serialises its part of a
-    checkpoint, whatever store is below it.
+    checkpoint, whatever store is below it. Where there are `adapters`, only they learn, and all
+    other parameters are frozen; `frozen_precision` is what the weights of frozen layers are stored
+    in (None: as they compute).
     """
 
     batch_size: float
     precision: Precision
     gradient_precision: Precision | None = None
     accumulation_precision: Precision | None = None
+    adapters: Adapters | None = None
+    frozen_precision: Precision | None = None
     accumulation: int = 1
     epochs: float = 1.0
     optimizer: Optimizer = Optimizer.MOMENTUM

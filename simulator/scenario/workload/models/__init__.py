@@ -33,7 +33,8 @@ class Product(NamedTuple):
     A convolution is the product of its windows with its weights. `separate` products of this
     shape are computed side by side, such as those of heads. `share`: of a model's layers, how many
     have it. `low`: 1 at the precision of linear layers, 0 in 16 bit. `aligned`: share of the rate
-    that the alignment of its sides leaves.
+    that the alignment of its sides leaves. `learned`: 1 where its weights have a gradient, 0 where
+    they are frozen.
     """
 
     rows: Real
@@ -43,6 +44,7 @@ class Product(NamedTuple):
     share: Real = 1.0
     low: Real = 1.0
     aligned: Real = 1.0
+    learned: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
