@@ -139,8 +139,10 @@ MINUTE: Final = 60.0
 HOUR: Final = 3600.0
 DAY: Final = 86400.0
 WEEK: Final = 7.0 * DAY
-MONTH: Final = 30.0 * DAY
 YEAR: Final = 365.0 * DAY
+MONTH: Final = YEAR / 12.0
+"""The month of bills: a twelfth of a year, 730 h. Infracost has a gateway of AWS of $0.045/h as
+$32.85 a month (2024-07), and Cyclenerd's calculator Google's months as 730 h (2025-03)."""
 BITS_PER_BYTE: Final = 8.0
 PERCENT: Final = 100.0
 THOUSAND: Final = 1e3

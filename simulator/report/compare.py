@@ -22,11 +22,9 @@ from simulator.studies.compare import (
     rule,
 )
 from simulator.studies.rent_or_buy import RentOrBuy, cheapest_rent, rent_or_buy
-from simulator.units import HOUR, YEAR
+from simulator.units import HOUR, MONTH
 
 SCHEMA: Final = 1
-MONTHS: Final = 12
-"""Of a year: months of a calendar."""
 METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
@@ -161,11 +159,11 @@ def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
 def _even(even: RentOrBuy) -> str:
     if even.utilization > 1.0:
         return "renting is cheaper, however much the owned machines work"
-    hours = even.utilization * YEAR / MONTHS / HOUR
+    hours = even.utilization * MONTH / HOUR
     paid = (
         "its price is never back"
         if math.isinf(even.payback)
-        else f"its price is back after {even.payback / YEAR * MONTHS:.3g} months"
+        else f"its price is back after {even.payback / MONTH:.3g} months"
     )
     return (
         f"as cheap where it works {percent(even.utilization)} of its life, {hours:.0f} h a month; "

@@ -36,7 +36,7 @@ def test_rent_is_for_the_time_that_data_lie_there() -> None:
     size = one.scenario.job.stored_total
     time = one.timing.total_time + 3600.0
     assert one.storage.rent == pytest.approx(size * 0.023 / 1e9 / MONTH * time)
-    kept = found("store.kept=90 d")
+    kept = found("store.kept=2190 h")  # three months of 730 h
     assert kept.storage.rent == pytest.approx(size * 0.023 / 1e9 * 3.0)
     # Machines are billed no longer for it.
     assert kept.cost.to_train == pytest.approx(found().cost.to_train)
