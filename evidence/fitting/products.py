@@ -1,10 +1,12 @@
 """Shares of the data sheet that measured matrix products reach, from a table of timed products.
 
 The table has a row for each product of a framework on a device: sides m, n and k, the data type and
-the latency in ms. Two things come out of it:
+the latency in ms. Three things come out of it:
 
 - ``[product_share]`` of the devices' profiles: the median share of the peak over products so large
   that tiles and launches no longer matter;
+- ``memory_share``: the median share of the memory's bandwidth over products of so few rows that
+  reading their weights, more than any cache holds, is all they do;
 - what ``figures.toml`` expects of kernel figures, printed only: the model's own product time fitted
   to all devices at once, with the share of the peak in 16 and in 8 bit, the share of the memory's
   bandwidth and the time of a kernel's start by device, and what tiles cost for all together.
@@ -62,10 +64,15 @@ LARGE: Final = 4096
 """Rows and columns of a large product."""
 DEEP: Final = 2048
 """Its inner dimension, at least."""
+FEW: Final = 64
+"""Rows of a product that only reads, at most."""
+READ: Final = 300e6
+"""Bytes of its weights, at least: three times the largest cache [B]."""
 SOURCE: Final = "AIC-gemm"
 """Key of the table in ``hardware_profiles/sources.toml``."""
 PROFILES: Final = Path(__file__).resolve().parents[2] / "hardware_profiles"
 _SECTION: Final = "[product_share]"
+_MEMORY: Final = "memory_share"
 _SPLITS: Final = (1.0, 4.0)
 _SHARED: Final = {
     "tile_half": (40.0, 0.0, 64.0),
@@ -187,6 +194,33 @@ def large_shares(table: pd.DataFrame) -> dict[tuple[str, Precision], tuple[float
     return found
 
 
+def memory_shares(table: pd.DataFrame) -> dict[str, tuple[float, int]]:
+    """Median share of the bandwidth of 16-bit products that only read, and their number."""
+    catalogue, found = Catalogue.default(()), {}
+    width = Precision.BF16.bytes_per_element
+    reads = table.m.le(FEW) & (width * table.n * table.k).ge(READ)
+    own = table[reads & table.gemm_dtype.map(KINDS).eq(Precision.BF16) & table.gpu.isin(DEVICES)]
+    for device, rows in own.groupby("gpu"):
+        profile = DEVICES[str(device)]
+        moved = width * (rows.n * rows.k + rows.m * rows.k + rows.m * rows.n)
+        rates = moved / (rows.latency / 1e3)
+        bandwidth = catalogue.gpu(profile).memory_bandwidth
+        found[profile] = float((rates / bandwidth).median()), len(rows)
+    return found
+
+
+def _with_memory(text: str, share: float, rows: int) -> str:
+    """A profile with this share of its memory's bandwidth, on a line after that."""
+    kept = [line for line in text.splitlines() if not line.startswith(_MEMORY)]
+    at = next(i for i, line in enumerate(kept) if line.startswith("memory_bandwidth"))
+    said = (
+        f'{_MEMORY}     = {{ value = {share:.3f}, source = "{SOURCE}", date = "undated", '
+        f'note = "median of {rows} products of at most {FEW} rows that read {READ / 1e6:.0f} MB '
+        'and more" }'
+    )
+    return "\n".join([*kept[: at + 1], said, *kept[at + 1 :], ""])
+
+
 def _rewritten(text: str, own: Mapping[Precision, tuple[float, int]]) -> str:
     """A profile with these shares in place of those it had; they stand last."""
     head = text.partition(_SECTION)[0].rstrip()
@@ -209,13 +243,16 @@ def part(tables: Path | None, say: Say) -> Outcome:
     if tables is None or not (tables / TABLE).exists():
         say(f"no {TABLE} is given (--tables): profiles keep their shares")
         return Outcome(figures={}, shipped={})
-    found = large_shares(pd.read_csv(tables / TABLE))
+    timed = pd.read_csv(tables / TABLE)
+    found, streams = large_shares(timed), memory_shares(timed)
     figures, shipped, files = {}, {}, {}
     for profile in dict.fromkeys(profile for profile, _ in found):
         own = {kind: share for (name, kind), share in found.items() if name == profile}
         path = PROFILES / f"{profile}.toml"
         text = path.read_text(encoding="utf-8")
-        files[str(path)] = _rewritten(text, own)
+        files[str(path)] = _with_memory(_rewritten(text, own), *streams[profile])
+        figures[f"{profile}, memory"] = float(f"{streams[profile][0]:.3f}")
+        shipped[f"{profile}, memory"] = Catalogue.default(()).gpu(profile).memory_share or np.nan
         known = _shipped(text)
         for kind, (value, _) in own.items():
             figures[f"{profile}, {kind}"] = float(f"{value:.3f}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from fitting.part import DATA, Outcome, Say
-from simulator.compute.device_time import product_rate
+from simulator.compute.device_time import product_rate, streamed
 from simulator.compute.operator_time import Rates, work_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.catalogue import Catalogue
@@ -63,7 +63,7 @@ class Step:
         rates = Rates(
             matrix=product_rate(self.gpu, self.precision) * matrix,
             vector=self.gpu.peak[Precision.FP32],
-            memory=self.gpu.memory_bandwidth * shares[2],
+            memory=streamed(self.gpu) * shares[2],
             units=self.gpu.multiprocessors,
         )
         work = work_of(self.model.operators(self.batch, self.precision), rates, found)

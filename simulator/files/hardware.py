@@ -85,6 +85,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
         peak={precision: figure.value for precision, figure in file.peak.items()},
         achievable={precision: figure.value for precision, figure in file.achievable.items()},
         product_share={name: figure.value for name, figure in file.product_share.items()},
+        memory_share=amount(file.memory_share),
         fallback=dict(file.fallback),
         achievable_memory_bandwidth=amount(file.achievable_memory_bandwidth),
         host_link=amount(file.host_link),

@@ -116,6 +116,9 @@ class GpuFile(ProfileFile):
     """Best rate measured on a real matrix product."""
     product_share: dict[PrecisionField, FractionFigure] = Field(default_factory=dict)
     """Share of the peak that large matrix products reach: the median over many shapes."""
+    memory_share: FractionFigure | None = None
+    """Share of the memory's bandwidth that products of few rows reach, which only read weights: the
+    median over many shapes."""
     fallback: dict[PrecisionField, PrecisionField] = Field(default_factory=dict)
     """Formats the device lacks, and the format at whose rate they run."""
 

@@ -90,6 +90,10 @@ class RelativeTable(FileModel):
     """How many multiprocessors it has."""
     best: NumberField
     """Share of its peak that its best measured matrix product reached."""
+    products: NumberField
+    """Share of it that large ones reach in the median."""
+    memory: NumberField
+    """Share of its memory's bandwidth that products of few rows reach in the median."""
     source: TextField
     """Key of what the choice rests on."""
     note: TextField | None = None

@@ -198,7 +198,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
     loss = "loss" if use.software.padded_vocabulary else "loss_unpadded"
     name = f"attention_{_key(kernel)}"
     return KernelFigures(
-        memory=found.value("memory"),
+        memory=found.value("memory") * gpu.streaming,
         start=found.value("start"),
         attention=found.value(name) * factor * gpu.reach,
         attention_backward=found.value(f"{name}_backward"),

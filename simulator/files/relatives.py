@@ -26,7 +26,12 @@ def with_relative(gpu: Gpu) -> Gpu:
         reference=_FOLLOWS.format(note=table.note or "no row tells", device=table.device),
     )
     relative = Relative(
-        device=table.device, architecture=table.architecture, best=table.best, source=source
+        device=table.device,
+        architecture=table.architecture,
+        best=table.best,
+        products=table.products,
+        memory=table.memory,
+        source=source,
     )
     stated = gpu.multiprocessors is not None
     sources = gpu.sources if stated else {**gpu.sources, "multiprocessors": source}

@@ -226,3 +226,21 @@ def test_plain_pytorch_is_timed_by_the_kernels_of_eager_training_on_one_device_t
     assert kernels is not None
     assert kernels.carried_over
     assert kernels.product == figures("h100-sxm5-80gb", framework="torchtitan").product
+
+
+def test_measured_products_say_what_kernels_of_a_relative_reach() -> None:
+    """An L40S reaches 0.573 / 0.81 of an A100's share of its peak, 0.822 / 0.759 of memory's."""
+    gpu = Catalogue.default(()).gpu("l40s")
+    assert gpu.reach == pytest.approx(0.573 / 0.81)
+    assert gpu.streaming == pytest.approx(0.822 / 0.759)
+    relative = gpu.relative
+    assert relative is not None
+    assert relative.products == Catalogue.default(()).gpu(relative.device).product_share["bf16"]
+    assert relative.memory == Catalogue.default(()).gpu(relative.device).memory_share
+
+
+def test_a_device_with_kernels_of_its_own_keeps_them() -> None:
+    """Its figures were fitted to steps, so that shares of products change nothing."""
+    gpu = Catalogue.default(()).gpu("h100-sxm5-80gb")
+    assert gpu.relative is None
+    assert gpu.reach == gpu.streaming == 1.0

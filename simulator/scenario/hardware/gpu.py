@@ -27,12 +27,15 @@ class Relative:
     """The nearest measured relative of a device whose architecture nobody measured.
 
     `device` is its profile and `architecture` that whose kernels stand in. `best` is the share of
-    its peak that its best measured matrix product reached.
+    its peak that its best measured matrix product reached, `products` that of large ones in the
+    median, `memory` the share of its memory's bandwidth that those reach that only read.
     """
 
     device: str
     architecture: str
     best: float
+    products: float
+    memory: float
     source: Source
 
 
@@ -42,7 +45,8 @@ class Gpu:
 
     `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
     real matrix product, `product_share` the share of the peak that large products reach in the
-    median. A precision in `fallback` runs at the rate of the one it maps to.
+    median, `memory_share` that of the memory's bandwidth that products of few rows reach, which
+    only read weights. A precision in `fallback` runs at the rate of the one it maps to.
     `power` is its limit, `idle_power` what it draws when nothing runs on it.
     `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
     kernels and, where the profile states none, its multiprocessors; None where kernels of the
@@ -61,6 +65,7 @@ class Gpu:
     peak: Mapping[Precision, FlopsPerSecond]
     achievable: Mapping[Precision, FlopsPerSecond] = field(default_factory=dict)
     product_share: Mapping[Precision, float] = field(default_factory=dict)
+    memory_share: float | None = None
     fallback: Mapping[Precision, Precision] = field(default_factory=dict)
     achievable_memory_bandwidth: BytesPerSecond | None = None
     host_link: str | None = None
@@ -79,13 +84,24 @@ class Gpu:
     def reach(self) -> float:
         """What kernels of the relative reach here of what they reach there, as a factor [1].
 
-        The best matrix product that was measured on the device says so: its share of the peak over
-        that on the relative, 1 at most. 1 where none was measured, or the device has no relative.
+        Large matrix products that were measured on the device say so: their share of the peak over
+        that on the relative. Else its best one does, 1 at most; 1 where none was measured, or the
+        device has no relative.
         """
+        large = self.product_share.get(Precision.BF16)
+        if self.relative is not None and large is not None:
+            return large / self.relative.products
         shares = [rate / self.peak[name] for name, rate in self.achievable.items()]
         if self.relative is None or not shares:
             return 1.0
         return min(1.0, max(shares) / self.relative.best)
+
+    @property
+    def streaming(self) -> float:
+        """The same of kernels that memory limits, as a factor of their share of the bandwidth."""
+        if self.relative is None or self.memory_share is None:
+            return 1.0
+        return self.memory_share / self.relative.memory
 
 
 EMULATED = Gpu(
