@@ -83,6 +83,7 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     """
     from simulator.report.actions import action_texts
     from simulator.report.summary import next_section
+    from simulator.studies.action_levers import Kind
     from simulator.studies.advise import advise_input
     from simulator.studies.bugs import Met
 
@@ -100,7 +101,9 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     if form == "table" and base is not None:
         more, bugs = next_actions(reader, base, profiles)
         met.reasons.extend(bugs)
-        steps = action_texts(more, base)
+        # The table says how many workers and how much prefetch, to the last one.
+        others = [one for one in more if one.lever.kind not in {Kind.WORKERS, Kind.PREFETCH}]
+        steps = action_texts(others, base) if others or found.chosen is None else []
     emit("\n".join([_rendered(found, form), *next_section(steps)]))
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)
 

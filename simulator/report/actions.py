@@ -9,7 +9,7 @@ from typing import Any, Final
 from simulator.report.rounded import quantity
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
-from simulator.studies.actions import LEAST, Action, bill_of
+from simulator.studies.actions import LEAST, SURELY, Action, bill_of
 from simulator.units import SECOND, USD, USD_PER_SECOND
 
 NOTHING: Final = (
@@ -46,13 +46,19 @@ def _gain(one: Action) -> str:
     takes = f"the run takes {quantity(one.time, SECOND, 2)}"
     ends = f"{100.0 * one.low:.0f} to {100.0 * one.high:.0f}%"
     if one.fits:
-        return f"then it fits, and {takes}"
+        return f"{_fits(one)}, and {takes}"
     if abs(one.shorter) < AS_NOW:
         return f"{takes}, as long as now ({ends} less)"
     if one.shorter >= 0.0:
         return f"{takes}, {one.shorter:.0%} less ({ends})"
     more = f"{-100.0 * one.high:.0f} to {-100.0 * one.low:.0f}%"
     return f"{takes}, {-one.shorter:.0%} more ({more})"
+
+
+def _fits(one: Action) -> str:
+    if one.fitting >= SURELY:
+        return "then it fits"
+    return f"then it probably fits ({one.fitting:.0%})"
 
 
 def _price(one: Action, base: Prediction) -> str:

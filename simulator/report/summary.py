@@ -267,6 +267,8 @@ def _dated(prediction: Prediction) -> str:
     if listed is None:
         return ""
     later, date = listed.source.date.startswith(">="), listed.source.date.removeprefix(">=")
+    if date == "undated":
+        return " (undated price)"
     return f" (price of {date}{' or later' if later else ''})"
 
 

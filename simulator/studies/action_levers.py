@@ -41,6 +41,8 @@ MOST_OF_RAM: Final = 0.6
 """Share of a machine's RAM that data may take so that it is worth loading."""
 DEEP: Final = 4
 """Batches of prefetch beyond which more are no lever."""
+RARER: Final = (4, 16, 64)
+"""How many times as far apart checkpoints may be."""
 CENTS_BELOW: Final = 10.0
 """Dollars from which on nobody asks for the cents."""
 
@@ -64,6 +66,7 @@ class Kind(StrEnum):
     CHECKPOINTS = "checkpoints"
     STORAGE = "storage"
     MACHINE = "another machine"
+    ACCELERATORS = "accelerators of the machine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +104,45 @@ def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
         yield from _software(ground)
         yield from _memory(ground)
         yield from _parallelism(ground)
+        yield from _accelerators(ground)
+    yield from _other_helpers(ground)
     yield from _checkpoints(ground)
     yield from _machines(ground)
+
+
+def _accelerators(ground: Ground) -> Iterator[Lever]:
+    """All accelerators of a machine that is paid for as a whole, with its threads shared out."""
+    scenario, trainers = ground.scenario, ground.scenario.cluster.trainers
+    there, loader = trainers.host.gpu_count, scenario.job.loader
+    if trainers.gpus_per_host >= there or scenario.job.copies > 1:
+        return
+    settings: dict[str, Plain] = {"hardware.gpus": there}
+    share = max(1, int(trainers.host.cpu.threads) // there)
+    if loader.workers > share:
+        settings[WORKERS] = share
+    fixed = ground.reader.given("train.global_batch_size") is not None
+    more = there / trainers.gpus_per_host
+    yield Lever(
+        kind=Kind.ACCELERATORS,
+        what=f"use all {there} accelerators of the machine in place of {trainers.gpus_per_host}",
+        settings=settings,
+        note="" if fixed else f"a step then takes {more:g} times as many samples",
+    )
+
+
+def _other_helpers(ground: Ground) -> Iterator[Lever]:
+    """Fewer machines that make batches beside, or more of them, by powers of two."""
+    remote = ground.scenario.job.remote
+    if remote is None:
+        return
+    own = next(one.count for one in ground.scenario.cluster.groups if one.name == remote.group)
+    fewer = (own >> k for k in range(1, own.bit_length()))
+    for number in (*fewer, own + 1, 2 * own, 4 * own):
+        yield Lever(
+            kind=Kind.HELPERS,
+            what=f"{number:,} machine{'' if number == 1 else 's'} beside in place of {own:,}",
+            settings={"remote.count": number},
+        )
 
 
 def _workers(number: int) -> str:
@@ -306,7 +346,13 @@ def _memory(ground: Ground) -> Iterator[Lever]:
         return
     batch, parts = round(train.batch_size), train.accumulation
     fixed = ground.reader.given("train.global_batch_size") is not None
-    for name, own, times in (("half", batch // 2, 0.5), ("twice", 2 * batch, 2.0)):
+    for name, times in (
+        ("an eighth of", 0.125),
+        ("a quarter of", 0.25),
+        ("half", 0.5),
+        ("twice", 2.0),
+    ):
+        own = int(batch * times)
         accumulated = parts / times
         if own < 1 or own / times != batch or accumulated != round(accumulated):
             continue
@@ -396,13 +442,15 @@ def _off(ground: Ground, tensor: int, pipeline: int) -> dict[str, Plain]:
 
 def _checkpoints(ground: Ground) -> Iterator[Lever]:
     checkpointing = ground.scenario.job.train.checkpointing
-    if checkpointing is not None:
-        every = round(4 * checkpointing.every_steps)
+    if checkpointing is None:
+        return
+    for times in RARER:
+        every = round(times * checkpointing.every_steps)
         yield Lever(
             kind=Kind.CHECKPOINTS,
             what=f"write a checkpoint every {every:,} steps",
             settings={"train.checkpoint_every_steps": every},
-            note="up to four times as much work is lost at a failure",
+            note=f"up to {times} times as much work is lost at a failure",
         )
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.footprint import Verdict, host_ram, memory_fit
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import all_doubts, draw, figures
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
@@ -47,6 +47,10 @@ TRIES: Final = 5
 """How many are predicted at most."""
 SLOW_TRIES: Final = 2
 """How many of a job that takes long to simulate."""
+LIKELY: Final = 0.5
+"""Probability from which on a job that may fit into the memory of its devices is taken to fit."""
+SURELY: Final = 0.9
+"""Probability from which on it fits as well as any, as `Verdict.YES` has it."""
 ALIKE: Final = 0.01
 """Worth by which a change must beat one of its kind that asks for less."""
 UNSHARED: Final = 0.5
@@ -64,7 +68,7 @@ class Action:
     `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
     share, `low` and `high` the 80% interval of that. `rent` is what machines, and the `space` for
     the data, cost more [$/s], None where no price of machines is known. `fits` says that the job
-    does not fit now and then does.
+    is likely not to fit now and likely to fit then, `fitting` how likely.
     """
 
     lever: Lever
@@ -75,6 +79,7 @@ class Action:
     rent: UsdPerSecond | None
     space: UsdPerSecond = 0.0
     fits: bool = False
+    fitting: float = 1.0
 
     @property
     def settings(self) -> Mapping[str, Plain]:
@@ -102,12 +107,12 @@ def bill_of(prediction: Prediction, *, with_space: bool) -> Usd | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tried:
-    """A lever by closed forms: the run's time and what it costs a second; whether it fits."""
+    """A lever by closed forms: the run's time, what it costs a second, how probably it fits."""
 
     lever: Lever
     time: Seconds
     price: float | None
-    fits: bool
+    fitting: float
 
 
 def actions(
@@ -224,14 +229,30 @@ def _promising(own: _Tried, found: Iterable[_Tried | None], slack: float) -> lis
 
     best: dict[Kind, _Tried] = {}
     for tried in found:
-        if tried is None or not tried.fits:
+        if tried is None or tried.fitting < _enough(own.fitting):
             continue
-        if own.fits and value(tried) <= math.log(1.0 + LEAST):
+        if own.fitting >= LIKELY and value(tried) <= math.log(1.0 + LEAST):
             continue
         known = best.get(tried.lever.kind)
         if known is None or value(tried) > value(known) + ALIKE:
             best[tried.lever.kind] = tried
     return sorted(best.values(), key=lambda one: -value(one))
+
+
+def _enough(own: float) -> float:
+    """How probably a change must fit: as probably as now, where that is likely and not certain."""
+    return LIKELY if own < LIKELY else min(own, SURELY)
+
+
+def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
+    """How probable it is that a job fits; that of RAM is 0, or not in doubt."""
+    if ram.verdict is Verdict.NO:
+        return 0.0
+    if memory is None:
+        return 1.0
+    if memory.probability is not None:
+        return memory.probability
+    return 0.0 if memory.verdict is Verdict.NO else 1.0
 
 
 _FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
@@ -276,14 +297,12 @@ def _in_closed_form(lever: Lever, scenario: Scenario) -> _Tried | None:
         return None
     at, parts = question.lengths, question.extras
     least = lower_bound(scenario, question.topology, question.demands, at, parts)
-    fits = ram.verdict is not Verdict.NO
-    fits = fits and (memory is None or memory.verdict is not Verdict.NO)
     machines = machines_price(scenario)
     return _Tried(
         lever=lever,
         time=float(least) * at.total_steps,
         price=None if machines is None else machines + data_rent(scenario),
-        fits=fits,
+        fitting=_fitting(memory, ram),
     )
 
 
@@ -308,7 +327,8 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         high=high,
         rent=None if before is None or now is None else now - before + space,
         space=space,
-        fits=not base.fits and after.fits,
+        fitting=_fitting(after.memory, after.host_ram),
+        fits=_too_large(base) and not _too_large(after),
     )
 
 
@@ -350,12 +370,17 @@ def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
     return figures(question, prediction, draw(doubts, seed)).get(METRIC, figured)
 
 
+def _too_large(prediction: Prediction) -> bool:
+    """Whether a job is likely not to fit."""
+    return _fitting(prediction.memory, prediction.host_ram) < LIKELY
+
+
 def _counts(base: Prediction, action: Action) -> bool:
     """Whether a change gains more than is known, in most cases."""
-    if not base.fits:
+    if _too_large(base):
         return action.fits
     noise = max(LEAST, SURE * math.hypot(chance(base), chance(action.prediction)))
-    if not action.prediction.fits:
+    if action.fitting < _enough(_fitting(base.memory, base.host_ram)):
         return False
     surely_shorter = action.shorter > noise and action.low > 0.0
     before = bill_of(base, with_space=action.space != 0.0)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from simulator.confidence.measurement import Row
-from simulator.errors import PlanError
+from simulator.errors import BrokenLaw, PlanError
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
+from simulator.predict import predict
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
@@ -54,6 +55,14 @@ class Here:
     outside: bool
 
 
+class Run(NamedTuple):
+    """A measured row that differs from a scenario in nothing that is compared, and its scenario."""
+
+    set: str
+    row: Row
+    scenario: Scenario
+
+
 class Outside(NamedTuple):
     """A figure that a run of the very configuration measured beyond the interval predicted."""
 
@@ -66,34 +75,37 @@ class Outside(NamedTuple):
 
 def runs_of(
     scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
-) -> tuple[tuple[str, Row], ...]:
+) -> tuple[Run, ...]:
     """Of rows that may be runs of a scenario, each with its set's name, those that are.
 
     They differ from it in nothing that is compared (`nearest.distance`).
     """
     own = facts_of(scenario)
     catalogue = known_profiles(profiles)
-    return tuple((name, row) for name, row in alike if _is_same(row, own, catalogue))
+    found = ((name, row, _alike(row, own, catalogue)) for name, row in alike)
+    return tuple(Run(name, row, theirs) for name, row, theirs in found if theirs is not None)
 
 
-def holding(
-    prediction: Prediction, runs: Sequence[tuple[str, Row]]
-) -> tuple[Prediction, tuple[Outside, ...]]:
+def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tuple[Outside, ...]]:
     """The prediction with intervals that hold what runs of it measured, and what lay outside.
 
     With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
+    Features are few, so a run outside counts only if its own scenario is predicted to take as long:
+    one that wrote no checkpoints, or had a faster link, is no run of this configuration.
     """
     stretches: dict[str, list[float]] = {}
     outside: list[Outside] = []
-    for name, row in runs:
-        for metric, measured in row.measured.items():
-            own, band = number_at(prediction, metric), prediction.interval.get(metric)
-            if own is None or band is None or not own > 0.0 < measured:
+    for run in runs:
+        beyond = tuple(_beyond(prediction, run))
+        if beyond and not _predicted_alike(prediction, run):
+            continue
+        for metric, measured in run.row.measured.items():
+            own = number_at(prediction, metric)
+            if own is None or metric not in prediction.interval or not own > 0.0 < measured:
                 continue
             for other, ratio in _implied(metric, measured / own):
                 stretches.setdefault(other, []).append(ratio)
-            if not band["p10"] <= measured <= band["p90"]:
-                outside.append(Outside(name, row.id, metric, measured, own))
+        outside.extend(beyond)
     interval = {
         name: _holding(name, band, stretches.get(name, ()), prediction)
         for name, band in prediction.interval.items()
@@ -102,12 +114,33 @@ def holding(
     return replace(prediction, interval=interval), tuple(moved)
 
 
-def _is_same(row: Row, own: Facts, catalogue: Catalogue) -> bool:
+def _alike(row: Row, own: Facts, catalogue: Catalogue) -> Scenario | None:
+    """The scenario of a row, if it differs in nothing that is compared."""
     try:
         scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
-        return distance(own, facts_of(scenario)) < SAME
+        return scenario if distance(own, facts_of(scenario)) < SAME else None
     except PlanError:
+        return None
+
+
+def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
+    """What a run measured beyond the intervals of a prediction."""
+    for metric, measured in run.row.measured.items():
+        own, band = number_at(prediction, metric), prediction.interval.get(metric)
+        if own is None or band is None or not own > 0.0 < measured:
+            continue
+        if not band["p10"] <= measured <= band["p90"]:
+            yield Outside(run.set, run.row.id, metric, measured, own)
+
+
+def _predicted_alike(prediction: Prediction, run: Run) -> bool:
+    """Whether the steps of both scenarios are predicted to be equally long."""
+    try:
+        theirs = predict(run.scenario, seed=prediction.seed or 0, doubts=False)
+    except (PlanError, BrokenLaw):
         return False
+    apart = math.log2(theirs.timing.step_time.mean / prediction.timing.step_time.mean)
+    return abs(apart) < SAME
 
 
 def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
