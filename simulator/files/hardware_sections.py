@@ -11,6 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.files.choices import PrecisionField
 from simulator.files.document import FileModel
 from simulator.files.hardware_figures import (
     ByteFigure,
@@ -47,7 +48,6 @@ from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.link import Collective, LinkKind
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import LimitedBy, Scope
-from simulator.scenario.precision import Precision
 
 
 class ProfileFile(FileModel):
@@ -76,9 +76,6 @@ class CpuFile(ProfileFile):
     """Generation of its PCIe lanes."""
     power: PowerFigure | None = None
     """Thermal design power."""
-
-
-PrecisionField = Annotated[Precision, Choice(Precision)]
 
 
 class GpuFile(ProfileFile):

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.confidence.provenance import Source
+from simulator.files.choices import PrecisionField
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteField,
@@ -24,7 +25,6 @@ from simulator.files.quantity import (
     TextField,
     TimeField,
 )
-from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models.resnet import Block
 
 
@@ -305,7 +305,7 @@ class StepTimeTable(SourcedTable):
 
     gpu: TextField
     """Profile of the accelerator."""
-    precision: Annotated[Precision, Choice(Precision)]
+    precision: PrecisionField
     """Number format of the bulk of the arithmetic."""
     framework: TextField
     """Framework, with its version or container where stated."""

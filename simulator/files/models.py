@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
@@ -139,11 +140,16 @@ def called(name: str) -> str:
 
     Examples
     --------
-    >>> called("vit_b_16"), called("ResNet-50"), called("my own")
-    ('vit-b16', 'resnet50', 'my own')
+    >>> called("vit_b_16"), called("meta-llama/Llama-2-7b-hf"), called("my own")
+    ('vit-b16', 'llama-2-7b', 'my own')
     """
-    close = [one for one in model_names() if _letters(one) == _letters(name)]
+    meant = _letters(_SAME_SHAPE.sub("", name.rpartition("/")[2]))
+    close = [one for one in model_names() if _letters(one) == meant]
     return close[0] if len(close) == 1 and name not in model_names() else name
+
+
+_SAME_SHAPE: Final = re.compile(r"(?i)[-_](hf|chat|chat-hf|instruct|base|v0\.[1-3])$")
+"""What hubs put behind the name of a model whose shape is the same."""
 
 
 def _letters(name: str) -> str:

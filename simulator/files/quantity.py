@@ -279,16 +279,23 @@ class Choice(Checked):
 
     Examples
     --------
-    ``precision: Annotated[Precision, Choice(Precision)]`` takes ``"bf16"``.
+    ``precision: Annotated[Precision, Choice(Precision)]`` takes ``"bf16"`` and ``"BF16"``. `also`
+    maps other words that people write to the value they mean.
     """
 
     kind: type[StrEnum]
+    also: tuple[tuple[str, str], ...] = ()
 
     def read(self, value: object) -> StrEnum:
         """The enum's member; refused with an error pydantic reports."""
         names = tuple(member.value for member in self.kind)
         if isinstance(value, str) and value in names:
             return self.kind(value)
+        if isinstance(value, str):
+            plain = value.strip().lower().replace("_", "-")
+            plain = dict(self.also).get(plain, plain)
+            if plain in names:
+                return self.kind(plain)
         hint = nearest_hint(value if isinstance(value, str) else "", names)
         refuse("is not a valid choice", hint)
 

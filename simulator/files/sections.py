@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
+from simulator.files.choices import OptimizerField, PrecisionField
 from simulator.files.document import FileModel
 from simulator.files.long_run_sections import (
     CheckpointSection,
@@ -39,13 +40,12 @@ from simulator.files.quantity import (
 )
 from simulator.files.search_sections import GoalSection, SweepSection
 from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.precision import Precision
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.scenario.workload.distribution import Shape
 from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preparation, Transport
 from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
-from simulator.scenario.workload.train import Mode, Optimizer, Recompute, Targets, Trained
+from simulator.scenario.workload.train import Mode, Recompute, Targets, Trained
 
 DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
@@ -93,7 +93,7 @@ class ParallelismSection(FileModel):
     reshard: bool | None = None
     """Whether sharded parameters are gathered again for the backward pass; by default they are,
     except in a pipeline."""
-    gather_precision: Annotated[Precision, Choice(Precision)] | None = None
+    gather_precision: PrecisionField | None = None
     """What sharded parameters are gathered in; as computed by default, 16 bit at least."""
     partition: Annotated[Partition, Choice(Partition)] | None = None
     """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
@@ -450,11 +450,11 @@ class TrainSection(FileModel):
     for, else 1."""
     epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
     """Passes over the data; may be a fraction."""
-    precision: Annotated[Precision, Choice(Precision)] | None = None
+    precision: PrecisionField | None = None
     """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
-    gradient_precision: Annotated[Precision, Choice(Precision)] | None = None
+    gradient_precision: PrecisionField | None = None
     """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
-    accumulation_precision: Annotated[Precision, Choice(Precision)] | None = None
+    accumulation_precision: PrecisionField | None = None
     """What gradients of several batches are added up in; by default as they are exchanged."""
     trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
     """What learns: all parameters, or low-rank adapters beside frozen ones (LoRA)."""
@@ -462,10 +462,10 @@ class TrainSection(FileModel):
     """Rank of those adapters; 16 by default."""
     lora_targets: Annotated[Targets, Choice(Targets)] | None = None
     """Products of a layer that have an adapter; linear (all but those of experts) by default."""
-    frozen_precision: Annotated[Precision, Choice(Precision)] | None = None
+    frozen_precision: PrecisionField | None = None
     """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
     compute. They are brought to 16 bit for each pass."""
-    optimizer: Annotated[Optimizer, Choice(Optimizer)] | None = None
+    optimizer: OptimizerField | None = None
     """Optimizer, for the memory of its state; momentum by default, none outside training."""
     mixed_precision: bool | None = None
     """Whether weights are kept in fp32 beside the compute precision; false by default."""

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.files.choices import PrecisionField
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteOrZeroField,
@@ -142,9 +143,9 @@ class ServingSection(FileModel):
     """Replicas that compute prompts alone, on accelerators of their own; none by default."""
     expert_parallel: bool = False
     """Whether accelerators hold whole experts, in place of a part of each."""
-    weights: Annotated[Precision, Choice(Precision)] = Precision.BF16
+    weights: PrecisionField = Precision.BF16
     """Number format of the weights and of the products with them."""
-    cache: Annotated[Precision, Choice(Precision)] = Precision.BF16
+    cache: PrecisionField = Precision.BF16
     """Number format of keys and values."""
     max_batched_tokens: BatchedField | None = None
     """Most tokens of an iteration (SGLang's chunked_prefill_size)."""
@@ -248,7 +249,7 @@ class ServiceGoal(FileModel):
     """Machines by name or pattern, such as instance/aws/g6*; that of the service by default."""
     tensor: list[DegreeField] = Field(default_factory=lambda: [1, 2, 4, 8])
     """Accelerators of a replica; those larger than a machine are passed over."""
-    weights: list[Annotated[Precision, Choice(Precision)]] = Field(default_factory=list)
+    weights: list[PrecisionField] = Field(default_factory=list)
     """Number formats of the weights; that of the service by default."""
     prefill: list[CountOrZeroField] = Field(default_factory=list)
     """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the

@@ -13,8 +13,8 @@ from simulator.studies.actions import LEAST, SURELY, Action, bill_of
 from simulator.units import SECOND, USD, USD_PER_SECOND
 
 NOTHING: Final = (
-    f"Nothing that was tried helps: no change makes the run shorter or cheaper by more than "
-    f"{LEAST:.0%}."
+    f"Nothing that was tried is likely to help: no change makes the run shorter or cheaper by more "
+    f"than {LEAST:.0%}."
 )
 AS_NOW: Final = 0.005
 """Change of a run's time that is none."""

@@ -18,6 +18,7 @@ from simulator.pipeline.run_length import (
 )
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import bytes_per_file, read_from_store
+from simulator.pipeline.stages.write import write_operations
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
@@ -114,11 +115,13 @@ def _data(scenario: Scenario) -> Iterator[Use]:
     if prepared:
         raw = read_from_store(preparation(scenario), Phase.COLD)
         share = job.dataset.samples / job.train.batch_size
+        store = scenario.cluster.trainers.storage
+        written = write_operations(job.dataset, job.stored_bytes, store)
         yield Use(
-            store=scenario.cluster.trainers.storage,
+            store=store,
             reads=float(raw.operations * share),
             carried=float(raw.amount * share),
-            writes=float(job.dataset.samples),
+            writes=float(written * job.dataset.samples),
             written=float(job.stored_total),
         )
 
@@ -173,7 +176,8 @@ def _results(scenario: Scenario, life: Life) -> Iterator[Use]:
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
         size = float(sample_bytes(scenario)) * samples
-        yield Use(store=store, held=size, writes=samples, written=size)
+        each = write_operations(job.dataset, sample_bytes(scenario), store)
+        yield Use(store=store, held=size, writes=float(each * samples), written=size)
         return
     if job.model is not None and life.checkpoints > 0.0:
         yield _of_checkpoints(scenario, life)

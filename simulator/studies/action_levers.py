@@ -114,7 +114,8 @@ def _accelerators(ground: Ground) -> Iterator[Lever]:
     """All accelerators of a machine that is paid for as a whole, with its threads shared out."""
     scenario, trainers = ground.scenario, ground.scenario.cluster.trainers
     there, loader = trainers.host.gpu_count, scenario.job.loader
-    if trainers.gpus_per_host >= there or scenario.job.copies > 1:
+    own = any(ground.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
+    if own or not ground.own.cloud or trainers.gpus_per_host >= there or scenario.job.copies > 1:
         return
     settings: dict[str, Plain] = {"hardware.gpus": there}
     share = max(1, int(trainers.host.cpu.threads) // there)

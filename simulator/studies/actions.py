@@ -2,7 +2,7 @@
 
 Every lever is weighed by closed forms first; only what looks best of each kind is predicted. A
 change counts if the run becomes shorter or cheaper by more than `LEAST`, and by more than what both
-predictions know of their mean step; where a job does not fit, if it then does.
+predictions know of their mean step; where a job likely does not fit, if it then likely does.
 """
 
 from __future__ import annotations
@@ -382,7 +382,9 @@ def _counts(base: Prediction, action: Action) -> bool:
     noise = max(LEAST, SURE * math.hypot(chance(base), chance(action.prediction)))
     if action.fitting < _enough(_fitting(base.memory, base.host_ram)):
         return False
-    surely_shorter = action.shorter > noise and action.low > 0.0
+    # Whoever tries what is free loses nothing, so three chances in four are enough.
+    least = 0.0 if action.rent else -action.shorter
+    surely_shorter = action.shorter > noise and action.low > least
     before = bill_of(base, with_space=action.space != 0.0)
     if not action.rent or before is None or action.bill is None:
         return surely_shorter

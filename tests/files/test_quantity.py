@@ -12,8 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from simulator import units
 from simulator.files import quantity
+from simulator.files.choices import OptimizerField, PrecisionField
 from simulator.files.quantity import Choice, Number, Quantity, nearest, nearest_hint
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.train import Optimizer
 
 FIELDS = {
     quantity.ByteField: ("80 GiB", 80 * 2.0**30),
@@ -166,3 +168,17 @@ def test_json_schema_says_text(field: Any) -> None:
     schema = TypeAdapter(field).json_schema()
     assert schema["type"] == "string"
     assert field is quantity.TextField or schema["examples"]
+
+
+def test_other_words_for_a_choice_are_taken() -> None:
+    """As torch and people write them; what no word means is refused."""
+    precision, optimizer = TypeAdapter(PrecisionField), TypeAdapter(OptimizerField)
+    assert [precision.validate_python(text) for text in ("bfloat16", "BF16", "half")] == [
+        Precision.BF16,
+        Precision.BF16,
+        Precision.FP16,
+    ]
+    assert optimizer.validate_python("AdamW") is Optimizer.ADAM
+    assert optimizer.validate_python("adam_8bit") is Optimizer.ADAM_8BIT
+    with pytest.raises(ValidationError, match="is not a valid choice"):
+        optimizer.validate_python("adam2")

@@ -162,3 +162,16 @@ def test_a_longer_stay_than_the_run_is_the_least() -> None:
     """Data cannot be kept for a shorter time than the run that reads them."""
     assert found("store.kept=1 s").storage.rent == pytest.approx(found().storage.rent)
     assert found().timing.total_time < DAY
+
+
+def test_what_is_prepared_is_written_as_it_is_laid_out() -> None:
+    """One object a sample, or a few dozen parts for each shard of results."""
+    files = found(AS_OBJECTS, name="offline-preparation")
+    shards = found(
+        *(AS_OBJECTS, "data.layout=shards", "data.shard_size=256 MB"), name="offline-preparation"
+    )
+    write = 5e-6
+    assert files.storage.requests is not None
+    assert shards.storage.requests is not None
+    assert files.storage.requests > IMAGES * write
+    assert shards.storage.requests < 0.05 * IMAGES * write
