@@ -112,7 +112,12 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     if any(services):
         beside = {"goal": goal, "html": html, "calibration": calibration}
         return _sized(services, form, seed, price_age, **beside)
-    readers = [candidate_reader(name, overrides, profiles, calibration) for name in scenarios]
+    from simulator.files.rented import RentingReader
+
+    readers = [
+        RentingReader(candidate_reader(name, overrides, profiles, calibration))
+        for name in scenarios
+    ]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
     with asking(means, stored_only=not search) as ask:
         answers = [

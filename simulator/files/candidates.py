@@ -7,6 +7,7 @@ the long way of `load_scenario`, so that results and messages are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
@@ -18,6 +19,7 @@ from simulator.files.catalogue import Catalogue
 from simulator.files.content import content_key
 from simulator.files.document import Document
 from simulator.files.goal_section import goal_of
+from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import chain_of, joined
 from simulator.files.resolved import Draft
 from simulator.files.scenario import (
@@ -90,6 +92,15 @@ class CandidateReader:
         self.calibration = calibration
         self._chain = chain_of(name_or_path, stdin)
         self._prepare()
+
+    def less(self, keys: Sequence[KeyPath]) -> CandidateReader:
+        """A reader of the same scenario without some keys, wherever they are stated."""
+        found = copy(self)
+        chain = tuple(_less(document, keys) for document in self._chain)
+        names = tuple(f"{'.'.join(map(str, key))}=" for key in keys)
+        kept = [text for text in self.overrides if not text.replace(" ", "").startswith(names)]
+        found.__setstate__({**self.__getstate__(), "_chain": chain, "overrides": tuple(kept)})
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in vars(self).items() if key not in _WORKED_OUT}
@@ -242,6 +253,14 @@ def _loaded(scenario: Scenario | PlanError, bare: Bare) -> Loaded | PlanError:
     if isinstance(scenario, PlanError):
         return scenario
     return Loaded(scenario=scenario, key=content_key(bare.ask))
+
+
+def _less(document: Document, keys: Sequence[KeyPath]) -> Document:
+    data = document.data
+    for key in keys:
+        if document.value(key) is not None:
+            data = without_key(data, key)
+    return replace(document, data=data)
 
 
 def _options(settings: Mapping[str, Plain]) -> tuple[str, ...]:

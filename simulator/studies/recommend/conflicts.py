@@ -76,8 +76,7 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
     court = _Court(inquiry=inquiry, wide=wide, search=search)
     names = court.excluding()
     if not names:
-        told = Counter(one.reason for one in search.known.values() if one.reason)
-        return Conflict(limits=(), ways_out=tuple(r for r, _ in told.most_common(COMMON)))
+        return Conflict(limits=(), ways_out=court.why_none())
     ways = [court.way_out(name) for name in names]
     return Conflict(limits=_texts(inquiry, names), ways_out=tuple(way for way in ways if way))
 
@@ -117,6 +116,15 @@ class _Court:
                 return ()
             names = smallest
         return names
+
+    def why_none(self) -> tuple[str, ...]:
+        """Why nothing is best although no limits exclude each other."""
+        known = self.search.known.values()
+        if any(self.inquiry.judged(one).is_predicted for one in known):
+            metric = self.inquiry.goal.objective.metric
+            return (f"{metric} is not known of any candidate that keeps all limits",)
+        told = Counter(one.reason for one in known if one.reason)
+        return tuple(reason for reason, _ in told.most_common(COMMON))
 
     def way_out(self, name: str) -> str:
         """What a limit would have to be for the others to be kept; empty if that is no help."""
