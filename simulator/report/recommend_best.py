@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from textwrap import shorten
 from typing import Final
 
@@ -102,6 +103,8 @@ def about_lines(answer: Recommendation) -> list[str]:
     ]
 
 
+OTHER_BATCH: Final = 1.5
+"""How many times as large, or as small, a step's batch is from which on that is said."""
 _MEASURES: Final = (
     ("time", TIME, SECOND),
     ("cost", MONEY, USD),
@@ -124,8 +127,25 @@ def before_lines(answer: Recommendation) -> list[str]:
         )
     rent = number(winner.figures, "cost.usd_per_h")
     lines += [_moved(move, rent) for move in answer.moves]
+    lines += _other_batch(answer.now, winner)
     lines += [shorten(printable(text), LONGEST) for text in winner.outcome.warnings]
     return [*lines, NOT_BILLED]
+
+
+def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
+    """That a step takes many more samples than now, or fewer, which may change what is learnt."""
+    before, after = None if now is None else _samples(now), _samples(winner)
+    if not before or not after or abs(math.log(after / before)) < math.log(OTHER_BATCH):
+        return []
+    said = f"a step takes {after:,.0f} samples in place of {before:,.0f}"
+    return [f"{said}: check that the model still learns, or state train.global_batch_size"]
+
+
+def _samples(choice: Choice) -> float | None:
+    """Samples of a step over all ranks."""
+    rate = number(choice.figures, "throughput_samples_per_s")
+    step = number(choice.figures, "step_time_s.mean")
+    return None if rate is None or step is None else rate * step
 
 
 def _moved(move: Move, rent: float | None) -> str:
@@ -136,10 +156,14 @@ def _moved(move: Move, rent: float | None) -> str:
     if move.least is not None:
         meanwhile = "" if rent is None else f", {dollars(rent * move.least / HOUR)} of rent"
         costs.append(f"the copy takes {show(move.least, SECOND, 2)} at the least{meanwhile}")
+    if move.leaves and move.egress is not None:
+        costs.append(f"{dollars(move.egress)} for traffic out of its cloud")
+    elif move.leaves:
+        costs.append(f"traffic out of its cloud comes on top (no price of {move.source} is known)")
     if move.per_month is not None:
         costs.append(f"the space there costs {dollars(move.per_month)} a month")
     said = "; ".join(costs) or "how long the copy takes is not known"
-    return printable(f"{text}; {said}; neither is in the figures above")
+    return printable(f"{text}; {said}; none of that is in the figures above")
 
 
 def _limit(choice: Choice) -> tuple[str, str]:

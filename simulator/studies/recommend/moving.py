@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations.storage_bill import egress_cost
 from simulator.pipeline.stages.read import drives_of
 from simulator.results.stores import data_stores
 from simulator.scenario.hardware.storage import Scope, Storage
@@ -17,6 +18,8 @@ class Move:
 
     `least` is the time it takes at the datasheets' rates of both stores and of one machine's
     network [s]; None where no rate is known. `per_month` is what the space costs there [$].
+    `leaves` says that the data leave their cloud, and `egress` what is charged for that [$]; None
+    where no source states it.
     """
 
     source: str
@@ -24,6 +27,8 @@ class Move:
     size: Bytes
     least: Seconds | None = None
     per_month: Usd | None = None
+    leaves: bool = False
+    egress: Usd | None = None
 
 
 def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
@@ -46,18 +51,33 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
         size = chosen.job.stored_total
         if size > 0.0 and (target.name != origin.name or empty):
             least = _least(size, now, chosen, origin, target)
-            source = origin.name
             rent = target.standing(size)
+            leaves = bool(origin.clouds) and _cloud(chosen) not in {"", *origin.clouds}
             found.append(
                 Move(
-                    source=source,
+                    source=origin.name,
                     target=target.name,
                     size=size,
                     least=least,
                     per_month=None if rent is None else rent * MONTH,
+                    leaves=leaves,
+                    egress=_egress(size, origin) if leaves else None,
                 )
             )
     return tuple(found)
+
+
+def _cloud(scenario: Scenario) -> str:
+    return scenario.cluster.trainers.host.cloud
+
+
+def _egress(size: Bytes, origin: Storage) -> Usd | None:
+    """What a store charges for bytes that leave its cloud within a month [$]."""
+    tiers = () if origin.charges is None else origin.charges.internet
+    if not tiers:
+        return None
+    ends = tuple(tier.to for tier in tiers if tier.to is not None)
+    return float(egress_cost(size, 1.0, ends, tuple(tier.price for tier in tiers)))
 
 
 def _origin(scenario: Scenario) -> Storage:

@@ -76,8 +76,8 @@ def weighed(objective: Objective, ranked: Sequence[Choice], sure: Sure) -> Weigh
     groups = _by_kind(ordered)
     others: dict[tuple[object, ...], Choice] = {}
     for one in tied:
-        if one.hardware != taken.hardware:
-            others.setdefault(one.hardware, one)
+        if (one.kind, one.count) != (taken.kind, taken.count):
+            others.setdefault((one.kind, one.count), one)
     return Weighed(
         ranked=ordered,
         equals=tuple(others.values()),
