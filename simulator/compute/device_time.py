@@ -32,6 +32,7 @@ from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.kernels import Launching
 from simulator.scenario.workload.models import Model, Operator, StepTimes
 from simulator.scenario.workload.models.convnet import ConvNet
+from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.parallelism import Parallelism, Schedule
 from simulator.scenario.workload.train import Mode, Recompute, Train
 from simulator.terms import Term, term
@@ -49,7 +50,7 @@ class DeviceTime(Passes):
 
     `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
     time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
-    computed, `carried_from` on which card of the same chip a step was that it is a ratio of. `step`
+    computed, `carried_from` on which other card a step was that it is a ratio of. `step`
     is the whole step where the model is spread over devices and the exchange between them is known
     with it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
     """
@@ -111,7 +112,7 @@ class Evidence(StrEnum):
     MEASURED = "measured"
     """A step measured on the device."""
     SISTER = "sister"
-    """A step measured on another card of the same chip."""
+    """A step measured on another card of the same chip; of a model known by its totals, on any."""
     OPERATORS = "operators"
     """The model's operators at the rates of the device."""
     NONE = "none"
@@ -133,18 +134,20 @@ def evidence_of(scenario: Scenario) -> Evidence:
         return Evidence.MEASURED
     if gpu is None or job.model is None:
         return Evidence.NONE
-    carried = job.sister is not None and _library_times(job, job.sister) is not None
+    carried = carried_times(scenario) is not None
     return Evidence.SISTER if carried else Evidence.OPERATORS
 
 
 def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
-    """A step that was measured on a card of the same chip, in the ratio of the computed times."""
+    """A step that was measured on another card, in the ratio of the computed times."""
     job = scenario.job
-    times = _library_times(job, sister)
+    times = carried_times(scenario)
     if times is None or job.model is None:
         return computed
-    there = _from_roofline(scenario, job.train, job.model, sister).total
-    measured = _at_batch(scenario, times, sister)
+    train = replace(job.train, precision=times.precision or job.train.precision)
+    as_measured = replace(scenario, jobs=(replace(job, train=train),))
+    there = _from_roofline(as_measured, train, job.model, sister).total
+    measured = _at_batch(as_measured, times, sister)
     whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
         terms=_split(whole, BACKWARD_SHARE),
@@ -158,14 +161,32 @@ def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> Devic
 
 
 def is_carried(scenario: Scenario) -> bool:
-    """Whether `device_time` carries a step over that was measured on a card of the same chip."""
+    """Whether `device_time` carries a step over that was measured on another card."""
     return evidence_of(scenario) is Evidence.SISTER
 
 
 def carried_times(scenario: Scenario) -> StepTimes | None:
     """The times it carries over, if it does."""
-    sister = scenario.job.sister
-    return None if sister is None else _library_times(scenario.job, sister)
+    job = scenario.job
+    sister = job.sister
+    if sister is None or job.model is None:
+        return None
+    exact = _library_times(job, sister)
+    if exact is not None or not of_totals(job.model):
+        return exact
+    framework, width = job.software.framework.lower(), job.train.precision.bytes_per_element
+    alike = [
+        times
+        for times in job.model.step_times
+        if (times.gpu, times.framework) == (sister.name, framework)
+        and (times.precision or Precision.FP32).bytes_per_element == width
+    ]
+    return _joined(alike)
+
+
+def of_totals(model: Model) -> bool:
+    """Whether a model is known by its totals, which don't tell what its layers wait for."""
+    return isinstance(model, CustomModel)
 
 
 def is_timed(scenario: Scenario) -> bool:
@@ -240,7 +261,11 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
     if job.model is None or gpu is None or job.mode is not Mode.TRAIN:
         return None
     own = (gpu.name, job.train.precision, job.software.framework.lower())
-    fitting = [t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own]
+    return _joined([t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own])
+
+
+def _joined(fitting: Sequence[StepTimes]) -> StepTimes | None:
+    """Times of one kind by rising batch size; of two at one size the first."""
     points = {
         batch: seconds
         for times in reversed(fitting)

@@ -74,6 +74,8 @@ class Grade(StrEnum):
     measured."""
     SISTER = "measured on a sister card"
     """Somebody measured it on another card of the same chip."""
+    OTHER_CARD = "measured on another card"
+    """The same on a card of another chip, of a model that is known by its totals."""
     RELATIVE = "kernels of a relative"
     """Of a device nobody measured, by those of its nearest measured relative."""
     PROFILED = "profiled kernels"

@@ -1,4 +1,4 @@
-"""A card of the same chip on which the library has a measured step of the model."""
+"""A card of the same chip, or of another, on which the library has a measured step of the model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from functools import cache
 from typing import Final
 
+from simulator.compute.device_time import of_totals
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_training import model_of
 from simulator.files.resolved import Draft
@@ -21,21 +22,26 @@ def sister_of(draft: Draft) -> Gpu | None:
     """The nearest card of the same chip that the model was measured on, where its own has no row.
 
     Frequencies, memory and enabled units differ between such cards, so a measured step is carried
-    over as a ratio. The precision and the framework are those of the job.
+    over as a ratio. The precision and the framework are those of the job. A model that is known by
+    its totals takes twice as long and more than those tell, so that its steps are carried over from
+    any card, in a precision of the same width.
     """
     gpu, model, train = draft.gpu, model_of(draft), draft.train
     if gpu is None or model is None or draft.mode is not Mode.TRAIN:
         return None
     precision, framework = train.precision or Precision.FP32, draft.software.framework.lower()
-    names = {
-        times.gpu
-        for times in model.step_times
-        if times.gpu and (times.precision, times.framework) == (precision, framework)
-    }
-    if not names or gpu.name in names:
+    own = [times for times in model.step_times if times.gpu and times.framework == framework]
+    exact = {times.gpu or "" for times in own if times.precision is precision}
+    if gpu.name in exact:
         return None
-    cards = [card for name in sorted(names) if is_sister(gpu, card := _shipped(name))]
-    return min(cards, key=lambda card: _distance(gpu, card), default=None)
+    names, width = exact, precision.bytes_per_element
+    if of_totals(model):
+        wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
+        names = {name for name, given in wide if given.bytes_per_element == width}
+    cards = [_shipped(name) for name in sorted(names)]
+    alike = [card for card in cards if is_sister(gpu, card)]
+    anywhere = cards if of_totals(model) else []
+    return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
 
 
 @cache

@@ -36,6 +36,7 @@ from simulator.files.kernels import stood_in
 from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
+from simulator.files.sisters import is_sister
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
@@ -209,8 +210,13 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
     if is_carried(scenario):
-        return Grade.SISTER
+        return Grade.SISTER if _of_one_chip(scenario) else Grade.OTHER_CARD
     return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
+
+
+def _of_one_chip(scenario: Scenario) -> bool:
+    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.sister
+    return gpu is not None and sister is not None and is_sister(gpu, sister)
 
 
 def _of_workers(scenario: Scenario, draft: Draft) -> Grade | None:

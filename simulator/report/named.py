@@ -48,6 +48,7 @@ _GRADES: Final = {
     Grade.CARRIED_KERNELS: "small kernels of another framework",
     Grade.GATHERED: "gathers between machines as another framework's",
     Grade.SISTER: "measured on a card of the same chip",
+    Grade.OTHER_CARD: "measured on a card of another chip",
     Grade.RELATIVE: "from kernels of a related card",
     Grade.PROFILED: "put together from timed kernels",
     Grade.DATASHEET: "data sheet, less what is usual",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.compute.device_time import device_time, is_carried
+from simulator.confidence.doubts import Grade
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.files.sisters import is_sister
@@ -70,3 +71,37 @@ def test_another_chip_or_precision_is_computed() -> None:
         assert time is not None
         assert not is_carried(scenario)
         assert time.carried_from == ""
+
+
+DETECTOR = (
+    "model.name=mask-rcnn-r50-fpn",
+    "software.framework=tensorflow",
+    "train.batch_size=4",
+    "train.optimizer=momentum",
+)
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_a_model_known_by_its_totals_is_carried_over_from_another_chip(precision: str) -> None:
+    """Mask R-CNN on an H100: a step of an A100 in 16 bit, in the ratio of the computed ones."""
+    keys = (*DETECTOR, f"train.precision={precision}", "hardware.gpu=gpu/h100-sxm5-80gb")
+    scenario = load_scenario("resnet50-imagenet-p4d", overrides=keys)
+    time = device_time(scenario)
+    assert time is not None
+    assert time.carried_from == "gpu/a100-sxm4-80gb"
+    measured, reference, own = (float(value) for value in time.inputs.values())
+    assert measured == pytest.approx(0.14)
+    assert own < reference
+    assert float(time.total) == pytest.approx(measured * own / reference)
+    named = {doubt.name for doubt in scenario.doubts}
+    assert any(Grade.OTHER_CARD in name for name in named)
+
+
+def test_a_card_of_one_chip_comes_first() -> None:
+    """A step of a V100 with 16 GB is one of a V100 with 32 GB: a card of one chip comes first."""
+    keys = (*DETECTOR, "train.precision=fp16", "hardware.gpu=gpu/v100-sxm2-32gb")
+    scenario = load_scenario("resnet50-imagenet-p4d", overrides=keys)
+    time = device_time(scenario)
+    assert time is not None
+    assert time.carried_from == "gpu/v100-sxm2-16gb"
+    assert float(time.total) == pytest.approx(0.2067, rel=0.02)
