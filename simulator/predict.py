@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
 
 from simulator.compute.describe import shape_of
 from simulator.compute.footprint import (
@@ -40,6 +42,7 @@ from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.results.storage_bill import bill_of_stores
 from simulator.runs.forecast import outlook
+from simulator.scenario.long_run import Interruptions
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service, Serving
 from simulator.scenario.workload.dataset import Placement
@@ -50,6 +53,10 @@ if TYPE_CHECKING:
     from simulator.results.serving import ServicePrediction
     from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout
+
+
+SIZES: Final = 4
+"""Smaller sizes of a job that are predicted, beside the smallest; others follow from those."""
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -137,8 +144,52 @@ def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -
         return _with_intervals(question, prediction) if doubts else prediction
     # The doubt of the step widens the quantiles of the run, whoever asks.
     known = _with_intervals(question, prediction)
-    found = outlook(known, told, draws=told.terms.draws, seed=prediction.seed or 0)
+    found = outlook(
+        known,
+        told,
+        draws=told.terms.draws,
+        seed=prediction.seed or 0,
+        rates_with_fewer=rates_with_fewer(prediction, told),
+    )
     return replace(known if doubts else prediction, outlook=found)
+
+
+def rates_with_fewer(prediction: Prediction, told: Interruptions) -> tuple[float, ...]:
+    """How fast a job goes on without one machine, two and so on, over its rate with all.
+
+    Each machine keeps its batch, so fewer of them do fewer samples a step. Of a replica that is
+    larger than a machine, the whole is gone with one machine. Some sizes are predicted, and rates
+    of those between lie on straight lines; none is faster than the whole.
+    """
+    scenario, failures = prediction.scenario, told.failures
+    group = scenario.cluster.trainers
+    least = None if failures is None else failures.least_machines
+    if least is None or least >= group.count or not _moves(prediction):
+        return ()
+    replica = max(1, -(-scenario.job.parallelism.devices // max(1, group.gpus_per_host)))
+    whole = [many // replica * replica for many in range(group.count - 1, least - 1, -1)]
+    whole = [many for many in whole if many]
+    places = {place * (len(whole) - 1) // SIZES for place in range(SIZES + 1)} if whole else set()
+    rates = {whole[place]: _rate_with(prediction, whole[place]) for place in places}
+    counts, found = zip(*sorted((rates | {0: 0.0, group.count: 1.0}).items()), strict=True)
+    return tuple(min(1.0, float(np.interp(many, counts, found))) for many in whole)
+
+
+def _moves(prediction: Prediction) -> bool:
+    return 0.0 < prediction.timing.throughput < math.inf
+
+
+def _rate_with(prediction: Prediction, machines: int) -> float:
+    """Samples a time with so many machines, over those with all."""
+    scenario = prediction.scenario
+    cluster = scenario.cluster
+    groups = tuple(
+        replace(group, count=machines) if group is cluster.trainers else group
+        for group in cluster.groups
+    )
+    smaller = replace(scenario, cluster=replace(cluster, groups=groups), interruptions=None)
+    found = predict(smaller, seed=prediction.seed or 0, doubts=False)
+    return found.timing.throughput / prediction.timing.throughput
 
 
 def _with_intervals(question: Question, prediction: Prediction) -> Prediction:

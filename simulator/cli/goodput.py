@@ -59,7 +59,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
 
     from simulator.cli.import_output import quantity
     from simulator.files.long_run import interruptions_of
-    from simulator.predict import predict
+    from simulator.predict import predict, rates_with_fewer
     from simulator.report import goodput as report
     from simulator.report.table import Format, reported
     from simulator.runs.forecast import outlook
@@ -75,6 +75,14 @@ def goodput(  # noqa: PLR0913 - one parameter an option
         spot=asked.cost.purchase is Purchase.SPOT,
     )
     prediction = predict(replace(asked, interruptions=None), seed=seed)
-    found = outlook(prediction, told, draws=draws, seed=seed, deadline=latest, budget=most)
+    found = outlook(
+        prediction,
+        told,
+        draws=draws,
+        seed=seed,
+        deadline=latest,
+        budget=most,
+        rates_with_fewer=rates_with_fewer(prediction, told),
+    )
     emit(reported(report, found, Format(form)))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

@@ -185,7 +185,8 @@ def _failures(
             load=0.0,
         ),
         lemons=_lemons(section),
-        spares=_spares(section),
+        spares=_spares(document, section),
+        least_machines=section.least_machines,
     )
     notes = (
         "" if like is None else f"rates of {like.name}: {like.source} ({like.date})",
@@ -207,11 +208,27 @@ def _lemons(section: FailuresSection) -> Lemons | None:
     return Lemons(share=table.share, factor=table.factor, excluded=table.excluded)
 
 
-def _spares(section: FailuresSection) -> Spares | None:
-    table = section.spares
-    if table is None:
-        return None
-    return Spares(count=table.count, repair=table.repair, technicians=table.technicians)
+def _spares(document: Document, section: FailuresSection) -> Spares | None:
+    """Who takes the place of a failed machine: one that stands by, or one to be rented."""
+    table, wait = section.spares, section.wait
+    if table is not None and wait is not None:
+        message, hint = "is given beside spares", "leave one of them out"
+        raise InputError((document.problem(("failures", "wait"), message, hint=hint, show=False),))
+    if table is not None:
+        return Spares(
+            count=table.count,
+            repair=table.repair,
+            technicians=table.technicians,
+            variation=table.variation,
+        )
+    if wait is not None:
+        return Spares(count=0, repair=wait.mean, variation=wait.variation)
+    if section.least_machines is not None:
+        message = "says nothing while failed machines are replaced at once"
+        hint = "say how long they are away: wait or spares"
+        at = ("failures", "least_machines")
+        raise InputError((document.problem(at, message, hint=hint, show=False),))
+    return None
 
 
 def _cluster(document: Document, name: str) -> PublishedCluster:

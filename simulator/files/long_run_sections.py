@@ -25,6 +25,7 @@ from simulator.scenario.long_run import Target
 
 VariationField = Annotated[float, Number(low=1.0, high=20.0)]
 DrawsField = Annotated[int, Number(low=100, high=100_000, whole=True)]
+SpreadField = Annotated[float, Number(high=20.0)]
 FactorField = Annotated[float, Number(low=1.0, high=1e4)]
 
 
@@ -48,6 +49,18 @@ class SparesTable(FileModel):
     """Mean time to repair a machine, such as 2 d."""
     technicians: CountField | None = None
     """How many repairs go on at once; as many as needed by default."""
+    variation: SpreadField = 1.0
+    """Standard deviation of the time of a repair over its mean; 0: always the same."""
+
+
+class WaitTable(FileModel):
+    """How long no other machine can be had in place of a failed one."""
+
+    mean: TimeField
+    """Mean time, such as 1.6 h."""
+    variation: SpreadField = 3.0
+    """Standard deviation of that time over its mean, 0 where it is always the same; gaps in 20
+    recorded traces of spot machines have 3 (skypilot-org/spot-traces, 2022-10 to 2023-08)."""
 
 
 class FailuresSection(FileModel):
@@ -73,6 +86,10 @@ class FailuresSection(FileModel):
     """Machines that fail more often; all are alike by default."""
     spares: SparesTable | None = None
     """Machines that stand by; a failed machine is replaced in `replacement` by default."""
+    wait: WaitTable | None = None
+    """How long it takes to rent another machine, where none stands by; not at all by default."""
+    least_machines: CountField | None = None
+    """The job goes on with as few machines while others are away; it waits for all by default."""
     source: TextField | None = None
     """Who says so."""
 

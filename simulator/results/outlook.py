@@ -13,22 +13,26 @@ from simulator.units import Seconds, Usd
 USEFUL: Final = "useful work"
 BLOCKED: Final = "checkpoints"
 LOST: Final = "lost work"
-REPAIR: Final = "waiting for repair"
+REPAIR: Final = "waiting for a machine"
+FEWER: Final = "fewer machines"
 CAPACITY: Final = "waiting for capacity"
 LOADING: Final = "load"
-RESTARTING: Final = ("detection", "replacement", "start", LOADING)
-PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY)
+DETECTION: Final = "detection"
+REPLACEMENT: Final = "replacement"
+RESTARTING: Final = (DETECTION, REPLACEMENT, "start", LOADING)
+PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY, FEWER)
 """What the time of a run goes to, by name."""
 QUANTILES: Final = (0.5, 0.9, 0.99)
 
 
 class Cause(IntEnum):
-    """Why an attempt ends before the run does."""
+    """Why an attempt ends before the run does; `RETURNED`: a machine that was away joins again."""
 
     MACHINE = 0
     JOB = 1
     PLANNED = 2
     CAPACITY = 3
+    RETURNED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

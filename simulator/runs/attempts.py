@@ -15,10 +15,13 @@ from simulator.equations.reliability import interruption_rate
 from simulator.results.outlook import (
     BLOCKED,
     CAPACITY,
+    DETECTION,
+    FEWER,
     LOADING,
     LOST,
     PARTS,
     REPAIR,
+    REPLACEMENT,
     RESTARTING,
     USEFUL,
     Cause,
@@ -26,7 +29,7 @@ from simulator.results.outlook import (
 from simulator.runs.memoryless import is_memoryless, memoryless_lives
 from simulator.runs.progress import PATIENCE, Array, Lives, leaves_near, undisturbed
 from simulator.runs.progress import kept as kept_work
-from simulator.scenario.long_run import LongRun, Spells
+from simulator.scenario.long_run import LongRun, Spares, Spells
 from simulator.units import Seconds
 
 Some: TypeAlias = NDArray[np.intp]
@@ -53,11 +56,17 @@ def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
     """
     random = np.random.default_rng(seed)
     work = run.work * np.exp(run.work_doubt * random.standard_normal(draws))
-    if run.failures is None and run.spells is None:
+    if run.spells is None and not _ever_fails(run):
         return _plain(run, work)
     if is_memoryless(run):
         return memoryless_lives(run, work, random)
     return _Drawing(run, work, random).ended()
+
+
+def _ever_fails(run: LongRun) -> bool:
+    """Whether any rate is above zero."""
+    failures = run.failures
+    return failures is not None and (failures.per_machine + failures.per_job + failures.planned) > 0
 
 
 def _plain(run: LongRun, work: Array) -> Lives:
@@ -136,23 +145,28 @@ class _Drawing:
     def _attempt(self, some: Some, chance: Array) -> None:
         """Train until the run ends or something happens."""
         passed, cause = self._next_event(some, chance)
-        left = self._work[some] - self._done[some]
+        rate = self._machines.pace(some, self._clock)
+        back = self._machines.next_back(some, self._clock)
+        cause = np.where(back < passed, Cause.RETURNED, cause)
+        passed = np.minimum(back, passed)
+        left = (self._work[some] - self._done[some]) / rate
         takes = undisturbed(self.run, left)
         ends = takes <= passed
         progress, kept = kept_work(self.run, passed, cause)
         kept = np.where(ends, left, kept)
         blocked = np.where(ends, takes - left, passed - progress)
-        self._parts[USEFUL][some] += kept
+        self._parts[USEFUL][some] += kept * rate
+        self._parts[FEWER][some] += kept * (1.0 - rate)
         self._parts[BLOCKED][some] += blocked
         self._parts[LOST][some] += np.where(ends, 0.0, progress - kept)
-        self._done[some] = np.where(ends, self._work[some], self._done[some] + kept)
+        self._done[some] = np.where(ends, self._work[some], self._done[some] + kept * rate)
         self._clock[some] += np.where(ends, takes, passed)
         self._live[some[ends]] = False
         self._strike(some[~ends], cause[~ends], chance)
 
     def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
         """Time to what comes next, and what it is."""
-        machine, job, planned = self._machines.rates(some)
+        machine, job, planned = self._machines.rates(some, self._clock)
         total = machine + job + planned
         with np.errstate(divide="ignore"):
             failure = -np.log1p(-chance[0, some]) / total
@@ -221,7 +235,9 @@ class _Drawing:
         near = self.run.saving.near
         if name == LOADING and near is not None:
             return np.where(self._from_near[some], min(takes, near.load), takes)
-        return np.where(self._unnoticed[some], takes, 0.0 if name == RESTARTING[0] else takes)
+        if name == REPLACEMENT:
+            return np.where(self._machines.away(some, self._clock) > 0.0, 0.0, takes)
+        return np.where(self._unnoticed[some], takes, 0.0 if name == DETECTION else takes)
 
 
 class _Machines:
@@ -250,12 +266,35 @@ class _Machines:
         failures = self._run.failures
         return 1.0 if failures is None or failures.lemons is None else failures.lemons.factor
 
-    def rates(self, some: Some) -> tuple[Array, Array, Array]:
+    def away(self, some: Some, clock: Array) -> Array:
+        """Machines that each of these goes on without."""
+        spares = None if self._run.failures is None else self._run.failures.spares
+        if spares is None or not self._run.rates_with_fewer:
+            return np.zeros(some.size)
+        away: Array = np.maximum(0.0, self._broken(some, clock) - spares.count)
+        return away
+
+    def pace(self, some: Some, clock: Array) -> Array:
+        """How fast each of these trains with the machines it has, over its rate with all."""
+        rates = np.array([1.0, *self._run.rates_with_fewer])
+        away = self.away(some, clock).astype(np.intp)
+        return np.asarray(rates[np.minimum(away, len(rates) - 1)])
+
+    def next_back(self, some: Some, clock: Array) -> Array:
+        """Time until one more machine is there, for those that go on without it (else infinite)."""
+        if not self._run.rates_with_fewer:
+            return np.full(some.size, np.inf)
+        queue, now = self._back[some], clock[some]
+        soonest = np.where(queue > now[:, None], queue, np.inf).min(axis=1) - now
+        return np.where(self.away(some, clock) > 0.0, soonest, np.inf)
+
+    def rates(self, some: Some, clock: Array) -> tuple[Array, Array, Array]:
         """Rates of failing machines, of failures of the job, and of planned stops [/s]."""
         failures, none = self._run.failures, np.zeros(some.size)
         if failures is None:
             return none, none, none
-        alike = self._run.machines + self._lemons[some] * (self._factor - 1.0)
+        there = self._run.machines - self.away(some, clock)
+        alike = there + self._lemons[some] * (self._factor - 1.0)
         machine = interruption_rate(alike, self._healthy, 0.0) * self._scale[some]
         return machine, failures.per_job * self._scale[some], none + failures.planned
 
@@ -269,10 +308,10 @@ class _Machines:
             share = bad / (self._run.machines + self._lemons[some] * (self._factor - 1.0))
             self._lemons[some] -= chance[some] < share
         if failures.spares is not None:
-            self._repair(some, clock[some], failures.spares.repair)
+            self._repair(some, clock[some], failures.spares)
 
-    def _repair(self, some: Some, now: Array, mean: Seconds) -> None:
-        takes = self._random.exponential(mean, some.size)
+    def _repair(self, some: Some, now: Array, spares: Spares) -> None:
+        takes = _times_away(spares, some.size, self._random)
         begins = now
         if self._desks is not None:
             desk = self._desks[some].argmin(axis=1)
@@ -293,7 +332,7 @@ class _Machines:
         spares = None if self._run.failures is None else self._run.failures.spares
         if spares is None:
             return np.zeros(some.size, dtype=bool)
-        return self._broken(some, clock) > spares.count
+        return self._broken(some, clock) > spares.count + len(self._run.rates_with_fewer)
 
     def wait(self, some: Some, clock: Array, chance: Array) -> Array:
         """Wait until a machine is repaired or another one fails; the time that passes [s]."""
@@ -311,3 +350,12 @@ class _Machines:
         self.fail(some[fails < repaired], clock, chance[2])
         passed: Array = clock[some] - now
         return passed
+
+
+def _times_away(spares: Spares, many: int, random: np.random.Generator) -> Array:
+    """How long machines that fail are away [s]."""
+    if spares.variation == 1.0:
+        return random.exponential(spares.repair, many)
+    # A lognormal distribution by its mean and its standard deviation over that.
+    variance = np.log1p(spares.variation**2)
+    return spares.repair * random.lognormal(-0.5 * variance, np.sqrt(variance), many)

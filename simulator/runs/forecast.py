@@ -43,6 +43,7 @@ def outlook(  # noqa: PLR0913 - what is asked
     seed: int = 0,
     deadline: Seconds | None = None,
     budget: Usd | None = None,
+    rates_with_fewer: tuple[float, ...] = (),
 ) -> Outlook:
     """What interruptions do to a predicted run.
 
@@ -58,11 +59,13 @@ def outlook(  # noqa: PLR0913 - what is asked
         Of all random numbers.
     deadline, budget : float, optional
         Time [s] and money [$] whose chances are wanted; those of `told.terms` by default.
+    rates_with_fewer : tuple of float
+        How fast the job goes on without one machine, two and so on, over its rate with all.
     """
     scenario = prediction.scenario
     latest = told.terms.deadline if deadline is None else deadline
     most = told.terms.budget if budget is None else budget
-    run, intervals = _long_run(prediction, told, seed)
+    run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = lives(run, draws=draws, seed=seed)
     price = _price(prediction)
     bills = None if price is None else _bills(drawn, price, scenario.cost.provisioning)
@@ -132,7 +135,10 @@ def _bills(drawn: Lives, price: float, provisioning: Seconds) -> NDArray[np.floa
 
 
 def _long_run(
-    prediction: Prediction, told: Interruptions, seed: int
+    prediction: Prediction,
+    told: Interruptions,
+    seed: int,
+    rates_with_fewer: tuple[float, ...],
 ) -> tuple[LongRun, Intervals | None]:
     scenario, given = prediction.scenario, told.checkpoints
     times = checkpoint_times(scenario, given, prediction.timing)
@@ -154,6 +160,7 @@ def _long_run(
         saving=saving,
         failures=failures,
         spells=told.spells,
+        rates_with_fewer=rates_with_fewer,
     )
     rate = _rate(run)
     if rate <= 0.0 or blocking <= 0.0:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.reliability import interruption_rate
-from simulator.results.outlook import BLOCKED, LOST, PARTS, RESTARTING, USEFUL, Cause
+from simulator.results.outlook import BLOCKED, DETECTION, LOST, PARTS, RESTARTING, USEFUL, Cause
 from simulator.runs.progress import PATIENCE, Array, Lives, kept, undisturbed
 from simulator.scenario.long_run import Failures, LongRun, Restart
 
@@ -117,7 +117,7 @@ def _restarts(restart: Restart, gap: Array, before: NDArray[np.int_]) -> dict[st
     spent: dict[str, Array] = {}
     begun = np.zeros_like(gap)
     for name in RESTARTING:
-        noticed = (before == Cause.PLANNED) & (name == RESTARTING[0])
+        noticed = (before == Cause.PLANNED) & (name == DETECTION)
         takes = np.where((before < 0) | noticed, 0.0, float(getattr(restart, name)))
         spent[name] = np.clip(gap - begun, 0.0, takes)
         begun = begun + takes

@@ -59,7 +59,13 @@ def kept(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, A
     notice = 0.0 if run.spells is None else run.spells.notice
     warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
     saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
-    return progress, np.where(warned | (cause == Cause.PLANNED), saved, durable)
+    return progress, np.where(warned | is_announced(cause), saved, durable)
+
+
+def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
+    """Whether each of these waits until training has saved what it did."""
+    told: NDArray[np.bool_] = (cause == Cause.PLANNED) | (cause == Cause.RETURNED)
+    return told
 
 
 def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
@@ -75,6 +81,6 @@ def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     near = saving.near
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
-    stays: NDArray[np.bool_] = (cause == Cause.JOB) | (cause == Cause.PLANNED)
+    stays: NDArray[np.bool_] = (cause == Cause.JOB) | is_announced(cause)
     outlived: NDArray[np.bool_] = (cause == Cause.MACHINE) & near.outlives_machine
     return np.logical_or(stays, outlived)

@@ -25,13 +25,16 @@ class Lemons:
 class Spares:
     """Machines beside those of the job that take the place of failed ones.
 
-    A failed machine takes `repair` in the mean, exponential, once one of `technicians` (None: as
-    many as needed) has time for it. A job that lacks a machine waits.
+    A failed machine is back after `repair` in the mean, once one of `technicians` (None: as many as
+    needed) has time for it. `variation` is the standard deviation of that time over its mean: 1 is
+    exponential, 0 the same time always, all others lognormal. A job that lacks a machine waits, or
+    goes on with fewer (`Failures.least_machines`).
     """
 
     count: int
     repair: Seconds
     technicians: int | None = None
+    variation: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Failures:
     `per_machine` counts failures of one machine, `per_job` those of the job as a whole (software,
     network), `planned` stops that are known beforehand and lose no work. `doubt` is the standard
     deviation of the logarithm of the rates: how far another cluster of the same kind may be off.
+    A job goes on with as few as `least_machines` while others are away; None: with all only.
     """
 
     per_machine: PerSecond
@@ -69,6 +73,7 @@ class Failures:
     planned: PerSecond = 0.0
     lemons: Lemons | None = None
     spares: Spares | None = None
+    least_machines: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +169,8 @@ class LongRun:
     """A run that takes `work` if nothing happens, on `machines` that all have to be there.
 
     Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
-    Without `failures` and `spells` nothing happens.
+    Without `failures` and `spells` nothing happens. `rates_with_fewer` is how fast it goes on
+    without one machine, two and so on, over its rate with all; without those it waits for all.
     """
 
     work: Seconds
@@ -173,3 +179,4 @@ class LongRun:
     saving: Saving
     failures: Failures | None = None
     spells: Spells | None = None
+    rates_with_fewer: tuple[float, ...] = ()

@@ -11,7 +11,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
 from simulator.files.long_run import MACHINES_ALONE, hyperexponential, interruptions_of, read_trace
-from simulator.scenario.long_run import Interruptions
+from simulator.scenario.long_run import Interruptions, Spares
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -37,6 +37,14 @@ def test_a_published_cluster() -> None:
     assert found.restart.start == 180.0
 
 
+def test_a_wait_for_another_machine() -> None:
+    """None stands by, and one to be rented takes its time, as uneven as in recorded traces."""
+    found = told("failures.like=rsc-1", "failures.wait.mean=2 h", "failures.least_machines=9")
+    assert found.failures is not None
+    assert found.failures.spares == Spares(count=0, repair=2.0 * HOUR, variation=3.0)
+    assert found.failures.least_machines == 9
+
+
 def test_machines_alone_are_doubted() -> None:
     """A rate of machines says little about a job: a wide doubt, and a note that says so."""
     found = told("failures.per_machine=0.0065 /d")
@@ -56,6 +64,16 @@ def test_machines_alone_are_doubted() -> None:
         (("failures.per_machine=5",), "is a bare number"),
         (("failures.lemons.share=2", "failures.lemons.factor=3"), "failures.lemons.share"),
         (("checkpoint.interval=soon",), "checkpoint.interval"),
+        (("failures.like=rsc-1", "failures.least_machines=9"), "least_machines: says nothing"),
+        (
+            (
+                "failures.like=rsc-1",
+                "failures.wait.mean=1 h",
+                "failures.spares.count=1",
+                "failures.spares.repair=1 d",
+            ),
+            "wait: is given beside spares",
+        ),
     ],
 )
 def test_mistakes(settings: tuple[str, ...], message: str) -> None:

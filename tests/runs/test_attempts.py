@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
-from simulator.results.outlook import BLOCKED, CAPACITY, LOST, REPAIR, USEFUL, Cause
+from simulator.results.outlook import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
 from simulator.runs.attempts import lives
 from simulator.scenario.long_run import (
     Failures,
@@ -167,6 +167,78 @@ def test_parts_add_up() -> None:
     drawn = lives(replace(run, machines=16, failures=failures, spells=spells), draws=50)
     np.testing.assert_allclose(sum(drawn.parts.values()), drawn.finish, rtol=1e-9)
     np.testing.assert_allclose(drawn.parts[USEFUL], run.work, rtol=1e-9)
+
+
+def away(spares: Spares, *, mean: float, machines: int = 1, **more: object) -> LongRun:
+    """Machines that fail `mean` apart each and are away for some time; nothing else is lost."""
+    failures = Failures(
+        per_machine=1.0 / mean, per_job=0.0, restart=AT_ONCE, doubt=0.0, spares=spares
+    )
+    saving = Saving(interval=1.0, blocking=0.0, durable=0.0)
+    run = LongRun(work=500.0 * HOUR, machines=machines, saving=saving, failures=failures)
+    return replace(run, **more)
+
+
+def test_a_wait_of_known_length_adds_exactly_that() -> None:
+    """One machine, and another one to be had after 5 h: each failure adds these 5 h."""
+    run = away(Spares(count=0, repair=5.0 * HOUR, variation=0.0), mean=50.0 * HOUR)
+    drawn = lives(run, draws=50)
+    failed = drawn.interruptions[Cause.MACHINE]
+    assert failed.sum() > 400
+    np.testing.assert_allclose(drawn.parts[REPAIR], failed * 5.0 * HOUR, rtol=1e-12)
+    np.testing.assert_allclose(
+        drawn.finish, run.work + drawn.parts[LOST] + failed * 5.0 * HOUR, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("variation", [0.0, 1.0, 3.0])
+def test_waits_have_their_mean_and_variation(variation: float) -> None:
+    """A single failure a life, so that its wait is one draw."""
+    run = away(Spares(count=0, repair=HOUR, variation=variation), mean=50.0 * HOUR)
+    drawn = lives(replace(run, work=5.0 * HOUR), draws=60_000)
+    once = drawn.parts[REPAIR][drawn.interruptions[Cause.MACHINE] == 1]
+    assert once.mean() == pytest.approx(HOUR, rel=0.1)
+    assert once.std() / once.mean() == pytest.approx(variation, rel=0.25, abs=1e-9)
+
+
+def test_a_job_that_goes_on_with_fewer() -> None:
+    """Four machines that fail and return on their own: each is there 1 / (1 + rate x time away)."""
+    run = away(
+        Spares(count=0, repair=5.0 * HOUR),
+        mean=100.0 * HOUR,
+        machines=4,
+        rates_with_fewer=(0.75, 0.5, 0.25),
+    )
+    drawn = lives(run, draws=400)
+    assert drawn.parts[USEFUL].sum() / drawn.finish.sum() == pytest.approx(1 / 1.05, rel=0.002)
+    assert drawn.parts[FEWER].sum() / drawn.finish.sum() == pytest.approx(0.05 / 1.05, rel=0.03)
+    # All four are away for (0.05 / 1.05)^4 of the time.
+    assert drawn.parts[REPAIR].sum() < 3e-5 * drawn.finish.sum()
+    waiting = lives(replace(run, rates_with_fewer=()), draws=400)
+    assert waiting.finish.mean() > 1.1 * drawn.finish.mean()
+
+
+def test_one_machine_of_n_away_for_good() -> None:
+    """What fails first never returns: from then on 1 of n is lost, no more."""
+    run = away(
+        Spares(count=0, repair=1e6 * HOUR, variation=0.0),
+        mean=1e5 * HOUR,
+        machines=8,
+        rates_with_fewer=tuple(1.0 - k / 8 for k in range(1, 8)),
+    )
+    drawn = lives(run, draws=2000)
+    once = drawn.interruptions[Cause.MACHINE] == 1
+    slow = drawn.parts[FEWER][once] * 8.0
+    fast = drawn.finish[once] - slow
+    assert once.sum() > 50
+    np.testing.assert_allclose(fast + slow * 7 / 8, run.work + drawn.parts[LOST][once], rtol=1e-3)
+
+
+def test_a_rate_of_zero_is_the_plain_run() -> None:
+    """Machines that never fail, whatever would happen then: the plain run to the last bit."""
+    run = away(Spares(count=0, repair=HOUR), mean=math.inf, rates_with_fewer=(0.5,), machines=2)
+    plain = lives(replace(run, failures=None), draws=4)
+    np.testing.assert_array_equal(lives(run, draws=4).finish, plain.finish)
 
 
 def test_excluded_lemons_fail_once() -> None:

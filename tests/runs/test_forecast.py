@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.files.scenario import load_scenario
-from simulator.predict import predict
+from simulator.predict import predict, rates_with_fewer
 from simulator.results.outlook import Cause, Outlook
 from simulator.results.prediction import Prediction
 from simulator.results.stores import Life, uses
@@ -53,6 +53,36 @@ def test_failures_take_time_and_money(prediction: Prediction) -> None:
     assert found.between == pytest.approx(DAY / (128 * 0.0065 + 2.2), rel=0.05)
     machines, job = found.causes[Cause.MACHINE], found.causes[Cause.JOB]
     assert machines / job == pytest.approx(128 * 0.0065 / 2.2, rel=0.1)
+
+
+def with_fewer(name: str, least: int) -> tuple[float, ...]:
+    """Rates of a shipped job on fewer machines."""
+    found = predict(load_scenario(name), doubts=False)
+    told = Interruptions(failures=replace(RATES, least_machines=least))
+    return rates_with_fewer(found, told)
+
+
+def test_a_smaller_job_is_as_fast_as_its_machines() -> None:
+    """A job that scales well loses a share like that of the machines, and hardly less."""
+    rates = with_fewer("bert-large-multinode", 10)
+    assert len(rates) == 6
+    for away, rate in enumerate(rates, start=1):
+        assert (16 - away) / 16 - 0.001 <= rate <= (16 - away) / 16 * 1.02
+    assert with_fewer("bert-large-multinode", 16) == ()
+
+
+def test_a_replica_goes_with_one_of_its_machines() -> None:
+    """A model on several machines: the first one away takes all of its replica along."""
+    found = predict(load_scenario("llama3-405b-megatron"), doubts=False)
+    count = found.scenario.cluster.trainers.count
+    replica = (
+        found.scenario.job.parallelism.devices // found.scenario.cluster.trainers.gpus_per_host
+    )
+    assert replica > 1
+    rates = with_fewer("llama3-405b-megatron", count - replica - 1)
+    assert len(set(rates[:replica])) == 1
+    assert rates[0] == pytest.approx((count - replica) / count, rel=0.05)
+    assert rates[replica] < rates[0]
 
 
 def test_the_best_interval_is_about_dalys(prediction: Prediction) -> None:
