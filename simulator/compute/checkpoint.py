@@ -12,7 +12,7 @@ from simulator.compute.device_memory import weight_width
 from simulator.equations.batch import scaled
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.scenario.long_run import Target
-from simulator.scenario.scenario import Scenario
+from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.terms import Term, term
 from simulator.units import Bytes, Real
@@ -42,9 +42,18 @@ def checkpoint_bytes(scenario: Scenario) -> Real:
     job = scenario.job
     if job.model is None:
         return 0.0
-    width = weight_width(job.train)
-    kept = width + state_bytes(job.train.optimizer, width)
-    return tensor_bytes(learned_in_all(job), kept)
+    weights, moments = _saved(job)
+    return weights + moments
+
+
+def _saved(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
+    """Weights and optimizer state of a checkpoint [B]; of adapters alone where those learn."""
+    if job.model is None:
+        return 0.0, 0.0
+    width, learned = weight_width(job.train), learned_in_all(job)
+    written = job.model.parameters if job.train.head_only else learned
+    state = state_bytes(job.train.optimizer, width)
+    return tensor_bytes(written, width), tensor_bytes(learned, state)
 
 
 def checkpoint_shares(scenario: Scenario) -> Shares:
@@ -77,10 +86,7 @@ def checkpoint_shares(scenario: Scenario) -> Shares:
 def _parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
     """Sizes of weights and of optimizer state [B], each with the devices that hold parts of it."""
     job, degrees = scenario.job, scenario.job.parallelism
-    parameters = learned_in_all(job)
-    width = weight_width(job.train)
-    weights = tensor_bytes(parameters, width)
-    moments = tensor_bytes(parameters, state_bytes(job.train.optimizer, width))
+    weights, moments = _saved(job)
     replica = np.minimum(scenario.devices, degrees.tensor * degrees.pipeline * degrees.expert)
     group = np.minimum(scenario.ranks, degrees.shard_group or scenario.ranks)
     sharded = np.minimum(scenario.devices, degrees.devices * group)

@@ -20,6 +20,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs
@@ -48,6 +49,12 @@ et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
 def of_tokens(model: Model | None) -> bool:
     """Whether a model is a stack of transformer layers over tokens, a decoder or an encoder."""
     return isinstance(model, Transformer) and model.embedding.tokens > 0
+
+
+def is_classifier(model: Model | None) -> bool:
+    """Whether a model of images ends in a layer that gives scores of classes."""
+    known = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not of_tokens(model))
+    return known and model.head_parameters > 0.0
 
 
 def covers(scenario: Scenario) -> bool:
@@ -101,7 +108,7 @@ def describe_memory(scenario: Scenario) -> Description:
     which memory has to hold.
     """
     job = scenario.job
-    if not isinstance(job.model, Transformer):
+    if not isinstance(job.model, Transformer) or job.train.head_only:
         return Description(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
     model, work = job.model, _work(job, job.model)
     shape = _shapes.of((model,), lambda: shape_of(model))
@@ -257,10 +264,10 @@ def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Byte
 def _learned(train: Train, element: Bytes) -> dict[str, float]:
     """What learns, and how what is frozen is stored."""
     adapters, stored = train.adapters, train.frozen_precision
-    if adapters is None:
-        return {}
-    order = list(Targets).index(adapters.targets)
     width = element if stored is None else stored_width(stored)
+    if adapters is None:
+        return {"learned": 0.0, "frozen_bytes": width} if train.head_only else {}
+    order = list(Targets).index(adapters.targets)
     return {
         "learned": 0.0,
         "rank": adapters.rank,
@@ -274,8 +281,10 @@ def _learned(train: Train, element: Bytes) -> dict[str, float]:
 
 
 def learned_in_all(job: Job) -> float:
-    """Parameters of a whole model that learn: all of them, or those of its adapters."""
+    """Parameters of a whole model that learn: all of them, or those of its head or adapters."""
     model = job.model
+    if job.train.head_only and isinstance(model, ConvNet | Transformer):
+        return model.head_parameters
     if model is None or job.train.adapters is None or not isinstance(model, Transformer):
         return 0.0 if model is None else model.parameters
     one = Layout(

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.compute.describe import FULL, describe_memory
 from simulator.compute.description import Description
-from simulator.compute.holding import Holding, of_layers, of_whole
+from simulator.compute.holding import Holding, behind_frozen, of_layers, of_whole
 from simulator.compute.memory import DeviceMemory, State, training_memory, with_waste
 from simulator.confidence.provenance import Assumption
 from simulator.equations.batch import batch_bytes, stated
@@ -22,6 +22,7 @@ from simulator.equations.sharded_memory import offloaded_bytes
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.train import Mode, Train
@@ -60,6 +61,8 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
 
 
 def _holding(d: Description, f: MemoryFigures, model: Model, train: Train) -> Holding:
+    if train.head_only and isinstance(model, ConvNet | Transformer):
+        return behind_frozen(model, train)
     if isinstance(model, Transformer):
         return of_layers(d, f, model)
     return of_whole(model, train)

@@ -258,7 +258,7 @@ def measured_times(scenario: Scenario) -> StepTimes | None:
 
 def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
     """Times measured on this device with this framework and precision, by rising batch size."""
-    if job.model is None or gpu is None or job.mode is not Mode.TRAIN:
+    if job.model is None or gpu is None or job.mode is not Mode.TRAIN or job.train.freezes:
         return None
     own = (gpu.name, job.train.precision, job.software.framework.lower())
     return _joined([t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own])
@@ -362,6 +362,7 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
         samples=train.batch_size,
         precision=_runs_as(gpu, train.precision),
         training=training,
+        head_only=train.head_only,
     )
     counted = _counted(model, launching, asked)
     redone = _redone(counted.work, train)
@@ -413,6 +414,7 @@ class _Asked:
     samples: Real
     precision: Precision
     training: bool
+    head_only: bool
 
     @property
     def plain(self) -> bool:
@@ -445,11 +447,18 @@ def _counted(model: Model, launching: Launching | None, asked: _Asked) -> _Count
 def _count(model: Model, launching: Launching | None, asked: _Asked) -> _Counted:
     operators = model.operators(asked.samples, asked.precision)
     passes = operators if asked.training else _inferring(operators)
+    if asked.head_only:
+        passes = tuple(op if op.head else _frozen(op) for op in passes)
     return _Counted(
         work=work_of(passes, asked.rates, launching),
         operators=len(operators),
         flops=sum((op.flops for op in operators), 0.0),
     )
+
+
+def _frozen(op: Operator) -> Operator:
+    """An operator in front of all that learns: no gradient reaches it."""
+    return replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
 
 
 def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
@@ -562,5 +571,5 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     """
     full = Precision.FP32.bytes_per_element
     moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
-    learned = model.dense_parameters if job.train.adapters is None else learned_in_all(job)
+    learned = learned_in_all(job) if job.train.freezes else model.dense_parameters
     return learned * moved

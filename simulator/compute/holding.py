@@ -14,6 +14,7 @@ from simulator.compute.description import Description
 from simulator.compute.shapes import layer_parameters, table_parameters, tokens
 from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.scenario.workload.models import Model
+from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Train
 from simulator.units import Bytes, Real, at_least
@@ -106,4 +107,18 @@ def of_whole(model: Model, train: Train) -> Holding:
         learned_shared=model.parameters,
         looked_up=looked_up,
         kept=kept,
+    )
+
+
+def behind_frozen(model: ConvNet | Transformer, train: Train) -> Holding:
+    """A model whose head alone learns: the rest is passed forward and keeps nothing."""
+    frozen = model.parameters - model.head_parameters
+    held = model.forward_memory(train.batch_size, train.precision)
+    return Holding(
+        layers=1.0,
+        unit=frozen,
+        shared=frozen,
+        learned=model.head_parameters,
+        learned_shared=model.head_parameters,
+        kept=held.live,
     )

@@ -80,7 +80,8 @@ def _model_flops(scenario: Scenario) -> Term | None:
     products, attention = _forward(scenario)
     if products + attention <= 0.0:
         return None
-    passes = _PASSES.get(scenario.job.mode, 1.0)
+    head_only = scenario.job.train.head_only
+    passes = 1.0 if head_only else _PASSES.get(scenario.job.mode, 1.0)
     frozen = float(scenario.job.mode is Mode.TRAIN and scenario.job.train.adapters is not None)
     return term(trained_flops, products=products, attention=attention, passes=passes, frozen=frozen)
 

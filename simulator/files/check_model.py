@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from simulator.compute.describe import of_tokens
+from simulator.compute.describe import is_classifier, of_tokens
 from simulator.errors import Problem
 from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
@@ -82,24 +82,30 @@ def _recompute(draft: Draft) -> Problems:
 
 def _adapters(draft: Draft) -> Problems:
     train, document = draft.train, draft.document
+    if train.trained is not Trained.ALL:
+        yield from _frozen(draft)
     if train.trained is Trained.LORA:
-        yield from _adapted(draft)
         return
-    for key in ("lora_rank", "lora_targets", "frozen_precision"):
+    keys = ["lora_rank", "lora_targets"]
+    keys += ["frozen_precision"] if train.trained is Trained.ALL else []
+    for key in keys:
         if getattr(train, key) is not None:
-            message = "is about adapters beside frozen weights, and all parameters learn"
+            message = "is about adapters beside frozen weights, and there are none"
             yield document.problem(("train", key), message, hint='set train.trained = "lora"')
 
 
-def _adapted(draft: Draft) -> Problems:
-    """Adapters need layers of a language model, whose step nobody else measured."""
-    document, path = draft.document, ("train", "trained")
+def _frozen(draft: Draft) -> Problems:
+    """Adapters need layers of a language model, a head alone an image classifier."""
+    document, path, model = draft.document, ("train", "trained"), draft.library_model
     if draft.mode is not Mode.TRAIN:
         message = f"is about training, and the mode is {draft.mode.value}"
         yield document.problem(path, message, hint="leave it out")
-    elif draft.model is not None and not of_tokens(draft.library_model):
+    elif draft.train.trained is Trained.LORA and not of_tokens(model):
         hint = "name a language model, such as llama-3.1-8b, or leave it out"
         yield document.problem(path, "needs a transformer over tokens", hint=hint)
+    elif draft.train.trained is Trained.HEAD and not is_classifier(model):
+        hint = 'name one, such as resnet50 or vit-b16; language models have "lora"'
+        yield document.problem(path, "needs a classifier of images", hint=hint)
 
 
 def _measured_steps(draft: Draft) -> Problems:

@@ -96,6 +96,7 @@ def train_of(draft: Draft) -> Train:
         gradient_precision=given.gradient_precision,
         accumulation_precision=given.accumulation_precision,
         adapters=_adapters(draft),
+        head_only=given.trained is Trained.HEAD,
         frozen_precision=given.frozen_precision,
         optimizer=given.optimizer or _optimizer(given.mode),
         mixed=bool(given.mixed_precision),

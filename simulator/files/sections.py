@@ -457,7 +457,7 @@ class TrainSection(FileModel):
     accumulation_precision: PrecisionField | None = None
     """What gradients of several batches are added up in; by default as they are exchanged."""
     trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
-    """What learns: all parameters, or low-rank adapters beside frozen ones (LoRA)."""
+    """What learns: all parameters, adapters beside frozen ones (LoRA), or the last layer."""
     lora_rank: CountField | None = None
     """Rank of those adapters; 16 by default."""
     lora_targets: Annotated[Targets, Choice(Targets)] | None = None

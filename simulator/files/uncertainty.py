@@ -68,7 +68,7 @@ def _of_device_memory(scenario: Scenario) -> float:
     """
     known = memory_deviations()
     job = scenario.job
-    like = of_tokens(job.model) and not stood_in(job.software) and job.train.adapters is None
+    like = of_tokens(job.model) and not stood_in(job.software) and not job.train.freezes
     return math.hypot(known[MEMORY], 0.0 if like else known[UNLIKE])
 
 

@@ -120,6 +120,8 @@ def _spread(scenario: Scenario) -> str:
         said += f"; {degrees.sharding.value} sharded"
     if train.recompute is not Recompute.NONE:
         said += f"; {train.recompute.value} recomputation"
+    if train.head_only:
+        said += "; the head learns, the rest is frozen"
     if train.adapters is not None:
         stored = train.frozen_precision
         said += f"; LoRA of rank {train.adapters.rank:,.0f}"

@@ -272,8 +272,8 @@ def named(scenario: Scenario) -> Names:
         names[FAMILY] = _family(job.model)
     if is_spread(scenario):
         names[SHARDING] = str(job.parallelism.sharding) if scenario.ranks > 1 else "none"
-    if job.train.adapters is not None:
-        names[TRAINED] = "adapters"
+    if job.train.freezes:
+        names[TRAINED] = "head" if job.train.head_only else "adapters"
     return names
 
 

@@ -8,6 +8,7 @@ from simulator.compute.adapters import learned_parameters
 from simulator.compute.checkpoint import checkpoint_bytes
 from simulator.compute.cost_model import cost_model
 from simulator.compute.describe import describe, kernels_of, learned_in_all
+from simulator.compute.device_time import device_time
 from simulator.compute.layer import gathering, layer_times
 from simulator.compute.model_flops import model_utilization
 from simulator.compute.products import product_times
@@ -185,6 +186,7 @@ def test_the_prediction_says_that_nobody_measured_it() -> None:
         ("llama3-8b-fsdp", ("train.lora_rank=8",), "train.lora_rank: is about adapters"),
         ("llama3-8b-fsdp", ("train.frozen_precision=fp4",), "train.frozen_precision: is about"),
         ("resnet50-imagenet-p4d", (LORA,), "train.trained: needs a transformer over tokens"),
+        ("llama3-8b-fsdp", ("train.trained=head",), "train.trained: needs a classifier of images"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
@@ -193,3 +195,28 @@ def test_what_does_not_go_together_is_refused(
     """Keys of adapters without adapters, and adapters without a language model."""
     with pytest.raises(PlanError, match=words):
         load_scenario(name, overrides=overrides)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("resnet50", 2048), ("vit-b16", 768)])
+def test_a_head_alone_learns_behind_a_frozen_rest(name: str, classes: int) -> None:
+    """A thousand classes of so many values: their gradients and moments, and a pass forward."""
+    keys = (f"model.name={name}", "train.precision=fp32", "train.optimizer=adam")
+    scenarios = [
+        load_scenario("resnet50-imagenet-p4d", overrides=(*keys, *more))
+        for more in ((), ("train.trained=head",))
+    ]
+    whole, head = (device_time(scenario) for scenario in scenarios)
+    assert whole is not None
+    assert head is not None
+    assert not head.measured
+    assert float(head.backward) < 0.02 * float(head.forward)
+    learned = (classes + 1) * 1000
+    assert learned_in_all(scenarios[1].job) == learned
+    held, before = memory(scenarios[1]), memory(scenarios[0])
+    model = scenarios[1].job.model
+    assert model is not None
+    assert held["frozen_parameters"] == 4.0 * (model.parameters - learned)
+    assert held["parameters"] == 4.0 * learned
+    assert held["optimizer"] == 8.0 * learned
+    assert held["activations"] < 0.3 * before["activations"]
+    assert checkpoint_bytes(scenarios[1]) == 4.0 * model.parameters + 8.0 * learned

@@ -114,8 +114,7 @@ def gradient_bytes(scenario: Scenario) -> Real:
     wide = job.train.mixed or job.train.precision is Precision.TF32
     usual = Precision.FP32 if wide else job.train.precision
     width = job.train.gradient_precision or usual
-    adapted = job.train.adapters is not None
-    learned = learned_in_all(job) if adapted else job.model.dense_parameters
+    learned = learned_in_all(job) if job.train.freezes else job.model.dense_parameters
     return learned * width.bytes_per_element
 
 

@@ -56,6 +56,8 @@ class Trained(StrEnum):
     .. [1] Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models",
            https://arxiv.org/abs/2106.09685
     """
+    HEAD = "head"
+    """The last layer, which gives scores, behind a frozen rest."""
 
 
 class Targets(StrEnum):
@@ -116,7 +118,8 @@ class Train:
     `exchange_contention` the share of the communication beside compute that compute takes longer.
     `checkpoint_process_rate` is the fastest that the process of one device serialises its part of a
     checkpoint, whatever store is below it. Where there are `adapters`, only they learn, and all
-    other parameters are frozen; `frozen_precision` is what the weights of frozen layers are stored
+    other parameters are frozen, as they are but for the last layer where `head_only`;
+    `frozen_precision` is what the weights of frozen layers are stored
     in (None: as they compute).
     """
 
@@ -125,6 +128,7 @@ class Train:
     gradient_precision: Precision | None = None
     accumulation_precision: Precision | None = None
     adapters: Adapters | None = None
+    head_only: bool = False
     frozen_precision: Precision | None = None
     accumulation: int = 1
     epochs: float = 1.0
@@ -146,3 +150,8 @@ class Train:
     checkpoint_process_rate: BytesPerSecond = math.inf
     start_up: Seconds = 0.0
     shut_down: Seconds = 0.0
+
+    @property
+    def freezes(self) -> bool:
+        """Whether a part of the model does not learn."""
+        return self.adapters is not None or self.head_only

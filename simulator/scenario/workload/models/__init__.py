@@ -58,7 +58,7 @@ class Operator:
     and `backward_kernels` count the launches it stands for: each costs the device some microseconds
     however little work is in it. `product` is the shape of its matrix products, all alike; None
     where it is not known. `blocks` are those of threads that its kernels consist of, where they may
-    be too few for the device's units.
+    be too few for the device's units. `head`: it is of the part that gives scores.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Operator:
     backward_kernels: float = 1.0
     product: Product | None = None
     blocks: float = np.inf
+    head: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

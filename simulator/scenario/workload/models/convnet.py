@@ -47,6 +47,11 @@ class ConvNet:
         return self.parameters
 
     @property
+    def head_parameters(self) -> float:
+        """Those of the classifier; 0 where there is none."""
+        return sum(layer.parameters for layer in self.layers if layer.head)
+
+    @property
     def cpu_seconds(self) -> Seconds:
         """None: a device does the work [s]."""
         return 0.0

@@ -49,7 +49,7 @@ class Layer:
     `product` is the matrix product of one sample: samples add rows to it or, where it has no
     weights, more products beside it. `channels` are those that a layer has
     statistics of. `live` elements exist while it is computed in a forward pass: its input, its
-    output and what later layers wait for.
+    output and what later layers wait for. `head`: it is of the part that gives scores.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Layer:
     backward_kernels: float = 1.0
     product: Product | None = None
     channels: float = np.inf
+    head: bool = False
 
     def times(self, count: float) -> Layer:
         """The same layer `count` times over, under one name."""
@@ -93,6 +94,7 @@ class Layer:
             backward_kernels=self.backward_kernels,
             product=self._product(samples),
             blocks=self.channels,
+            head=self.head,
         )
 
     def _product(self, samples: Real) -> Product | None:

@@ -248,6 +248,7 @@ class Tape:
         self.layers.append(
             Layer(
                 name="linear",
+                head=True,
                 macs=weights,
                 moved=before + features,
                 moved_back=2.0 * (before + features),

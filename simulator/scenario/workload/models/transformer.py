@@ -96,6 +96,11 @@ class Transformer:
         return self.parameters
 
     @property
+    def head_parameters(self) -> float:
+        """Those of the part that gives scores."""
+        return sum(layer.parameters for layer in self._head_layers())
+
+    @property
     def cpu_seconds(self) -> Seconds:
         """None: a device does the work [s]."""
         return 0.0
@@ -276,7 +281,8 @@ class Transformer:
             yield layer.times(self.depth - self.dense_depth)
         if self.final_norm:
             yield self._norm()
-        yield from self._head_layers()
+        for layer in self._head_layers():
+            yield replace(layer, head=True)
 
     def _embedding_layers(self) -> Iterator[Layer]:
         hidden, values = self.hidden, self.computed * self.hidden
