@@ -53,8 +53,13 @@ def of_tokens(model: Model | None) -> bool:
 
 def is_classifier(model: Model | None) -> bool:
     """Whether a model of images ends in a layer that gives scores of classes."""
-    known = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not of_tokens(model))
-    return known and model.head_parameters > 0.0
+    known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
+    return known and learning_head(model) > 0.0
+
+
+def learning_head(model: Model | None) -> float:
+    """Parameters of the layer that gives scores, where the model says which they are."""
+    return model.head_parameters if isinstance(model, ConvNet | Transformer) else 0.0
 
 
 def covers(scenario: Scenario) -> bool:
@@ -283,8 +288,8 @@ def _learned(train: Train, element: Bytes) -> dict[str, float]:
 def learned_in_all(job: Job) -> float:
     """Parameters of a whole model that learn: all of them, or those of its head or adapters."""
     model = job.model
-    if job.train.head_only and isinstance(model, ConvNet | Transformer):
-        return model.head_parameters
+    if job.train.head_only:
+        return learning_head(model)
     if model is None or job.train.adapters is None or not isinstance(model, Transformer):
         return 0.0 if model is None else model.parameters
     one = Layout(
