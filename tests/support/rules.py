@@ -173,12 +173,25 @@ def _price(job: Job, _: Draw | None) -> Iterator[str | None]:
     yield None if same else "the price changes the time"
 
 
+def _flood(job: Job) -> float:
+    """Time in which the first batches of twice the helpers arrive, as a share of an epoch."""
+    scenario, remote = job.scenario, job.scenario.job.remote
+    network = scenario.cluster.trainers.host.network
+    if remote is None or network is None:
+        return 0.0
+    group = next(one for one in scenario.cluster.groups if one.name == remote.group)
+    batch = float(scenario.job.train.batch_size * scenario.job.preprocessing.output_bytes)
+    arriving = 2 * group.count * remote.workers * batch / network.bandwidth
+    return arriving / job.prediction.timing.epoch_time
+
+
 def _free_input(job: Job, _: Draw | None) -> Iterator[str | None]:
     own = job.scenario.job
     on_cores = own.preprocessing.where is Preparation.CPU and own.remote is None
     if job.prediction.timing.split.compute <= 0.0 or not on_cores:
         return
-    nothing = (f"input.{key}=0 s" for key in NO_WORK)
+    # A rank for which the last, smaller step of an epoch leaves nothing waits for no input.
+    nothing = (*(f"input.{key}=0 s" for key in NO_WORK), "input.drop_last=true")
     try:
         scenario = job.read(*nothing, "data.cache=preloaded", "hardware.memory_bandwidth=1000 TB/s")
         after = predicted(scenario)
@@ -232,6 +245,13 @@ EXCEPTIONS: Final[tuple[Excepted, ...]] = (
         reason="workers are no resource: each takes time to start, RAM from the page cache, and "
         "in order of turn the slowest of them sets the pace",
         applies=lambda _, knob: knob.name == "vCPUs+workers",
+    ),
+    Excepted(
+        rule=MORE,
+        case="more machines beside whose first batches fill the network for over 1% of an epoch",
+        reason="at the start of an epoch all of them send at once, so that the first batch arrives "
+        "when nearly all do",
+        applies=lambda job, knob: knob.name.startswith("machines of") and _flood(job) > BEAT,
     ),
 )
 """What is listed in docs/laws.md."""
