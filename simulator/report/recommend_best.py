@@ -100,6 +100,7 @@ def about_lines(answer: Recommendation) -> list[str]:
         *trade_lines(answer),
         *_second(answer),
         *_sure(answer),
+        *_safer(answer),
     ]
 
 
@@ -350,6 +351,16 @@ def _sure(answer: Recommendation) -> list[str]:
         "are certain"
     )
     return [said + assumed]
+
+
+def _safer(answer: Recommendation) -> list[str]:
+    """The best of those that keep deadline and budget in nearly all cases."""
+    if answer.safer is None:
+        return []
+    choice, chance = answer.safer
+    kept = "over 99%" if chance > NEARLY else f"{chance:.0%}"
+    figures = ", ".join(dict.fromkeys(measures(answer.goal.objective, choice)))
+    return [f"to keep deadline and budget with {kept}: {hardware(choice)} ({figures})"]
 
 
 def front_notes(answer: Recommendation, choice: Choice) -> str:

@@ -66,6 +66,9 @@ def _weighed(answer: Recommendation) -> dict[str, Any]:
             {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
             for one in answer.trades
         ],
+        "safer": None
+        if answer.safer is None
+        else {"choice": _choice(answer.safer[0]), "probability": answer.safer[1]},
         "moves": [asdict(move) for move in answer.moves],
         "needs_port_to": _port(answer),
         "contenders": [

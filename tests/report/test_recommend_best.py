@@ -59,6 +59,13 @@ def test_a_best_that_is_rarely_best_says_so(answer: Recommendation) -> None:
     assert best_title(answer) == "Best"
 
 
+def test_a_safer_choice_is_told_with_its_chance(answer: Recommendation) -> None:
+    """Where the best may well miss the deadline, one that hardly can is named."""
+    told = "\n".join(winner_lines(replace(answer, safer=(choice(7, 3600.0, 123.0), 0.97))))
+    assert "to keep deadline and budget with 97%: 1 x m7 (1 x x7) ($123" in told
+    assert "to keep" not in "\n".join(winner_lines(answer))
+
+
 def test_outside_of_the_evidence_stands_in_the_title(answer: Recommendation) -> None:
     """The warning that simulate gives stands with the best, and a mark on the front."""
     best = answer.ranked[0]

@@ -54,7 +54,8 @@ class Recommendation:
     that could be best and were not predicted, as only what is stored was looked at: then there is
     no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
     `equals` are as good by the goal as the winner, `trades` faster or cheaper ones,
-    `moves` copies of the data that the winner needs and nothing counts. `off_axes`: the scenario
+    `moves` copies of the data that the winner needs and nothing counts, `safer` the best that keeps
+    deadline and budget in nearly all cases, with its probability. `off_axes`: the scenario
     as it stands lies off the axes of the search. `program` is what the job's program runs on, and
     `ports` the software of accelerators that were left out as it does not.
     """
@@ -75,6 +76,7 @@ class Recommendation:
     excluded: Mapping[str, int] = field(default_factory=dict)
     sure: Sureness | None = None
     contenders: tuple[Choice, ...] = ()
+    safer: tuple[Choice, float] | None = None
     lost: Interrupted | None = None
     conflict: Conflict | None = None
     from_store: bool = False

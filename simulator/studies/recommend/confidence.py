@@ -9,12 +9,13 @@ so: a shared error (of the model's arithmetic, say) would make the winner surer 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points
 from simulator.results.metrics import METRICS, Value
@@ -87,6 +88,24 @@ def sureness(
     return Sureness(best=tuple(share.tolist()), limits=float(held[0].mean()) if in_doubt else None)
 
 
+def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
+    """How probable it is that a choice keeps its limits; 1 where none is on a figure in doubt."""
+    reach = [
+        math.log(most / told) / deviation
+        for told, deviation, most in _doubted(choice, limits)
+        if deviation > 0.0
+    ]
+    return float(ndtr(min(reach))) if reach else 1.0
+
+
+def _doubted(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[float, float, float]]:
+    """Figures in doubt with a limit: what is told, the deviation of its logarithm, the limit."""
+    for name, most in limits.items():
+        told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
+        if told is not None and band is not None and band["p10"] > 0.0 < told:
+            yield told, math.log(band["p90"] / band["p10"]) / (2.0 * REACH), most
+
+
 def _values(choice: Choice, worth: Worth, draw: NDArray[np.float64]) -> NDArray[np.float64]:
     """The goal's value in each world, between and beyond its three points.
 
@@ -127,10 +146,6 @@ def _keeps(
 ) -> NDArray[np.bool_]:
     """In which worlds the choice keeps the limits."""
     kept = np.ones(draw.shape, dtype=np.bool_)
-    for name, most in limits.items():
-        told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
-        if told is None or band is None or band["p10"] <= 0.0 or told <= 0.0:
-            continue
-        deviation = math.log(band["p90"] / band["p10"]) / (2.0 * REACH)
+    for told, deviation, most in _doubted(choice, limits):
         kept &= told * np.exp(deviation * draw) <= most
     return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +12,7 @@ from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.baseline import Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of, number
-from simulator.studies.recommend.confidence import Sureness, sureness
+from simulator.studies.recommend.confidence import Sureness, chance_kept, sureness
 from simulator.studies.recommend.conflicts import conflict_of
 from simulator.studies.recommend.evaluator import Ask, Search
 from simulator.studies.recommend.moving import Move, moves
@@ -27,6 +27,8 @@ SURE_OF: Final = 3
 CLOSE: Final = 0.01
 """What is better by no more than this share is not looked for beside the best of all: the front,
 who comes second, and what pins and remedies come to are known that well."""
+SAFE: Final = 0.9
+"""Probability of keeping deadline and budget below which a safer choice is told of."""
 HARDLY: Final = 0.05
 """The same for the best of an accelerator that lost."""
 READING, SURVEYING, SECOND = 0.35, 0.3, 0.1
@@ -179,6 +181,7 @@ def _explained(
     starved: bool,
 ) -> Recommendation:
     goal = inquiry.goal
+    most = _most(inquiry)
     taken = weighed(goal.objective, answer.ranked, _sure(inquiry, seed))
     winner = taken.ranked[0]
     ideas = tuple(_best_ideas(inquiry, choices, winner)) if starved else ()
@@ -199,16 +202,30 @@ def _explained(
         pins=tuple(_pin_prices(inquiry, choices)),
         contenders=taken.contenders,
         sure=taken.sure,
+        safer=_safer(taken.ranked, most),
         lost=_lost(inquiry, winner),
     )
 
 
 def _sure(inquiry: Inquiry, seed: int) -> Callable[[Sequence[Sequence[Choice]]], Sureness]:
     """How sure the best of several machines is, within the deadline and the budget."""
-    goal = inquiry.goal
-    limits = {TIME: goal.limits.deadline, MONEY: goal.limits.budget}
-    most = {name: value for name, value in limits.items() if value is not None}
+    goal, most = inquiry.goal, _most(inquiry)
     return lambda variants: sureness(variants, goal.objective, inquiry.worth, most, seed)
+
+
+def _most(inquiry: Inquiry) -> dict[str, float]:
+    """The most that a run may take and cost, where the goal says so."""
+    limits = inquiry.goal.limits
+    most = {TIME: limits.deadline, MONEY: limits.budget}
+    return {name: value for name, value in most.items() if value is not None}
+
+
+def _safer(ranked: Sequence[Choice], most: Mapping[str, float]) -> tuple[Choice, float] | None:
+    """The best that keeps deadline and budget in nearly all cases, where the first does not."""
+    if chance_kept(ranked[0], most) >= SAFE:
+        return None
+    chances = ((one, chance_kept(one, most)) for one in ranked[1:])
+    return next(((one, chance) for one, chance in chances if chance >= SAFE), None)
 
 
 def _moves(inquiry: Inquiry, winner: Choice) -> tuple[Move, ...]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.errors import PlanError
 from simulator.scenario.goal import Objective, Sense
-from simulator.studies.recommend.confidence import sureness
+from simulator.studies.recommend.confidence import chance_kept, sureness
 from simulator.studies.recommend.ranking import front, in_order, ratio, runner_up, worth_of
 from tests.studies.recommend.made import CHEAPEST, choice, machine
 
@@ -97,3 +97,15 @@ def test_a_deadline_that_is_kept_half_of_the_time() -> None:
     sure = sureness(late, CHEAPEST, worth_of(CHEAPEST), {"total_time_s": 100.0})
     assert sure.limits == pytest.approx(0.5, abs=0.01)
     assert sure.best == pytest.approx((0.5, 0.5), abs=0.01)
+
+
+def test_the_chance_of_a_limit_is_in_closed_form_what_worlds_show() -> None:
+    """Deadline and budget hold for the same draw, so the tighter one decides."""
+    one, most = choice(0, 90.0, 10.0, band=1.2), {"total_time_s": 100.0, "cost.usd_to_train": 10.5}
+    drawn = sureness([[one], [choice(1, 1.0, 99.0, band=1.2)]], CHEAPEST, worth_of(CHEAPEST), most)
+    deviation = math.log(1.2) / NormalDist().inv_cdf(0.9)
+    assert chance_kept(one, most) == pytest.approx(
+        NormalDist().cdf(math.log(1.05) / deviation), abs=1e-3
+    )
+    assert chance_kept(one, most) == pytest.approx(drawn.limits, abs=0.01)
+    assert chance_kept(choice(0, 90.0, 10.0), most) == 1.0
