@@ -45,6 +45,11 @@ def _accelerators(index: Index) -> str:
     return f"{number.text} x {device.text.removeprefix('gpu/')}{shaky}"
 
 
+def _price(index: Index) -> str:
+    """The price on demand by the hour, without its unit: the column is headed by it."""
+    return _at("price.on_demand", otherwise=NO_PRICE)(index).removeprefix("$").replace("/h", "")
+
+
 def _mark(source: Source | None) -> str:
     return "" if source is None or source.verified else SHAKY
 
@@ -53,7 +58,7 @@ _MACHINE: Final[tuple[Column, ...]] = (
     ("vCPU", ">", _at("cpu.threads")),
     ("RAM", ">", _at("ram")),
     ("accelerators", "<", _accelerators),
-    ("price", ">", _at("price.on_demand", otherwise=NO_PRICE)),
+    ("$/h", ">", _price),
 )
 COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
     {

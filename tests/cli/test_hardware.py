@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,11 @@ def test_machines_are_listed_with_prices(plan: Run) -> None:
     lines = plan("hardware", "list", "instance/aws").out.splitlines()
     row = {line.split()[0]: line for line in lines if line.startswith("instance")}
     assert row["instance/aws/p5.48xlarge"].split()[1:] == [
-        *("192", "2,048", "GiB", "8", "x", "h100-sxm5-80gb", "$55.04/h")
+        *("192", "2,048", "GiB", "8", "x", "h100-sxm5-80gb", "55.04")
     ]
     assert row["instance/aws/trn2.48xlarge"].endswith("no price")
-    assert lines[-1] == "* unverified: recalled, derived or assumed"
+    shaky = plan("hardware", "list", "instance/azure").out.splitlines()
+    assert shaky[-1] == "* unverified: recalled, derived or assumed"
 
 
 def test_devices_are_listed_with_rates(plan: Run) -> None:
@@ -46,14 +47,22 @@ def test_devices_are_listed_with_rates(plan: Run) -> None:
     ]
 
 
+def first_rows(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The cells of each row by the first of them; of prices, those of the usual region."""
+    rows: dict[str, list[str]] = {}
+    for line in lines:
+        rows.setdefault(line.split()[0], line.split())
+    return rows
+
+
 def test_show_has_every_figure_with_its_source(plan: Run) -> None:
     """Value with unit, date, number of the source, whether it is unverified, and conditions."""
     out = plan("hardware", "show", "instance/aws/p4d.24xlarge").out
     lines = out.splitlines()
     assert max(map(len, lines)) <= 100
-    rows = {line.split()[0]: line.split() for line in lines if line and line[0].isalpha()}
+    rows = first_rows(line for line in lines if line[:1].isalpha())
     assert rows["ram"] == ["ram", "1,152", "GiB", "2026-05-20", "[1]"]
-    assert rows["price.on_demand"][1:3] == ["$21.9576/h", ">=2025-06"]
+    assert rows["price.on_demand"][1:3] == ["$21.9576/h", "2026-07-20"]
     assert rows["network.per_flow"][-1] == "unverified"
     assert "  switch 0  socket 0  link/pcie-gen3-x16  GPU 0 1  NIC 0  drive 0 1" in lines
     assert "  [1] PyPI moto 5.2.1 moto/ec2/resources/instance_types.json.gz" in out
@@ -98,7 +107,7 @@ def test_json_of_a_machine_has_its_switches(plan: Run) -> None:
 def test_diff_shows_only_what_differs(plan: Run) -> None:
     """Two machines side by side, with the ratio of the second to the first."""
     out = plan("hardware", "diff", "instance/aws/p4d.24xlarge", "instance/aws/p4de.24xlarge").out
-    rows = {line.split()[0]: line.split() for line in out.splitlines() if line}
+    rows = first_rows(line for line in out.splitlines() if line)
     assert rows["gpu.memory"][-1] == "2"
     assert rows["price.on_demand"] == ["price.on_demand", "$21.9576/h", "$27.4471/h", "1.25"]
     assert "ram" not in rows

@@ -238,7 +238,11 @@ def test_memory_of_eight(catalogue: Catalogue) -> None:
         ("aws-managed/ml.c5.9xlarge", "$1.836/h"),
         ("aws/p5.48xlarge", "$55.04/h"),
         ("azure/Standard_ND96amsr_A100_v4", "$32.77/h"),
-        ("gcp/a2-megagpu-16g", "$55.68/h"),
+        ("gcp/a2-megagpu-16g", "$55.7395/h"),
+        ("gcp/a3-highgpu-8g", "$88.49/h"),
+        ("azure/Standard_ND96isr_H200_v5", "$84.80/h"),
+        ("oci/BM.GPU.MI300X.8", "$48/h"),
+        ("nebius/gpu-h200-sxm_8gpu-128vcpu-1600gb", "$28/h"),
         ("lambda/gpu_8x_h100_sxm5", "$31.92/h"),
     ],
 )

@@ -25,10 +25,10 @@ class Machine:
     """A machine on offer.
 
     `gpu` is the name of its accelerator without the kind before it, and `stack` the software that
-    is programmed with; both are empty without one. `threads` are its vCPUs, `rent` is its first
-    listed price. `capabilities` are what a job may require: the accelerator's software, and the
-    number formats it has a rate of its own for. `marked`: a CoreMark tells how fast its processors
-    are beside others.
+    is programmed with; both are empty without one. `threads` are its vCPUs, `sold` are the ways in
+    which its hours are bought, `rent` is its first listed price. `capabilities` are what a job may
+    require: the accelerator's software, and the number formats it has a rate of its own for.
+    `marked`: a CoreMark tells how fast its processors are beside others.
     """
 
     name: str
@@ -39,14 +39,18 @@ class Machine:
     stack: str = ""
     gpus: int = 0
     threads: float = 0.0
-    priced: bool = False
+    sold: frozenset[Purchase] = frozenset()
     rent: UsdPerSecond | None = None
-    spot: bool = False
     drive: Storage | None = None
     drive_count: int = 0
     networked: bool = False
     marked: bool = False
     capabilities: frozenset[str] = frozenset()
+
+    @property
+    def priced(self) -> bool:
+        """Whether any price of it is known."""
+        return bool(self.sold)
 
     @property
     def drives(self) -> bool:
@@ -61,7 +65,7 @@ class Machine:
 
 def machine_of(host: Host) -> Machine:
     """What limits ask about a machine."""
-    gpu, bought = host.gpu, {price.purchase for price in host.prices}
+    gpu = host.gpu
     return Machine(
         name=host.name,
         cloud=host.cloud,
@@ -71,9 +75,8 @@ def machine_of(host: Host) -> Machine:
         stack="" if gpu is None else gpu.stack.value,
         gpus=host.gpu_count,
         threads=host.cpu.threads,
-        priced=bool(bought),
+        sold=frozenset(price.purchase for price in host.prices),
         rent=host.prices[0].usual if host.prices else None,
-        spot=Purchase.SPOT in bought,
         drive=host.local_storage,
         drive_count=host.drive_count,
         networked=host.network is not None,

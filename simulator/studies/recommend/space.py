@@ -125,6 +125,7 @@ def _on(at: _At) -> Iterator[Settings]:
     """Candidates on one machine, dimension by dimension."""
     _check_device(at)
     _check_measured(at)
+    _check_sold(at)
     begin = {MACHINE: at.machine.name, **moved(at.ground, at.machine), **at.point}
     points: list[Settings] = [begin]
     for dimension in (_counts, _stores, _parallelism, _batches, _workers, _purchases):
@@ -160,6 +161,18 @@ def _check_measured(at: _At) -> None:
         if measured:
             msg = f"{key} holds for {own or 'the processors'}: nothing is known of another device"
             raise UnfitError(msg)
+
+
+def _check_sold(at: _At) -> None:
+    """A machine that is not sold in the way the scenario buys has no bill to compare."""
+    cost, sold = at.ground.scenario.cost, at.machine.sold
+    wanted = {at.point.get(PURCHASE, cost.purchase.value)}
+    if at.goal.spot is not None:
+        wanted.add(Purchase.SPOT.value)
+    rented = cost.price is None and wanted != {Purchase.OWNED.value}
+    if rented and sold and at.machine.name != at.ground.own.name and not wanted & sold:
+        msg = f"is sold as {' or '.join(sorted(sold))} only, as far as is known"
+        raise UnfitError(msg)
 
 
 def _sets(at: _At, beginning: str) -> bool:
@@ -310,5 +323,5 @@ def _workers(at: _At) -> Iterator[Settings]:
 
 def _purchases(at: _At) -> Iterator[Settings]:
     yield {}
-    if PURCHASE not in at.point and at.goal.spot is not None and at.machine.spot:
+    if PURCHASE not in at.point and at.goal.spot is not None and Purchase.SPOT in at.machine.sold:
         yield {PURCHASE: Purchase.SPOT.value}
