@@ -403,5 +403,8 @@ def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
     (short,) = deviations("deepspeed", *many, "train.batch_size=1")
     (long,) = deviations("deepspeed", *many, "train.batch_size=4")
     assert short > 1.5 * long
+    keys = ["software.framework=deepspeed", *many, "train.batch_size=1"]
+    warned = [d.warning for d in load_scenario("llama3-8b-fsdp", overrides=keys).doubts]
+    assert any("took 1.5 to 3.6 times what is predicted" in text for text in warned)
     assert deviations("torchtitan", *many) == []
     assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
