@@ -15,6 +15,7 @@ from simulator.compute.checkpoint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, asking
+from simulator.pipeline.stages.checkpoint import AGREEING
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.results.prediction import Timing
 from simulator.scenario.hardware.storage import Storage
@@ -26,11 +27,6 @@ from simulator.units import Seconds
 RESTART_SHARE: Final = 0.215
 """Share of a store's read rate that loads at restarts reached: 21.5% of 700 GB/s on 60 machines of
 8 B200 (Lablup, arXiv 2605.09370, 2026-05). One cluster: `checkpoint.load` states another time."""
-AGREEING: Final = 0.45
-"""Time in which ranks agree on what each of them writes before they copy it in the background [s]:
-the geometric mean of 0.59 and 0.34 s that ByteCheckpoint blocks on 8,960 and 1,488 GPUs, where the
-copies alone take 10 ms (arXiv 2407.20143 table 8, 2024-07). Other software blocks for seconds:
-`checkpoint.blocking` states that."""
 FAIR: Final = 0.5
 """Share of a unit that one of two flows gets at least, where both want more."""
 

@@ -116,10 +116,10 @@ def test_a_checkpoint_is_explained() -> None:
     for part in (
         "weights = 282.2 GB",
         "moments = 564.4 GB",
-        "storage: 105.8 GB, at most 4.8 GB/s, 8 machines at once",
+        "storage: 105.8 GB, 450 ms of latency, at most 4.8 GB/s, 8 machines at once",
     ):
         assert part in text
-    assert "88.43 s each, 97 in 19,532 steps: 439.2 ms of a step" in text
+    assert "88.88 s each, 97 in 19,532 steps: 441.4 ms of a step" in text
 
 
 def test_without_checkpoints_there_is_nothing_to_explain() -> None:
