@@ -281,7 +281,7 @@ def _learned(train: Train, element: Bytes) -> dict[str, float]:
         "adapted_mlp": float(adapters.targets is Targets.LINEAR),
         "joined": float(adapters.joined),
         "frozen_bytes": width,
-        "widened": float(width < element),
+        "widened": float(width < (_LOW_WIDTH if train.precision in NARROW else element)),
     }
 
 

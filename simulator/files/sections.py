@@ -464,7 +464,7 @@ class TrainSection(FileModel):
     """Products of a layer that have an adapter; linear (all but those of experts) by default."""
     frozen_precision: PrecisionField | None = None
     """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
-    compute. They are brought to 16 bit for each pass."""
+    compute. Narrower ones are brought to that for each pass."""
     optimizer: OptimizerField | None = None
     """Optimizer, for the memory of its state; momentum by default, none outside training."""
     mixed_precision: bool | None = None

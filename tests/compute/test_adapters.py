@@ -132,6 +132,13 @@ def test_four_bit_weights_take_a_quarter_beside_their_scales() -> None:
     assert float(step(narrow).forward) > float(step(plain).forward)
 
 
+def test_weights_in_the_width_that_products_read_are_not_widened() -> None:
+    """Stored in 8 bit they are as they are read in fp8, and twice as wide in bf16."""
+    for precision, widened in (("fp8", 0.0), ("bf16", 1.0)):
+        keys = ("train.frozen_precision=fp8", f"train.precision={precision}")
+        assert describe(job(LORA, *keys)).work.widened == widened
+
+
 def test_inputs_that_only_frozen_weights_would_read_are_not_kept() -> None:
     """Without adapters in the MLP its normed input and that of its last product go."""
     full = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=linear"))["activations"]
