@@ -69,7 +69,8 @@ def import_(  # noqa: PLR0913 - one parameter an option
     FILE is a CSV with columns like those of SkyPilot's vms.csv: InstanceType, Price, Region, and
     SpotPrice, AvailabilityZone, vCPUs, AcceleratorName, AcceleratorCount where it has them. Rows
     with errors that such catalogues are known for are left out and listed. Prices that a profile
-    has for other purchases and regions stay. All profiles are written, or none.
+    has for other purchases and regions stay; a job that names no region is billed by the later one.
+    All profiles are written, or none.
     """
     from simulator.confidence.provenance import Source
     from simulator.files.catalogue import FOLDER
@@ -166,9 +167,13 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
     from simulator.files.catalogue import Catalogue
-    from simulator.importers.prices import said
+    from simulator.importers.prices import MOST_SHOWN, said
+    from simulator.report.price_age import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
+    lines += map(moved_price_line, found.moved[:MOST_SHOWN])
+    if len(found.moved) > MOST_SHOWN:
+        lines.append(f"and so for {len(found.moved) - MOST_SHOWN} more prices")
     if found.unknown:
         lines.append(f"{found.unknown} machines of the file have no profile")
     if found.left_out:

@@ -49,14 +49,25 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A way to buy a machine whose usual price, that of no region asked for, is another one now."""
+
+    machine: str
+    before: Price
+    after: Price
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """What a catalogue gave.
 
     `machines` holds, by full name, all prices a machine has now: those read in place of the same
-    ones it had. `read` counts the prices read, `unknown` the names of machines without a profile.
+    ones it had. `moved` are prices that a bill without a region now rests on, of another region
+    than before. `read` counts the prices read, `unknown` the names of machines without a profile.
     """
 
     machines: Mapping[str, tuple[Price, ...]]
+    moved: tuple[Moved, ...]
     read: int
     left_out: tuple[LeftOut, ...]
     unknown: int
@@ -123,8 +134,15 @@ def read_prices(
     machines = {
         hosts[name].name: _merged(hosts[name].prices, new, home) for name, new in blocks.items()
     }
+    moved = tuple(
+        one
+        for name in blocks
+        for one in _moved(hosts[name].name, hosts[name].prices, machines[hosts[name].name])
+    )
     read = sum(map(len, blocks.values()))
-    return Prices(machines=machines, read=read, left_out=left_out, unknown=len(unknown))
+    return Prices(
+        machines=machines, moved=moved, read=read, left_out=left_out, unknown=len(unknown)
+    )
 
 
 def _taken(rows: tuple[Row, ...], regions: Sequence[str], origin: str) -> tuple[Row, ...]:
@@ -271,11 +289,36 @@ def _ranges(offers: Iterable[_Offer], source: Source) -> dict[str, tuple[Price, 
 def _merged(
     old: Sequence[Price], new: Sequence[Price], home: Mapping[str, int]
 ) -> tuple[Price, ...]:
-    """The new prices in place of the same old ones; new regions follow, the usual one first."""
+    """The new prices in place of the same old ones; those of new regions beside them.
+
+    The first price of a purchase is the usual one. A new one comes before it where it was stated
+    later, and after it otherwise; of several new ones that of the usual region leads.
+    """
     fresh = {(price.purchase, price.region): price for price in new}
-    kept = tuple(fresh.pop((price.purchase, price.region), price) for price in old)
+    kept = [fresh.pop((price.purchase, price.region), price) for price in old]
     rest = sorted(fresh.values(), key=lambda price: -home.get(price.region, 0))
-    return (*kept, *rest)
+    ways = dict.fromkeys(price.purchase for price in (*kept, *rest))
+    return tuple(price for way in ways for price in _ordered(way, kept, rest))
+
+
+def _ordered(way: Purchase, kept: Iterable[Price], rest: Iterable[Price]) -> list[Price]:
+    """All prices of a purchase, the usual one first."""
+    known = [price for price in kept if price.purchase is way]
+    added = [price for price in rest if price.purchase is way]
+    return [*added, *known] if known and added and _later(added[0], known[0]) else [*known, *added]
+
+
+def _later(price: Price, other: Price) -> bool:
+    """Whether a price was stated after another one, which it was after one without a date."""
+    day, before = price.source.oldest, other.source.oldest
+    return day is not None and (before is None or day > before)
+
+
+def _moved(machine: str, old: Sequence[Price], new: Sequence[Price]) -> Iterator[Moved]:
+    for way in dict.fromkeys(price.purchase for price in old):
+        before, after = price_of(old, way), price_of(new, way)
+        if before is not None and after is not None and before.region != after.region:
+            yield Moved(machine=machine, before=before, after=after)
 
 
 def _grouped(found: Iterable[_Fault]) -> tuple[LeftOut, ...]:

@@ -1,8 +1,10 @@
-"""Prices past the age that a user allows, as warnings."""
+"""When prices were stated, in words: those past an age, and those that others take the place of."""
 
 from __future__ import annotations
 
+from simulator.importers.prices import Moved
 from simulator.results.price_age import Listed
+from simulator.units import USD_PER_SECOND, show
 
 
 def old_price_line(one: Listed, age: str) -> str:
@@ -21,5 +23,18 @@ def old_price_line(one: Listed, age: str) -> str:
         return f"{what} may be older than {age}: {stated}"
     if price.source.oldest.isoformat() == stated:
         return f"{what} is older than {age}: of {stated}"
+    return f"{what} may be older than {age}: of {_day(stated)}"
+
+
+def moved_price_line(one: Moved) -> str:
+    """The price that a machine has now where a job names no region, and of when the old one is."""
+    before, after = one.before, one.after
+    price = show(after.usual, USD_PER_SECOND)
+    now = f"{one.machine} {after.purchase} costs {price} by the price of {after.region} now"
+    old = f"{before.region} is of {_day(before.source.date)}"
+    return f"{now}, where a job names no cost.region ({old})"
+
+
+def _day(stated: str) -> str:
     later = " or later" if stated.startswith(">=") else ""
-    return f"{what} may be older than {age}: of {stated.removeprefix('>=')}{later}"
+    return f"{stated.removeprefix('>=')}{later}"

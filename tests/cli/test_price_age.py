@@ -29,15 +29,15 @@ nodes = 1
 "train.batch_size" = 64
 """
 LATE = (
-    "plan: warning: the on-demand price of instance/aws/p4d.24xlarge in us-east-1 may be older "
-    "than 180d: of 2025-06 or later\n"
+    "plan: warning: the on-demand price of instance/aws/p4d.24xlarge in us-east-1 is older "
+    "than 180d: of 2026-07-20\n"
 )
 
 
 @pytest.fixture(autouse=True)
 def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask on a day that is always the same."""
-    monkeypatch.setattr(price_age, "today", lambda: date(2026, 11, 1))
+    monkeypatch.setattr(price_age, "today", lambda: date(2027, 6, 1))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,14 @@ def test_an_old_price_is_named(plan: Run, asked: tuple[str, ...]) -> None:
     assert outcome.out == plan(*asked).out
 
 
+def test_a_price_without_a_day_may_be_old(plan: Run) -> None:
+    """Of a list that says no more than "after June 2025" it is not known."""
+    spot = ("--set", "cost.purchase=spot", "--no-actions", "--max-price-age", "180d")
+    told = plan("simulate", JOB, *spot).err
+    assert "the spot price of instance/aws/p4d.24xlarge in us-east-1 may be older" in told
+    assert "than 180d: of 2025-06 or later" in told
+
+
 def test_a_recommendation_names_old_prices(plan: Run, tmp_path: Path) -> None:
     """Those of the machines that the answer weighs against each other."""
     goal = tmp_path / "goal.toml"
@@ -64,7 +72,7 @@ def test_a_recommendation_names_old_prices(plan: Run, tmp_path: Path) -> None:
     outcome = plan(*asked, "--max-price-age", "180d")
     assert outcome.code == Exit.FINE
     told = outcome.err.splitlines()
-    old = "price of instance/aws/g4dn.xlarge in us may be older than 180d: of 2023"
+    old = "price of instance/aws/g4dn.xlarge in us-east-1 is older than 180d: of 2026-07-20"
     assert [line for line in told if old in line] == [f"plan: warning: the on-demand {old}"]
 
 

@@ -41,12 +41,15 @@ class Read:
     def __init__(self, path: Path, catalogue: Catalogue) -> None:
         self.path = path
         self.catalogue = catalogue
+        self.source = READ
 
     def __call__(self, content: str | bytes, cloud: str = "aws", *regions: str) -> Prices:
         """The prices that a file of this content holds."""
         content = content if isinstance(content, bytes) else content.encode()
         self.path.write_bytes(content)
-        return read_prices(self.path, self.catalogue, cloud=cloud, source=READ, regions=regions)
+        return read_prices(
+            self.path, self.catalogue, cloud=cloud, source=self.source, regions=regions
+        )
 
 
 def only(found: Prices, name: str, purchase: Purchase, region: str) -> Price:
@@ -164,13 +167,38 @@ def test_zones_become_a_range(read: Read) -> None:
     assert found.read == 2
 
 
-def test_other_prices_stay(read: Read, catalogue: Catalogue) -> None:
-    """What a machine cost elsewhere or on other terms is kept, and its usual region stays first."""
-    before = catalogue.host("instance/aws/p4d.24xlarge").prices
+def test_a_later_price_is_the_usual_one(read: Read, catalogue: Catalogue) -> None:
+    """What a machine costs elsewhere is kept, and a job without a region is billed by the newer."""
+    name = "instance/aws/p4d.24xlarge"
+    before = catalogue.host(name).prices
     found = read(HEADING + GOOD.replace("us-east-1", "eu-west-9"))
-    after = found.machines["instance/aws/p4d.24xlarge"]
-    assert after[: len(before)] == before
-    assert {price.region for price in after[len(before) :]} == {"eu-west-9"}
+    after = found.machines[name]
+    assert set(before) < set(after)
+    for way in (Purchase.ON_DEMAND, Purchase.SPOT):
+        usual = price_of(after, way)
+        assert usual is not None
+        assert (usual.region, usual.source) == ("eu-west-9", READ)
+    assert {one.after.purchase for one in found.moved} == {Purchase.ON_DEMAND, Purchase.SPOT}
+
+
+def test_an_older_price_is_not_the_usual_one(read: Read, catalogue: Catalogue) -> None:
+    """A list of last year adds regions, and what a job without one is billed at stays."""
+    name = "instance/aws/p4d.24xlarge"
+    read.source = Source(reference="a list", date="2025-01-01")
+    found = read(HEADING + GOOD.replace("us-east-1", "eu-west-9"))
+    for way in (Purchase.ON_DEMAND, Purchase.SPOT):
+        assert price_of(found.machines[name], way) == price_of(catalogue.host(name).prices, way)
+    assert not found.moved
+    assert only(found, name, Purchase.SPOT, "eu-west-9").source == read.source
+
+
+def test_the_usual_region_read_anew_stays_the_usual_one(read: Read) -> None:
+    """Of a list with several regions that of most machines comes first."""
+    found = read(HEADING + GOOD.replace("us-east-1", "eu-west-9") + GOOD)
+    usual = price_of(found.machines["instance/aws/p4d.24xlarge"], Purchase.ON_DEMAND)
+    assert usual is not None
+    assert (usual.region, usual.source) == ("us-east-1", READ)
+    assert not found.moved
 
 
 def test_only_the_regions_asked_for_are_taken(read: Read) -> None:
