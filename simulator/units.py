@@ -133,6 +133,8 @@ UsdPerJoule = Annotated[float, USD_PER_JOULE]
 KilogramsPerJoule = Annotated[float, KILOGRAM_PER_JOULE]
 
 _SI: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_WRITTEN: Final = _SI | {"K": 1e3}
+"""Prefixes as people write them: many write KB, though the k of a thousand is a small letter."""
 _BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
 _SMALL: Final = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "m": 1e-3, "": 1.0}
 MINUTE: Final = 60.0
@@ -156,7 +158,7 @@ TRILLION: Final = 1e12
 
 
 def _byte_symbols() -> dict[str, float]:
-    prefixes = _SI | _BINARY
+    prefixes = _WRITTEN | _BINARY
     in_bytes = {f"{prefix}B": factor for prefix, factor in prefixes.items()}
     in_bits = {
         f"{prefix}{bit}": factor / BITS_PER_BYTE
@@ -169,7 +171,7 @@ def _byte_symbols() -> dict[str, float]:
 def _byte_rates() -> dict[str, float]:
     sizes = _byte_symbols()
     rates = {f"{symbol}/s": factor for symbol, factor in sizes.items()}
-    spoken = {f"{prefix}bps": factor / BITS_PER_BYTE for prefix, factor in _SI.items() if prefix}
+    spoken = {f"{p}bps": factor / BITS_PER_BYTE for p, factor in _WRITTEN.items() if p}
     return rates | spoken
 
 
@@ -205,9 +207,10 @@ _SPOKEN: Final[dict[str, float]] = {
 """Lengths of time as people say them."""
 _THOUSANDS: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 """What follows a number of things or dollars, as people write them."""
+_MANY: Final = _THOUSANDS | {"thousand": 1e3, "million": 1e6, "billion": 1e9}
 
 _SYMBOLS: Final[dict[Unit, dict[str, float]]] = {
-    BYTE: {f"{prefix}B": factor for prefix, factor in (_SI | _BINARY).items()},
+    BYTE: {f"{prefix}B": factor for prefix, factor in (_WRITTEN | _BINARY).items()},
     BYTE_PER_SECOND: _byte_rates(),
     SECOND: {f"{p}s": f for p, f in _SMALL.items()} | _PERIODS | _SPOKEN,
     FLOP: _operations(""),
@@ -261,7 +264,9 @@ _NUMBER: Final = r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _GROUPED: Final = r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?"
 """With commas between thousands."""
 _QUANTITY: Final = re.compile(rf" *(\$)? *({_GROUPED}|{_NUMBER}) *(.*?) *", re.ASCII)
-_COUNT: Final = re.compile(rf" *({_GROUPED}|{_NUMBER}) *([kKMB]?) *", re.ASCII)
+_COUNT: Final = re.compile(
+    rf" *({_GROUPED}|{_NUMBER}) *([kKMB]|thousand|million|billion)? *", re.ASCII
+)
 _EXAMPLES: Final = {
     BYTE: "114 kB, 80 GiB",
     BYTE_PER_SECOND: "25 GB/s, 400 Gb/s",
@@ -292,7 +297,8 @@ def parse(text: str, unit: Unit) -> float:
     Parameters
     ----------
     text : str
-        Number and symbol; money may lead with ``$``. Case matters: ``GB`` is not ``Gb``.
+        Number and symbol; money may lead with ``$``. ``GB`` is not ``Gb``; a symbol all in small or
+        all in large letters is read if it can mean one thing only, such as ``gb`` of a file.
     unit : Unit
         The unit the quantity has to be convertible to.
 
@@ -338,19 +344,24 @@ def parse_count(text: str) -> float | None:
     --------
     >>> parse_count("1.28M"), parse_count("1,281,167"), parse_count("10k"), parse_count("many")
     (1280000.0, 1281167.0, 10000.0, None)
+    >>> parse_count("1.2 million")
+    1200000.0
     """
     match = _COUNT.fullmatch(text)
     if match is None:
         return None
-    number, letter = match.groups()
+    number, many = match.groups()
     # Rounded: 1.281167 million is a whole number, though not in binary.
-    return round(float(number.replace(",", "")) * _THOUSANDS[letter], 6)
+    return round(float(number.replace(",", "")) * _MANY[many or ""], 6)
 
 
 def _factor(symbol: str, unit: Unit) -> float:
     known = _SYMBOLS[unit].get(symbol)
     if known is not None:
         return known
+    alike = {s: f for s, f in _SYMBOLS[unit].items() if s.lower() == symbol.lower()}
+    if symbol in {symbol.lower(), symbol.upper()} and len(set(alike.values())) == 1:
+        return next(iter(alike.values()))
     if not symbol:
         msg = f"has no unit; {unit.name} needs one, such as {_EXAMPLES[unit]}"
         raise UnitError(msg)
@@ -358,8 +369,7 @@ def _factor(symbol: str, unit: Unit) -> float:
     if other is not None:
         msg = f"measures {other.name} where {unit.name} is needed, such as {_EXAMPLES[unit]}"
         raise UnitError(msg)
-    close = [s for s in _SYMBOLS[unit] if s.lower() == symbol.lower()]
-    meant = f"; did you mean {' or '.join(close)}? (case matters)" if close else ""
+    meant = f"; did you mean {' or '.join(alike)}? (case matters)" if alike else ""
     msg = f"has the unknown unit '{symbol}'; {unit.name} is written like {_EXAMPLES[unit]}{meant}"
     raise UnitError(msg)
 

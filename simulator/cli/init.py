@@ -95,6 +95,9 @@ QUESTIONS: Final = (
 )
 
 _MEASURED: Final = "model.step_time"
+_STORE: Final = "hardware.storage"
+_OWN_DRIVES: Final = frozenset({"nvme", "ssd", "local", "localnvme", "localssd"})
+"""Words for the drives that a machine has: what stands there if no store is named."""
 _OWN: Final = "own"
 """What stands for a machine that is described rather than named."""
 _DESCRIBED: Final = tuple(question.key for question in QUESTIONS if question.own)
@@ -317,7 +320,7 @@ def _answers(
     flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, ask: bool
 ) -> dict[str, str]:
     """The answer to each question, a flag or what is typed, over the defaults."""
-    said = {q.key: given.strip() for q in QUESTIONS if (given := flags[q.name]) is not None}
+    said = {q.key: _plain(q, given) for q in QUESTIONS if (given := flags[q.name]) is not None}
     asked = [question for question in QUESTIONS if ask and question.key not in said]
     for question in asked:
         if question.own and not _is_own(said):
@@ -326,6 +329,12 @@ def _answers(
         if question.key in _ALWAYS or question.key in usual:
             said[question.key] = _asked(question, usual, said, profiles)
     return _as_meant(_joined(_usual(said, profiles), said))
+
+
+def _plain(question: Question, given: str) -> str:
+    """An answer as it goes into the file; nothing where it says what holds anyway."""
+    word = re.sub(r"[\s_-]", "", given).lower()
+    return "" if question.key == _STORE and word in _OWN_DRIVES else given.strip()
 
 
 def _is_own(said: Mapping[str, str]) -> bool:
@@ -384,7 +393,8 @@ def _asked(
     default = usual.get(question.key, "")
     while True:
         given: str = click.prompt(question.text, default=default, err=True)
-        now = {**said, question.key: given.strip()}
+        answer = _plain(question, given)
+        now = {**said, question.key: answer}
         try:
             _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
         except InputError as error:
@@ -398,7 +408,7 @@ def _asked(
             if question.key == _MEASURED:
                 complain(str(error))
                 continue
-        return given.strip()
+        return answer
 
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:

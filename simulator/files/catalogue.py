@@ -58,6 +58,11 @@ FOLDER: Final = "hardware_profiles"
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
+_SPACES: Final = re.compile(r"[ _-]")
+_MAKERS: Final = ("nvidia", "geforce")
+"""Words that people put before the name of a card, in this order."""
+_CARD_DIGITS: Final = 4
+"""Digits of a number that people know a card by."""
 _LONGEST: Final = 200
 """Letters of a part of a name; file systems allow no more than 255 with the ending."""
 _ANY: Final = "profile"
@@ -223,14 +228,20 @@ class Catalogue:
     def _meant(self, name: str, kinds: Sequence[str]) -> str:
         """The full name that `name` stands for: itself, or the only one that ends like it.
 
-        Letters count whatever their case, and spaces, hyphens and underscores do not count, so
-        that ``p4d.24xlarge`` and ``rtx4090`` are names as people know them.
+        Letters count whatever their case, and spaces, hyphens and underscores do not count, nor
+        does who makes it, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are names
+        as people know them. The number of a card will do: ``4090``.
         """
-        if name in self._loaded or not _NAME.fullmatch(name) or self._paths(name):
+        if name in self._loaded or self._paths(name):
             return name
         wanted, given = _folded(name), name.partition("/")[0]
+        if not _NAME.fullmatch(name.replace(" ", "")):
+            return name
         kinds = (given,) if given in kinds and "/" in name else kinds
-        known = [full for kind in kinds for full in self.names(kind) if _folded(full) == wanted]
+        folded = {full: _folded(full) for kind in kinds for full in self.names(kind)}
+        known = [full for full, short in folded.items() if short == wanted]
+        if not known and wanted.isdigit() and len(wanted) >= _CARD_DIGITS:
+            known = [full for full, short in folded.items() if short.endswith(wanted)]
         return known[0] if len(known) == 1 else name
 
     def _load(self, name: str, build: Callable[[Document], Thing]) -> Thing:
@@ -290,7 +301,10 @@ class Catalogue:
 
 def _folded(name: str) -> str:
     """The last part of a name without what people write in different ways."""
-    return re.sub(r"[ _-]", "", name.rsplit("/", maxsplit=1)[-1].lower())
+    folded = _SPACES.sub("", name.rsplit("/", maxsplit=1)[-1].lower())
+    for maker in _MAKERS:
+        folded = folded.removeprefix(maker)
+    return folded
 
 
 def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:

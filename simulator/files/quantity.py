@@ -76,7 +76,7 @@ _LARGEST: Final[dict[Unit, str]] = {
 _MOST: Final = 1e15
 _HUNDRED: Final = 100.0
 _DECIMAL: Final = re.compile(r"\d{1,6}(?:\.\d{0,6})?", re.ASCII)
-_LARGE: Final = re.compile(r"[,kKMB]")
+_LARGE: Final = re.compile(r"[,kKMB]|thousand|million|billion")
 """What tells a large number in words from a number in quotes, which is a slip."""
 _PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
 

@@ -22,7 +22,7 @@ from simulator.files.long_run_sections import (
     RunSection,
     SpotSection,
 )
-from simulator.files.quantity import nearest_hint
+from simulator.files.quantity import nearest
 from simulator.files.sections import (
     CalibrationSection,
     CostSection,
@@ -495,12 +495,22 @@ def _yardstick(draft: Draft, profiles: Profiles, _library: Library) -> Found:
     return search.found(measured_on=search.load(profiles.host, "input.measured_on"))
 
 
+def _other_models(name: str, library: Library) -> str:
+    """What to write in place of a model that the library does not have."""
+    close = nearest(name, library.names())
+    meant = f"did you mean '{close}'? " if close else ""
+    return (
+        f"{meant}plan models lists all; of any other model give what a batch takes on your device, "
+        "in model.step_time, in place of its name"
+    )
+
+
 def _model(draft: Draft, _profiles: Profiles, library: Library) -> Found:
     """The model by its name in the library, or by its family and shape."""
     search, model = _Search(draft), None
     name, path = search.name("model.name"), ("model", "name")
     if name is not None and name not in library.names():
-        hint = nearest_hint(name, library.names())
+        hint = _other_models(name, library)
         unknown = draft.document.problem(path, "is no model of the library", hint=hint)
         search.refuse(path, (unknown,))
     elif name is not None:

@@ -18,7 +18,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import Met, noted
 from simulator.studies.levers import Read
 from simulator.studies.whatif import Progress, reason_of
-from simulator.units import Bytes
+from simulator.units import Bytes, Seconds
 
 WORKERS: Final = "input.workers"
 PREFETCH: Final = "input.prefetch"
@@ -29,6 +29,8 @@ MOST_TOP: Final = 128
 """However many vCPUs there are, no fewer and no more workers than these are tried."""
 USUALLY: Final = 24
 """Settings that are tried in all, more or less."""
+LEAST_SHARE: Final = 1e-9
+"""What is left of a step where a device may wait for all of it."""
 AS_GOOD: Final = 1.01
 """Step time over the shortest one up to which a setting is as good as the best."""
 
@@ -152,12 +154,30 @@ def advise_input(
     if loader.workers > 0:
         tried.known[loader.workers, loader.prefetch] = base
     top = _top(scenario)
-    enough = [s for depth in DEPTHS if (s := _fewest(tried, depth, top, within)) is not None]
-    chosen = min(enough, key=lambda s: _fewer(s, loader.prefetch), default=None)
+    chosen = _chosen(tried, loader.prefetch, top, within)
     best = _best(tried, loader.prefetch)
     centre = chosen or best
     table = () if centre is None else tuple(_around(tried, centre, base, top))
     return Advice(base=base, within=within, top=top, chosen=chosen, best=best, table=table)
+
+
+def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
+    """The fewest workers of all depths; None where none is enough.
+
+    A batch that comes just in time is copied while the device waits, which is no waiting for data
+    but as long a step: what was found to take longer than others by more than `within` is left.
+    """
+    longest = float("inf")
+    for _ in range(2):
+        found = [_fewest(tried, depth, top, within, longest) for depth in DEPTHS]
+        chosen = min(
+            (setting for setting in found if setting is not None),
+            key=lambda setting: _fewer(setting, prefetch),
+            default=None,
+        )
+        fitting = [setting.step for setting in tried.known.values() if setting.fits]
+        longest = min(fitting, default=longest) / max(1.0 - within, LEAST_SHARE)
+    return chosen
 
 
 def _top(scenario: Scenario) -> int:
@@ -167,12 +187,14 @@ def _top(scenario: Scenario) -> int:
     return max(usual, scenario.job.loader.workers)
 
 
-def _fewest(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
+def _fewest(
+    tried: _Tried, prefetch: int, top: int, within: float, longest: Seconds
+) -> Setting | None:
     """The fewest workers that are enough at some prefetch; None if `top` are not."""
 
     def enough(workers: int) -> bool:
         found = tried.at(workers, prefetch)
-        return found.fits and found.stall <= within
+        return found.fits and found.stall <= within and found.step <= longest
 
     high = 1
     while high < top and not enough(high) and not _too_big(tried.at(high, prefetch)):

@@ -182,6 +182,24 @@ def test_words_that_people_use() -> None:
     assert (scenario.job.train.precision.value, scenario.job.train.mixed) == ("fp16", True)
 
 
+def test_units_and_numbers_as_people_write_them() -> None:
+    """KB, a number of millions in words, and nvme for the drives that the machine has."""
+    said = ["--machine", "DGX A100 80GB", "--samples", "3.4 million", "--bytes", "220 KB"]
+    assert main(["init", *said, "--storage", "nvme"]) == Exit.FINE
+    scenario = load_scenario("my-job.toml")
+    assert scenario.job.dataset.samples == 3_400_000
+    assert scenario.job.dataset.bytes_per_sample == 220e3
+    assert "storage" not in tomllib.loads(Path("my-job.toml").read_text())["hardware"]
+
+
+def test_an_unknown_model_is_answered_with_a_way_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever has a model of another kind can say what a batch takes."""
+    assert main(["init", "--model", "zeppelin"]) == Exit.BAD_INPUT
+    told = capsys.readouterr().err
+    assert "model.step_time" in told
+    assert "deepseek" not in told
+
+
 def test_workers_are_counted_for_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
     """64 for each of eight GPUs are more than the machine has threads for, and that is said."""
     assert main(["init", "--machine", "p4d.24xlarge", "--workers", "64"]) == Exit.FINE

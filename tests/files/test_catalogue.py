@@ -209,6 +209,8 @@ def test_unknown_names_get_the_nearest(catalogue: Catalogue, name: str, meant: s
         ("instance/aws/P4D.24xlarge", "instance/aws/p4d.24xlarge"),
         ("dgxh100", "node/dgx-h100"),
         ("RTX4090", "gpu/rtx-4090"),
+        ("gpu/NVIDIA GeForce RTX 4090", "gpu/rtx-4090"),
+        ("gpu/4090", "gpu/rtx-4090"),
         ("storage/S3", "storage/s3"),
     ],
 )

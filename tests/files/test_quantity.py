@@ -48,6 +48,30 @@ def test_every_quantity_reads_its_own_unit(field: Any, example: tuple[str, float
     assert TypeAdapter(field).validate_python(text) == pytest.approx(value, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("field", "text", "value"),
+    [
+        (quantity.ByteField, "220 KB", 220e3),
+        (quantity.ByteField, "64 gb", 64e9),
+        (quantity.ByteRateField, "900 KB/s", 900e3),
+        (quantity.TimeField, "3 H", 3 * 3600.0),
+        (quantity.CountField, "1.2 million", 1_200_000),
+    ],
+)
+def test_letters_of_the_other_size_are_read(field: Any, text: str, value: float) -> None:
+    """Where only one thing can be meant, nobody has to know which letter is large."""
+    assert TypeAdapter(field).validate_python(text) == value
+
+
+@pytest.mark.parametrize("text", ["400 gb/s", "8 mb/s"])
+def test_bits_and_bytes_are_told_apart_by_their_letter(text: str) -> None:
+    """A rate in small letters may be bits or bytes: it is refused, and both are offered."""
+    message, hint = refused(quantity.ByteRateField, text)
+    assert "unknown unit" in message
+    assert "B/s or" in hint
+    assert refused(quantity.ByteField, "80 Gb")[0]
+
+
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("bare", [0, 5, 2.5, math.nan, math.inf, -1, 10**400])
 def test_bare_numbers_are_refused(field: Any, bare: float) -> None:
