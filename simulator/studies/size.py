@@ -17,8 +17,10 @@ from simulator.units import PerSecond
 
 Progress = Callable[[float], None]
 
-AMPLE: Final = 64.0
-"""So many times as much as there is stands for more than enough."""
+PLENTIES: Final = (64.0, 16.0, 4.0, 1.0)
+"""So many times as much as there is stands for more than enough; the next where it is faster."""
+FASTER: Final = 1.005
+"""Ratio of two speeds from which on one is the higher one."""
 LEAST: Final = 1e-4
 """Down to this share of what there is is looked at."""
 CLOSE: Final = 1.02
@@ -130,9 +132,21 @@ class _Search:
         if not self._knobs:
             msg = f"the job has no {resource} that could be larger or smaller"
             raise PlanError(msg)
-        self._ample = {knob.name: knob.value * AMPLE for knob in self._knobs}
-        self._best = self._speed(self._ample)
+        self._ample, self._best = self._plenty()
         self._enough = self._best * (1.0 - loss)
+
+    def _plenty(self) -> tuple[Mapping[str, float], PerSecond]:
+        """More than enough of each knob, and the speed with it.
+
+        Thousands of workers take longer to start than they save, so that less may be plenty.
+        """
+        found: list[tuple[Mapping[str, float], PerSecond]] = []
+        for factor in PLENTIES:
+            values = {knob.name: knob.value * factor for knob in self._knobs}
+            found.append((values, self._speed(values)))
+            if len(found) > 1 and found[-1][1] <= FASTER * found[-2][1]:
+                return found[-2]
+        return found[-1]
 
     def found(self) -> Sized:
         """The least of each knob with the others ample, grown until they are enough together."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
+from simulator.files.starter import defaults, starter_text
 from simulator.predict import predict
 from simulator.scenario.goal import Plain
 from simulator.studies.offers import offers
@@ -78,6 +81,21 @@ def test_nothing_to_size() -> None:
     """A machine without a network has none to size."""
     with pytest.raises(PlanError, match="no network"):
         least("unet-m1-max", Resource.NETWORK)
+
+
+def test_plenty_is_never_slower_than_what_is_there(tmp_path: Path) -> None:
+    """64 times the workers of a short job would start for longer than they work."""
+    job = {"hardware.count": "8", "hardware.storage": "s3", "input.workers": "64"}
+    files = {"data.samples": "40000", "data.bytes_per_sample": "256 MB", "input.decode": "1.4 s"}
+    machine = "instance/aws/m7i.16xlarge"
+    usual = defaults(Catalogue.default().host(machine), sample="256 MB")
+    file = tmp_path / "job.toml"
+    answers = {**usual, "hardware.machine": machine, **job, **files}
+    file.write_text(starter_text("job", "job", answers))
+    reader = CandidateReader(str(file))
+    (found,) = sized(lambda given: reader.read(given).scenario, Resource.CPU, LOSS)
+    assert found.ample >= found.now
+    assert found.speed >= found.ample * (1.0 - LOSS) * 0.999
 
 
 def test_offers_are_large_enough_and_sorted() -> None:
