@@ -40,6 +40,7 @@ from simulator.files.hardware_sections import (
 from simulator.files.hardware_storage import to_storage
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import merge
+from simulator.files.price_text import price_table
 from simulator.files.swap import swapped
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, Host
@@ -349,10 +350,18 @@ def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
 
 def _without(base: Document, over: Document) -> Document:
     """`base` less the figures that `over` gives anew: a new value has its own source and date."""
-    data = _stripped(base.data, over.data)
+    data = _stripped(_alike(base.data, over.data), over.data)
     gone: list[KeyPath] = [path for path in base.lines if _value_at(data, path) is None]
     lines = {path: line for path, line in base.lines.items() if path not in gone}
     return Document(origin=base.origin, data=data, lines=lines, origins=base.origins)
+
+
+def _alike(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with its prices as a table where `over` has a table of them."""
+    listed = base.get("price")
+    if not isinstance(listed, list) or not isinstance(over.get("price"), dict):
+        return base
+    return {**base, "price": price_table(listed)}
 
 
 def _stripped(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

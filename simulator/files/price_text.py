@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from simulator.files.profile_text import Line, quote
 from simulator.files.reading import fail
-from simulator.scenario.hardware.price import Price
+from simulator.scenario.hardware.price import Price, Purchase
 from simulator.units import HOUR, UsdPerSecond
 
 _DIGITS: Final = 10
@@ -41,6 +41,24 @@ def _line(key: str, value: UsdPerSecond, price: Price) -> Line:
         verified=source.verified,
         note=source.note,
     )
+
+
+def price_table(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a [price] table says of [[price]] blocks: on demand and spot in the first one's region.
+
+    A profile with such a table lies over one with blocks as over another table.
+    """
+    home = blocks[0].get("region") if blocks else None
+    table: dict[str, Any] = {} if home is None else {"region": home}
+    for block in blocks:
+        if block.get("region") != home or "price" not in block:
+            continue
+        if block.get("purchase") == Purchase.ON_DEMAND:
+            table.setdefault("on_demand", block["price"])
+        elif block.get("purchase") == Purchase.SPOT:
+            table.setdefault("spot_low", block["price"])
+            table.setdefault("spot_high", block.get("highest", block["price"]))
+    return table
 
 
 def with_prices(text: str, prices: Sequence[Price], origin: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from simulator.errors import InputError, UnknownName
 from simulator.files.catalogue import KINDS, Catalogue, nearest_names, packaged
 from simulator.files.document import Document, read_document
-from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.units import BYTE, BYTE_PER_SECOND, USD_PER_SECOND, parse
 
 LINK = """\
@@ -99,6 +99,9 @@ def test_an_overlay_sets_single_figures(catalogue: Catalogue, mine: Path) -> Non
     assert own.usual == pytest.approx(parse("$20/h", USD_PER_SECOND))
     assert own.source.reference == "deal"
     assert own.region == listed.region
+    spot, shipped_spot = (price_of(h.prices, Purchase.SPOT) for h in (host, shipped))
+    assert spot == shipped_spot
+    assert {price.region for price in host.prices} == {listed.region}
     assert (host.cpu, host.gpu, host.switches) == (shipped.cpu, shipped.gpu, shipped.switches)
 
 
