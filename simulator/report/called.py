@@ -5,7 +5,6 @@ from __future__ import annotations
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
 
 
 def device_called(scenario: Scenario) -> str:
@@ -32,4 +31,4 @@ def price_called(scenario: Scenario) -> str:
 
 def learns(scenario: Scenario) -> bool:
     """Whether a job trains a model, by itself or beside actors."""
-    return scenario.job.mode in {Mode.TRAIN, Mode.ROLLOUT}
+    return scenario.job.mode.learns

@@ -34,6 +34,8 @@ METRICS: Final = (
     "cost.energy_j_per_step",
 )
 SHARES: Final = frozenset({"accelerator_utilization"})
+IDLE: Final = 5e-4
+"""Share of its time below which a resource does nothing worth a row."""
 SAME: Final = 5e-4
 """Relative difference below which two figures are the same for reading."""
 
@@ -82,10 +84,12 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for metric in METRICS:
         values = [number_at(side.prediction, metric) for side in sides]
-        if any(value is not None for value in values):
+        if any(values):
             rows.append((metric_called(metric), *_cells(metric, values)))
     for name in _resources(sides):
         shares = [_busy(side.prediction, name) for side in sides]
+        if not any(share is not None and share >= IDLE for share in shares):
+            continue
         rows.append(
             (
                 f"busy: {bottleneck_called(name)}",
@@ -133,15 +137,10 @@ def _rules(sides: Sequence[Side]) -> list[str]:
 
 
 def _rule_text(found: Rule) -> str:
-    saved = (
-        f"saves {percent(found.saved)}"
-        if found.saved >= 0.0
-        else f"costs {percent(-found.saved)} more"
-    )
-    return (
-        f"price x{found.price:.4g}, time of a sample x{found.time:.4g}: "
-        f"a sample costs x{found.cost:.4g}, {saved}; {1.0 / found.time:.3g} times as fast"
-    )
+    more = percent(abs(found.saved))
+    cost = f"{more} {'less' if found.saved > 0.0 else 'more'}"
+    fast = "as fast" if abs(found.time - 1.0) < SAME else f"{1.0 / found.time:.3g} times as fast"
+    return f"{found.price:.3g} times the price an hour and {fast}: a sample costs {cost}"
 
 
 def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
@@ -161,13 +160,14 @@ def _even(even: RentOrBuy) -> str:
         return "renting is cheaper, however much the owned machines work"
     hours = even.utilization * MONTH / HOUR
     paid = (
-        "its price is never back"
+        "never pays its price back"
         if math.isinf(even.payback)
-        else f"its price is back after {even.payback / MONTH:.3g} months"
+        else f"has paid its price back after {even.payback / MONTH:.2g} months"
     )
     return (
-        f"as cheap where it works {percent(even.utilization)} of its life, {hours:.0f} h a month; "
-        f"at the {percent(even.planned)} of the scenario {paid}"
+        f"buying is cheaper if the machines work more than {even.utilization:.0%} of their life, "
+        f"{hours:.0f} h a month; working {even.planned:.0%} of it, as owned.utilization says, it "
+        f"{paid}"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from simulator.report.called import batch_called, bill_called
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
+from simulator.report.named import limit_called, metric_called
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import verdict
@@ -53,8 +54,7 @@ def as_text(found: WhatIf) -> str:
         "",
         *wrapped(now(margins.base), hang="", width=WIDTH),
         *section(_title(margins), _worth_lines(margins)),
-        *section(f"What would move the limit away from {margins.base.timing.bottleneck}",
-                 _flip_lines(found)),
+        *section(f"What would move the limit away from {_limit(margins.base)}", _flip_lines(found)),
         *swap_lines(found.generations),
         *rates_lines(found.tornado, found.sobol),
     ]  # fmt: skip
@@ -73,7 +73,11 @@ def now(prediction: Prediction) -> str:
 
 
 def _title(margins: Margins) -> str:
-    return f"What more of each is worth, by its effect on {margins.metric}"
+    return f"What more of each is worth, by its effect on {metric_called(margins.metric)}"
+
+
+def _limit(prediction: Prediction) -> str:
+    return limit_called(prediction.timing.bottleneck, prediction.scenario)
 
 
 def _worth_lines(margins: Margins) -> list[str]:
@@ -87,7 +91,7 @@ def _heading(margins: Margins) -> list[str]:
     priced = margins.base.cost.per_second is not None
     scenario = margins.base.scenario
     money = [bill_called(scenario), "saved per $"] if priced else []
-    own = [] if margins.metric in _SHOWN else [margins.metric]
+    own = [] if margins.metric in _SHOWN else [metric_called(margins.metric)]
     shown = [name.replace("step", batch_called(scenario)) for name in _SHOWN.values()]
     return ["", "now", "then", *own, *shown, *money]
 
@@ -165,7 +169,8 @@ def value_text(knob: Knob, value: float) -> str:
 
 
 def _flip_lines(found: WhatIf) -> list[str]:
-    rows = [_flip_row(flip) for flip in found.flips]
+    scenario = found.margins.base.scenario
+    rows = [_flip_row(flip, limit_called(flip.after, scenario)) for flip in found.flips]
     lines = columns(rows, "<<<<")
     moved = {flip.knob.name for flip in found.flips}
     still = [knob.name for knob in found.turned if knob.name not in moved]
@@ -178,7 +183,7 @@ def _flip_lines(found: WhatIf) -> list[str]:
     return lines
 
 
-def _flip_row(flip: Flip) -> tuple[str, ...]:
+def _flip_row(flip: Flip, after: str) -> tuple[str, ...]:
     knob = flip.knob
     at = value_text(knob, flip.at)
     where = f"from {at} on" if flip.rises else f"at {at} or less"
@@ -186,7 +191,7 @@ def _flip_row(flip: Flip) -> tuple[str, ...]:
         printable(knob.name),
         f"now {value_text(knob, knob.value)}",
         where,
-        f"{flip.after} limits",
+        f"then {after} limits",
     )
 
 

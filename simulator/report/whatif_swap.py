@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from simulator.report.layout import columns, count, printable, section, wrapped
+from simulator.report.named import limit_called
 from simulator.studies.accelerator_swap import Generation, turning_point
 from simulator.units import SECOND, show
 
@@ -33,6 +34,7 @@ def _row(one: Generation) -> tuple[str, ...]:
     timing, need = prediction.timing, prediction.cpu_need
     group = prediction.scenario.cluster.trainers
     there = group.host.cpu.threads / max(1, group.gpus_per_host)
+    limit = limit_called(timing.bottleneck, prediction.scenario)
     memory = {True: "", False: "does not fit its memory", None: "memory unknown"}
     marks = ("its own" if one.own else "", memory[one.fits])
     return (
@@ -42,7 +44,7 @@ def _row(one: Generation) -> tuple[str, ...]:
         count(one.possible),
         "-" if need is None else count(need.per_gpu),
         count(there),
-        f"{timing.bottleneck}{', starved' if one.starved else ''}",
+        f"{limit}, starved" if one.starved else limit,
         ", ".join(mark for mark in marks if mark),
     )
 

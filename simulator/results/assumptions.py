@@ -294,6 +294,7 @@ def warnings(
 ) -> tuple[str, ...]:
     """What may make the prediction wrong or the job fail."""
     found: list[str] = []
+    again = "step" if scenario.job.mode.learns else "batch"
     if memory is not None and memory.verdict is not Verdict.YES:
         total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
         word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
@@ -301,12 +302,12 @@ def warnings(
     found += [text for text in (footprint.paging_warning(ram),) if text]
     if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
         found.append(
-            f"the mean step is known to {show(timing.half_width, SECOND)} only (95%) after "
-            f"{timing.simulated_steps} simulated steps"
+            f"the mean time of a {again} is known to {show(timing.half_width, SECOND)} only (95%) "
+            f"after {timing.simulated_steps:,} simulated ones"
         )
     if timing.bounded:
         found.append(
-            f"no steady step was seen in {timing.simulated_steps} simulated steps: the mean one is "
+            f"no steady {again} was seen in {timing.simulated_steps:,} simulated ones: the mean is "
             "the least that its slowest resource or serial actor needs"
         )
     found += _stragglers_of_an_epoch(scenario, timing)

@@ -47,8 +47,8 @@ def test_whatif_as_json(plan: Run) -> None:
 def test_whatif_with_a_metric_of_ones_own(plan: Run) -> None:
     """The metric has a column of its own, and sorts."""
     outcome = plan("whatif", FAST, "host_ram_bytes.total")
-    assert "by its effect on host_ram_bytes.total" in outcome.out
-    assert re.search(r"then +host_ram_bytes\.total +batch", outcome.out)
+    assert "by its effect on RAM needed" in outcome.out
+    assert re.search(r"then +RAM needed +batch", outcome.out)
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
@@ -90,6 +90,17 @@ def test_compare_reads_as_it_should(plan: Run, golden: Run) -> None:
     outcome = plan("compare", *PAIR)
     assert (outcome.code, outcome.err) == (Exit.FINE, "")
     golden("compare-heterogeneous", outcome.out)
+
+
+def test_compare_leaves_out_what_is_nothing(plan: Run) -> None:
+    """No row of zeros, and the same speed is "as fast"."""
+    side = "llama3-8b-fsdp:hardware.machine=node/dgx-h100"
+    found = plan("compare", f"{side}:cost.price=$40/h", f"{side}:cost.price=$20/h")
+    rows = [line.split()[-2:] for line in found.out.splitlines()]
+    assert ["0%", "0%"] not in rows
+    assert ["0.0%", "0.0%"] not in rows
+    assert ["$0", "$0"] not in rows
+    assert "0.5 times the price an hour and as fast: a sample costs 50.0% less" in found.out
 
 
 def test_compare_with_settings(plan: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.files.scenario import load_scenario
@@ -9,6 +11,7 @@ from simulator.predict import predict
 from simulator.report.advise import as_text
 from simulator.report.called import batch_called, bill_called, device_called
 from simulator.report.rows import cost_rows, head
+from simulator.results.assumptions import warnings
 from simulator.studies.advise import Advice, Setting
 
 
@@ -54,3 +57,13 @@ def test_advice_that_saves_memory_alone_does_not_speak_of_speed() -> None:
     )
     assert "as now, and the machine needs" in " ".join(told.split())
     assert "(x1)" not in told
+
+
+def test_a_warning_of_a_preparation_counts_batches() -> None:
+    """What is simulated of a job that writes files are batches, and no steps."""
+    made = predict(load_scenario("offline-preparation"), doubts=False)
+    shaky = replace(made.timing, half_width=made.timing.step_time.mean, bounded=True)
+    said = warnings(made.scenario, shaky, made.host_ram, None, ())
+    assert any("mean time of a batch is known to" in text for text in said)
+    assert any("no steady batch was seen" in text for text in said)
+    assert not any("step" in text for text in said)

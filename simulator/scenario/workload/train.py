@@ -19,6 +19,11 @@ class Mode(StrEnum):
     PREPARE = "prepare"
     ROLLOUT = "rollout"
 
+    @property
+    def learns(self) -> bool:
+        """Whether a model is trained, by itself or beside actors: such jobs take steps."""
+        return self in {Mode.TRAIN, Mode.ROLLOUT}
+
 
 class Optimizer(StrEnum):
     """Named for its state: `state_bytes` in `equations.memory` says what each one keeps."""
