@@ -117,7 +117,9 @@ def usage(
     for name in topology.units:
         group = things.setdefault(resource_name(topology, name), {})
         thing = _thing(name)
-        busy = share[epoch.fold.units[name]] + beside.get(name, 0.0) / step
+        # A store that nobody used was not simulated.
+        used = share.get(epoch.fold.units.get(name, name), 0.0)
+        busy = used + beside.get(name, 0.0) / step
         group[thing] = max(group.get(thing, 0.0), min(1.0, busy))
     return found | {name: _over(list(group.values())) for name, group in things.items()}
 

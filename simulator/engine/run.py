@@ -13,10 +13,12 @@ from simulator.engine.maxplus import single
 from simulator.engine.maxplus.makers import TieError
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
+from simulator.engine.simulated import Asked, simulated
 from simulator.engine.tracing import trace_of
 from simulator.pipeline.ledger import entries
-from simulator.pipeline.loads import least_step, limiting_time, pressures
+from simulator.pipeline.loads import limiting_time, pressures
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
+from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Phase, Resource, StageDemands
 from simulator.pipeline.stages.exchange import hidden_exchange
 from simulator.pipeline.topology import Topology
@@ -157,18 +159,35 @@ def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
 
 def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
     plan, stages = plan_of(question, phase, options), question.demands[phase]
-    line = None if options.trace else pipeline(question.scenario, question.topology, stages)
+    given = question.scenario, question.topology, stages, plan, options.seed
+    if options.trace or options.progress is not None:  # who watches a run wants to see all of it
+        return _epoch(*given)
+    return simulated(Asked.of(*given), _answer)
+
+
+def _answer(asked: Asked) -> Epoch:
+    return _epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
+
+
+def _epoch(
+    scenario: Scenario,
+    topology: Topology,
+    stages: tuple[StageDemands, ...],
+    plan: Plan,
+    seed: int,
+) -> Epoch:
+    line = None if plan.trace else pipeline(scenario, topology, stages)
     if line is not None:
         with suppress(TieError):
-            return single.run_epoch(line, question.topology, plan)
-    return run_epoch(question.scenario, question.topology, stages, plan, options.seed)
+            return single.run_epoch(line, topology, plan)
+    return run_epoch(scenario, topology, stages, plan, seed)
 
 
 def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
     """How an epoch of a question is to be run."""
     loader, lengths = question.scenario.job.loader, question.lengths
     starts = phase is Phase.COLD or loader.crew.restarts
-    least = float(least_step(question.scenario, question.topology, question.demands[phase]))
+    least = least_shared_step(question.scenario, question.topology, question.demands[phase])
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
@@ -176,7 +195,7 @@ def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
         most_steps=options.most_steps,
         most_events=options.most_events,
         # The only step of an epoch may hold less than a whole one.
-        least_step=least * min(1.0, lengths.full_steps),
+        least_step=float(least) * min(1.0, lengths.full_steps),
         replay=options.replay,
         trace=options.trace,
         progress=options.progress,

@@ -33,6 +33,7 @@ import numpy as np
 from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.pipeline.loads import alone, least_batch, longest, maker_count, unit_loads
 from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.shared_cores import SharedCores
 from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Path, Per, StageDemands
 from simulator.pipeline.topology import CPU, Location, Topology
@@ -62,7 +63,8 @@ class Floors:
         """A step of a run that goes on and on."""
         per_step = self.lengths.accumulation
         shared = longest(load for _, load in self._loads) * per_step
-        made = np.maximum(self._cycle, self._crowd.cycle) * per_step
+        serial = np.maximum(self._cycle, self._crowd.cycle)
+        made = np.maximum(serial, self._cores.cycle) * per_step
         floor: Real = np.maximum(np.maximum(shared, made) * self.chance, self._using_step)
         return np.maximum(floor, self.goes_on)
 
@@ -82,6 +84,8 @@ class Floors:
         units = longest(self._unit_epochs())
         used = self._receive, self._copy, self._per_batch, self._per_step
         made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
+        apart = self._received + self._last * self._copy + self._after
+        made = np.maximum(made, self._cores.span(self._work, apart))
         floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
         return np.maximum(floor, self._work * self._least * self._assured[1])
 
@@ -139,6 +143,10 @@ class Floors:
         return Crowd(
             scenario=self.scenario, topology=self.topology, stages=self.stages, lengths=self.lengths
         )
+
+    @cached_property
+    def _cores(self) -> SharedCores:
+        return SharedCores(scenario=self.scenario, topology=self.topology, stages=self.stages)
 
     @cached_property
     def _there(self) -> Real:
@@ -331,15 +339,9 @@ class Floors:
     @cached_property
     def _crowding(self) -> Real:
         """Capacity of the processor over the most that this job's threads can get of it."""
-        job, pool = self.scenario.job, self.topology.host.cpu
-        if job.remote is not None:
+        if self.scenario.job.remote is not None:
             return 1.0
-        own = np.maximum(1.0, self._makers) * np.maximum(1.0, self.scenario.maker_threads) + 1.0
-        using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
-        fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
-        busy = np.minimum(pool.threads, self.topology.ranks * (own + sum(fitting, 0.0)))
-        most = np.maximum(1.0, pool.capacity_for(busy))
-        return np.maximum(1.0, pool.capacity / most)
+        return self.topology.host.cpu.capacity / self._cores.most
 
     def _unit_epochs(self) -> Iterator[Real]:
         """Each unit's work in an epoch, with the way there and the way on."""

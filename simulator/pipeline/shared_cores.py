@@ -1,0 +1,176 @@
+"""Cores that makers of batches share with the threads that receive them: bounds from the sharing.
+
+Every runnable thread gets the same rate (processor sharing). With n of them runnable the pool does
+C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast batches come:
+
+- *All work*: R ranks ask for R D core-seconds with each batch of every rank, and the pool does no
+  more than C(n).
+- *A receiver* takes a rank's batches over one after another, c core-seconds each, at the rate of
+  one thread among n. Many makers at work slow it down. Few leave cores idle.
+
+Both at once are tighter than either. Over a time T in which X batches of each rank are received,
+let a receiver be on the cores for a part P of T. For any weight w >= 0
+
+    X (R D + w c) <= P M(w) + (T - P) C,   M(w) = max over n of (1 + w / n) C(n),   C = max C(n),
+
+as at each moment the pool does C(n), and a receiver that is on the cores C(n) / n. What a receiver
+does elsewhere, m seconds a batch at least, and the time before its first batch and after its last
+one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound on T, and the
+longest one counts. The number of runnable threads is a whole one, so M is a maximum over few
+values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual weights.)
+
+References
+----------
+.. [1] E. D. Lazowska, J. Zahorjan, G. S. Graham, K. C. Sevcik, "Quantitative System Performance",
+   Prentice-Hall, 1984, chapter 5, https://homes.cs.washington.edu/~lazowska/qsp/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.pipeline.loads import alone, least_step
+from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
+from simulator.pipeline.topology import Location, Topology
+from simulator.scenario.scenario import Scenario
+from simulator.units import Real
+
+WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))
+"""Weights of a receiver's work against all work, from none to that of as many threads as a large
+machine has cores: the best one lies between where second hardware threads pay and where cores do.
+"""
+MOST_THREADS: Final = 2048
+"""Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCores:
+    """The cores of a machine that trains and makes its own batches; all may be arrays.
+
+    Parameters
+    ----------
+    scenario, topology, stages
+        What is run, on which units, and what each stage asks for.
+    """
+
+    scenario: Scenario
+    topology: Topology
+    stages: Sequence[StageDemands]
+
+    @cached_property
+    def most(self) -> Real:
+        """The most that this job's threads can get of the pool [core-seconds/s]."""
+        found: Real = self._capacities.max(axis=0)
+        return found
+
+    @cached_property
+    def cycle(self) -> Real:
+        """Least mean time between two batches of a rank in a run that goes on and on [s].
+
+        0 where makers and receivers do not share the cores, or nothing is known of their sharing.
+        """
+        return self.span(1.0, 0.0)
+
+    def span(self, batches: Real, apart: Real) -> Real:
+        """Least time in which so many batches of each rank are made and received [s].
+
+        Parameters
+        ----------
+        batches : float or array
+            How many, the last one counted as what it holds [1].
+        apart : float or array
+            Time in which a receiver surely has no batch: before the first and after the last [s].
+        """
+        if not self._known:
+            return 0.0
+        least, away = self.most, apart + batches * self._elsewhere
+        found: Real = 0.0
+        for weight in WEIGHTS:
+            together = (self._capacities * (1.0 + weight / self._runnable)).max(axis=0)
+            work = batches * (self._work + weight * self._receiving)
+            found = np.maximum(found, (work + (together - least) * away) / together)
+        # A bound on several batches holds them all; one on none has no time to offer.
+        return np.where(np.asarray(self.scenario.job.loader.crew.makers) > 0, found, 0.0)[()]
+
+    # who is on the cores
+
+    @cached_property
+    def _known(self) -> bool:
+        """Whether all work of loading is done here, by whole threads of one pace."""
+        job = self.scenario.job
+        here = job.remote is None and not job.loader.stragglers
+        few = bool(np.all(self._most_runnable <= MOST_THREADS))
+        whole = all(np.all(np.mod(d.threads, 1.0) == 0.0) for d in self._on_cores())
+        return here and few and whole
+
+    def _on_cores(self) -> Iterator[Demand]:
+        return (d for s in self.stages for d in s.demands if d.path is Path.CORES)
+
+    def _of_receiver(self, *, cores: bool) -> Iterator[Demand]:
+        own = (s for s in self.stages if s.actor is Actor.RECEIVER)
+        return (d for s in own for d in s.demands if (d.path is Path.CORES) is cores)
+
+    @cached_property
+    def _work(self) -> Real:
+        """What a batch of every rank asks of the pool [core-seconds]."""
+        each = (
+            demand.amount * stage.times
+            for stage in self.stages
+            for demand in stage.demands
+            if demand.path is Path.CORES and not stage.group
+        )
+        return self.topology.ranks * sum(each, 0.0)
+
+    @cached_property
+    def _receiving(self) -> Real:
+        """What receiving a batch asks of the pool [core-seconds]."""
+        return sum((demand.amount for demand in self._of_receiver(cores=True)), 0.0)
+
+    @cached_property
+    def _elsewhere(self) -> Real:
+        """What else receiving a batch takes at least [s]."""
+        place = Location(rank=0)
+        others = self._of_receiver(cores=False)
+        return sum((alone(self.topology, demand, place) for demand in others), 0.0)
+
+    @cached_property
+    def _most_runnable(self) -> Real:
+        """The most threads that are ever runnable, or as many as the pool has."""
+        pool, job = self.topology.host.cpu, self.scenario.job
+        makers = np.maximum(1.0, job.loader.crew.makers)
+        own = makers * np.maximum(1.0, self.scenario.maker_threads) + 1.0
+        using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
+        fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
+        found: Real = np.minimum(
+            self.topology.ranks * (own + sum(fitting, 0.0)), np.ceil(pool.free)
+        )
+        return found
+
+    @cached_property
+    def _runnable(self) -> NDArray[np.float64]:
+        """Numbers of threads that may be runnable, one a row; the last row has the most."""
+        most = np.asarray(self._most_runnable, dtype=float)
+        each = np.arange(1.0, min(float(most.max()), MOST_THREADS) + 1.0)
+        rows = np.append(each, np.inf).reshape(-1, *[1] * most.ndim)
+        return np.minimum(rows, most)
+
+    @cached_property
+    def _capacities(self) -> NDArray[np.float64]:
+        """What the pool does with so many runnable threads [core-seconds/s]."""
+        pool = self.topology.host.cpu
+        return np.asarray(pool.capacity_for(self._runnable), dtype=float)
+
+
+def least_shared_step(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> Real:
+    """Least mean step of a run that goes on for ever, of the busiest or of those who share [s]."""
+    cores = SharedCores(scenario=scenario, topology=topology, stages=stages)
+    shared: Real = cores.cycle * scenario.job.train.accumulation
+    return np.maximum(least_step(scenario, topology, stages), shared)
