@@ -76,6 +76,19 @@ def solve(question: Question, options: Options) -> Timing:
     return _timing(question, merged, epochs, options)
 
 
+def later_epoch(question: Question, options: Options) -> Seconds | None:
+    """Time of each epoch after the first [s], as `solve` has it; None where all are like the first.
+
+    Who simulates the same question soon after finds this part of it done (`simulated`).
+    """
+    merged = _merged(question)
+    if len(_phases(merged)) == 1:
+        return None
+    warm = _simulate(merged, Phase.WARM, options)
+    beside = merged.extras.per_step * merged.lengths.steps
+    return _later_epoch(merged, warm, start=0.0) + beside
+
+
 def _phases(question: Question) -> tuple[Phase, ...]:
     """The kinds of epochs that differ."""
     demands = question.demands

@@ -164,7 +164,8 @@ class SharedCores:
     def _capacities(self) -> NDArray[np.float64]:
         """What the pool does with so many runnable threads [core-seconds/s]."""
         pool = self.topology.host.cpu
-        return np.asarray(pool.capacity_for(self._runnable), dtype=float)
+        found: NDArray[np.float64] = np.asarray(pool.capacity_for(self._runnable), dtype=float)
+        return found
 
 
 def least_shared_step(

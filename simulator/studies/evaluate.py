@@ -13,16 +13,19 @@ from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
 from simulator.compute.footprint import Verdict
+from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
-from simulator.predict import predict
+from simulator.pipeline.limits import check_modelled
+from simulator.predict import predict, question_of
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
 from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import told
 from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.studies.rivals import Rivals
 from simulator.studies.scoring import exact
-from simulator.studies.screening import BestCase, best_cases
+from simulator.studies.screening import BestCase, best_cases, best_with
 from simulator.units import BYTE, show
 
 Answer = TypeVar("Answer")
@@ -127,17 +130,43 @@ def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
     return Bounded(candidate=candidate, key=key, outcome=outcome)
 
 
-def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
-    """Predict every candidate of a chunk; one that cannot be is an outcome too."""
+def evaluate(chunk: Chunk, rivals: Rivals | None = None) -> tuple[Outcome, ...]:
+    """Predict every candidate of a chunk; one that cannot be is an outcome too.
+
+    Most of a run are its later epochs, so they are simulated first. A candidate that `rivals` beat
+    by then is not worked out to the end.
+    """
     reader = _unpacked(chunk.assignment.reader)
 
     def predicted(candidate: Candidate) -> Outcome:
         loaded = reader.read(candidate.settings)
-        assignment = chunk.assignment
-        prediction = predict(loaded.scenario, seed=assignment.seed, doubts=assignment.doubts)
-        return _outcome(candidate, prediction, stored_key(loaded.key, assignment))
+        assignment, scenario = chunk.assignment, loaded.scenario
+        key = stored_key(loaded.key, assignment)
+        beaten = None if rivals is None else _beaten(scenario, assignment, rivals)
+        if beaten is not None:
+            return Outcome(
+                candidate=candidate,
+                status=Status.SCREENED,
+                figures=exact(beaten),
+                reason="its later epochs alone make it worse than others",
+                key=key,
+            )
+        prediction = predict(scenario, seed=assignment.seed, doubts=assignment.doubts)
+        return _outcome(candidate, prediction, key)
 
     return tuple(settled(candidate, predicted) for candidate in chunk.candidates)
+
+
+def _beaten(
+    scenario: Scenario, assignment: Assignment, rivals: Rivals
+) -> Mapping[str, float] | None:
+    """The best a candidate can be, where its later epochs show that rivals beat it."""
+    check_modelled(scenario)
+    later = later_epoch(question_of(scenario), Options(seed=assignment.seed))
+    if later is None:
+        return None
+    best = best_with(scenario, later).figures
+    return best if rivals.beat(best) else None
 
 
 def stored_key(key: str, assignment: Assignment) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Final, TypeAlias, TypeVar
 
@@ -23,6 +24,7 @@ from simulator.scenario.goal import Objective, Sense
 from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.pareto import comparable
+from simulator.studies.rivals import Rivals
 from simulator.studies.rounds import FIRST, Rounds, beaten_by
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
@@ -41,8 +43,8 @@ PREDICTED_AT_ONCE: Final = 4
 TASKS_OF_A_ROUND: Final = 16
 """Tasks that a round is made of at least, where it has as many candidates: one of them may take a
 hundred times as long as another, and all workers are to be busy to the end."""
-UNSOUND: Final = frozenset({Status.FAILED, Status.BUG})
-"""Outcomes that are not stored: another time, or another version, may do better."""
+UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
+"""Outcomes that are not stored: another time, another version or another search may do better."""
 READING: Final = 0.05
 """Reading and bounding a candidate, in predictions."""
 NOT_STORED: Final = "not predicted in what is stored"
@@ -195,7 +197,8 @@ def _in_rounds(
     rounds = Rounds(least, top=request.top, margin=request.margin, first=request.first)
     scores: dict[int, tuple[float, ...]] = {}
     while chosen := rounds.next():
-        found = search.predict([left[row] for row in chosen])
+        rivals = rounds.rivals(request.objectives)
+        found = search.predict([left[row] for row in chosen], rivals)
         new = {
             outcome.candidate.index: criteria.score(search.judged(outcome))
             for outcome in found
@@ -289,15 +292,20 @@ class _Search:
                 self._work_out((one.candidate,), {one.candidate.index: one.key}, 1)
 
     def _work_out(
-        self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
+        self,
+        candidates: Sequence[Candidate],
+        keys: Mapping[int, str],
+        at_once: int,
+        rivals: Rivals | None = None,
     ) -> None:
-        """Predict candidates, and store each as it is finished."""
-        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
+        """Predict candidates that rivals do not beat before, and store each as it is finished."""
+        work = partial(evaluate, rivals=rivals)
+        for part in self._answers(work, candidates, at_once, 1.0, _died):
             told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status not in UNSOUND])
             self._by_key |= {outcome.key: outcome for outcome in told}
-            self._predicted += len(told)
+            self._predicted += sum(o.status is not Status.SCREENED for o in told)
             self.tell()
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
@@ -306,7 +314,7 @@ class _Search:
             return outcome.figures
         return self._judge(outcome.candidate, outcome.figures)
 
-    def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
+    def predict(self, chosen: Sequence[Bounded], rivals: Rivals | None = None) -> list[Outcome]:
         """Predict some candidates: equal contents once, and none that the store has."""
         first = {one.key: one.candidate for one in reversed(chosen) if one.key not in self._by_key}
         if self._store is not None:
@@ -319,7 +327,7 @@ class _Search:
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
         at_once = min(PREDICTED_AT_ONCE, -(-len(candidates) // TASKS_OF_A_ROUND) or 1)
-        self._work_out(candidates, new, at_once)
+        self._work_out(candidates, new, at_once, rivals)
         return [self._settle(one) for one in chosen]
 
     def give_up(self, one: Bounded, reason: str) -> None:

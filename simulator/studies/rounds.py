@@ -13,7 +13,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.scenario.goal import Objective
 from simulator.studies.pareto import Mask, beats, front, may_beat
+from simulator.studies.rivals import Rivals
 
 FIRST: Final = 16
 """Candidates of the usual first round; each later one takes twice as many, up to `LARGEST`."""
@@ -75,6 +77,12 @@ class Rounds:
         found = np.array(scores, dtype=float).reshape(-1, self._least.shape[1])
         self._found = np.vstack([self._found, found])
         self.possible &= may_beat(self._least, self._found, top=self._top, margin=self._margin)
+
+    def rivals(self, objectives: tuple[Objective, ...]) -> Rivals | None:
+        """What the candidates of the next round compete with; None before anything is found."""
+        if not len(self._found):
+            return None
+        return Rivals(objectives=objectives, found=self._found, top=self._top, margin=self._margin)
 
     def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
         """The best by what they can be: the bounds' own front first, then the front behind it."""

@@ -7,6 +7,6 @@ others were predicted to reach need not be simulated.
 
 from __future__ import annotations
 
-from simulator.studies.screening.best import BestCase, best_cases, best_of
+from simulator.studies.screening.best import BestCase, best_cases, best_of, best_with
 
-__all__ = ["BestCase", "best_cases", "best_of"]
+__all__ = ["BestCase", "best_cases", "best_of", "best_with"]
