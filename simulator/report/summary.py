@@ -22,7 +22,7 @@ from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
 from simulator.studies.hanging import Hanging, hanging
-from simulator.units import BYTE, FLOP_PER_SECOND, SECOND, USD_PER_SECOND, show
+from simulator.units import BYTE, FLOP_PER_SECOND, SECOND, USD, USD_PER_SECOND, show
 
 LABEL: Final = 10
 """Columns of the names at the left."""
@@ -256,9 +256,16 @@ def _cost(prediction: Prediction) -> str:
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (
         f"{known(prediction, 'cost.usd_to_train')} for the run at "
-        f"{show(cost.per_second, USD_PER_SECOND)}{_dated(prediction)}; {rate} samples a dollar"
+        f"{show(cost.per_second, USD_PER_SECOND)}{_dated(prediction)}{_electricity(prediction)}; "
+        f"{rate} samples a dollar"
         f"{in_short(prediction)}"
     )
+
+
+def _electricity(prediction: Prediction) -> str:
+    """What the electricity of owned machines is in the bill of the run; rent has it in it."""
+    paid = prediction.cost.electricity
+    return "" if paid is None else f" and {show(paid, USD, 2)} of electricity"
 
 
 def _dated(prediction: Prediction) -> str:

@@ -97,10 +97,15 @@ def _of_building(plan: EnergyPlan, machines: Term) -> dict[str, Term]:
 
 
 def _missing(scenario: Scenario) -> Iterator[str]:
-    """Figures without which something that the scenario asks for stays unknown."""
+    """Figures without which something that the scenario asks for stays unknown.
+
+    A scenario that tells what electricity costs asks for its price, and for emissions where it
+    names a grid.
+    """
     for group in scenario.cluster.groups:
         gpu = group.host.gpu
         if gpu is not None and gpu.power is None and not gpu.emulated:
             yield f"the power of {gpu.name}: its profile states none"
-    if scenario.energy is not None and scenario.energy.grid is None:
+    plan = scenario.energy
+    if plan is not None and plan.grid is None and plan.tariff is None:
         yield "energy.grid, for the emissions: an amount in g/kWh, or the region of a cloud"

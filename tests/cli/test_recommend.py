@@ -35,6 +35,33 @@ def ask(plan: Plan, tmp_path: Path) -> Plan:
     return run  # type: ignore[return-value] # as plan
 
 
+OWNED = """\
+schema = 1
+extends = "resnet50-imagenet-p4d"
+name = "owned"
+[hardware]
+machine = "node/dgx-a100-80gb"
+[cost]
+purchase = "owned"
+[goal]
+maximize = "cost.samples_per_usd"
+nodes = 1
+[goal.search]
+"hardware.machine" = ["node/dgx-a100-80gb"]
+"train.batch_size" = 256
+"input.workers" = 12
+"""
+
+
+def test_what_an_owned_machine_costs_is_asked_for(ask: Plan, tmp_path: Path) -> None:
+    """Where nothing can be compared for want of a figure, the key that states it is named."""
+    job = tmp_path / "owned.toml"
+    job.write_text(OWNED)
+    outcome = ask(str(job))
+    told = "  what node/dgx-a100-80gb costs to buy: state owned.capex"
+    assert told in outcome.out.splitlines()
+
+
 @pytest.fixture(scope="module")
 def answers() -> dict[str, tuple[Outcome, Path]]:
     """What has been searched: the answer and the store it is kept in."""

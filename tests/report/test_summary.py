@@ -134,3 +134,11 @@ def test_an_owned_machine_of_unknown_price_names_what_to_state() -> None:
     text = as_text(predicted("gpt2-tokens-h100", "cost.purchase=owned"))
     assert "state owned.capex" in row(text, "Cost")
     assert "cost.price" not in text
+
+
+def test_electricity_of_owned_machines_is_in_the_cost() -> None:
+    """It comes on top of what the machine costs by the hour; rent has it in it."""
+    one = predicted("resnet50-imagenet-p4d", "cost.purchase=owned", "owned.capex=$150000")
+    text = " ".join(row(as_text(one, width=200), "Cost").split())
+    assert re.search(r"for the run at \$[\d.]+/h and \$[\d.]+ of electricity; ", text)
+    assert "electricity" not in row(as_text(predicted("resnet50-imagenet-p4d")), "Cost")

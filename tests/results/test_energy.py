@@ -80,6 +80,12 @@ def test_an_unknown_grid_is_named() -> None:
     assert any("energy.grid" in text for text in found.energy.missing)
 
 
+def test_who_asks_what_electricity_costs_hears_nothing_of_the_grid() -> None:
+    """A tariff, given or stood in for of owned machines, does not ask for emissions."""
+    assert of("energy.tariff=$0.2/kWh").energy.missing == ()
+    assert of("cost.purchase=owned", "owned.capex=$200000").energy.missing == ()
+
+
 def test_energy_of_the_building_is_not_told_unasked() -> None:
     """Without [energy] nothing is made up about the building."""
     found = of()

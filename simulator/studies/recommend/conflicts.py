@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.results.ownership import missing
 from simulator.scenario.goal import Goal, Limits, Objective, Sense
 from simulator.scenario.hardware.gpu import Stack
 from simulator.studies.outcome import Candidate
@@ -35,6 +36,7 @@ READING: Final = 0.3
 """Share of the work that is reading all candidates, for its progress."""
 ROUND: Final = 0.2
 """The same for each question after that, of what is left."""
+_COST: Final = "cost."
 _MEASURES: Final = {
     "deadline": Objective(metric=TIME, sense=Sense.MINIMIZE),
     "budget": Objective(metric=MONEY, sense=Sense.MINIMIZE),
@@ -122,7 +124,8 @@ class _Court:
         known = self.search.known.values()
         if any(self.inquiry.judged(one).is_predicted for one in known):
             metric = self.inquiry.goal.objective.metric
-            return (f"{metric} is not known of any candidate that keeps all limits",)
+            unknown = f"{metric} is not known of any candidate that keeps all limits"
+            return (unknown, *(missing(self.inquiry.ground.scenario) if _COST in metric else ()))
         told = Counter(one.reason for one in known if one.reason)
         return tuple(reason for reason, _ in told.most_common(COMMON))
 
