@@ -168,7 +168,6 @@ def tensorrt_llm(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
     for row in rows:
         degree = int(row["parallelism"].removeprefix("TP"))
         prompt, output = int(row["input_tokens"]), int(row["output_tokens"])
-        narrow = row["gpu"] in ("B200", "GB200")
         value = float(row["value"]) * (degree if row["unit"] == PER_DEVICE else 1)
         yield {
             "id": f"trtllm {_published(row)}",
@@ -179,7 +178,6 @@ def tensorrt_llm(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
             "serving.engine": "tensorrt-llm",
             "serving.tensor": str(degree),
             "serving.weights": row["weights"].lower(),
-            "serving.cache": "fp8" if narrow else "bf16",
             "load.requests": str(next(n for most, n in REQUESTS if prompt + output <= most)),
             "load.prompt": f"{{ tokens = {prompt} }}",
             "load.output": f"{{ tokens = {output} }}",

@@ -40,6 +40,7 @@ from simulator.compute.forward_pass import (
 from simulator.equations.serving import causal_pairs
 from simulator.files.catalogue import Catalogue
 from simulator.files.document import FileModel, check, read_document
+from simulator.files.engines import cache_of, engine_file
 from simulator.files.models import load_model
 from simulator.files.serving_figures import (
     PATH,
@@ -63,9 +64,9 @@ DEVIATION: Final = 0.05
 ALONE: Final = "sglang"
 """The engine that computes prompts in iterations of their own."""
 _NARROW_CACHE: Final = "Blackwell"
-"""Architectures on which the runs keep keys and values in 8 bit."""
+"""Architectures on which the scripts keep keys and values in 8 bit with any engine."""
 _WAITED: Final = 0.5
-_SHARED: Final = ("deviations.forward_pass", "deviations.request")
+_SHARED: Final = "deviations."
 _BOUND: Final = 4.0
 """Spreads that a figure may lie from what is expected."""
 
@@ -123,7 +124,8 @@ def with_figures(x: Vector) -> ServingFile:
 def setup(row: ServingRow) -> Setup:
     """What decides the forward pass of a run."""
     weights = row.weights or Precision.BF16
-    narrow = _architecture(row.gpu).startswith(_NARROW_CACHE) and weights is not Precision.BF16
+    scripted = _architecture(row.gpu).startswith(_NARROW_CACHE) and weights is not Precision.BF16
+    own = cache_of(engine_file(row.engine), weights)
     return Setup(
         row.model,
         row.gpu,
@@ -132,7 +134,7 @@ def setup(row: ServingRow) -> Setup:
             tensor=row.tensor,
             split_experts=row.split_experts,
             weights=weights,
-            cache=Precision.FP8 if narrow else Precision.BF16,
+            cache=Precision.FP8 if scripted else own,
         ),
     )
 
@@ -357,7 +359,7 @@ def _unseen_text(unseen: Mapping[str, LeftOut]) -> str:
     for model, one in unseen.items():
         lines += ["", f'[without."{model}"]']
         values = _values(one.figures).items()
-        lines += [f'"{name}" = {value!r}' for name, value in values if name not in _SHARED]
+        lines += [f'"{name}" = {value!r}' for name, value in values if not name.startswith(_SHARED)]
     return "\n".join(lines) + "\n"
 
 

@@ -13,6 +13,7 @@ from simulator.cli.clock import today
 from simulator.cli.options import examples, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
+from simulator.cli.serving import refuse
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     epilog=examples(
         "plan calibrate my-runs.csv --scenario my-job.toml -o fitted.toml",
         "plan calibrate measured.toml --fit input.decode -o fitted.toml",
+        "plan calibrate benchmarks.csv --scenario my-service.toml -o my-service-fitted.toml",
     )
 )
 @click.argument(
@@ -122,12 +124,21 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     Prints values with 80% intervals, what stands at a bound, what the rows cannot tell apart,
     and the error as fitted and on configurations held out. Rows held out for testing are not
     used. No profile is changed: what was fitted goes into an overlay.
+
+    Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
+    and FILE is a service that extends it.
     """
     from simulator.studies.parameters import parameters_of
 
     if output is not None:
         _check_new(output, force=force)
     loaded = _sets(sets, scenario)
+    if any(one.serves for one in loaded):
+        from simulator.cli.calibrate_service import calibrated
+
+        refuse(fit=names, start=start, low=low, high=high, profiles=profiles)
+        calibrated(loaded, output, form, use_all=use_all)
+        return
     tried: Sequence[Tried] = ()
     if not names:
         if start or low or high:

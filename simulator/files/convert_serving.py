@@ -11,17 +11,18 @@ from simulator.confidence.provenance import Assumption, Source
 from simulator.equations.decoding import accepted_tokens
 from simulator.errors import Problem
 from simulator.files.document import Document
-from simulator.files.engines import engine_file, stands_in
-from simulator.files.serving_figures import deviation, serving_figures
+from simulator.files.engines import cache_of, engine_file, stands_in
+from simulator.files.serving_figures import serving_figures
 from simulator.files.serving_sections import (
     ServingSection,
 )
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Autoscaling, Prefill, Serving, Speculation
 from simulator.units import SECOND, show
 
 _SETTINGS: Final = (
-    *("tensor", "replicas", "expert_parallel", "weights", "cache"),
+    *("tensor", "replicas", "expert_parallel", "weights"),
     *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
     *("graph_memory", "chunked_prefill", "request_overhead"),
 )
@@ -66,6 +67,7 @@ def serving_of(given: ServingSection, usual: Serving, devices: Devices) -> Servi
             "autoscaling": autoscaling_of(given, devices),
             "speculation": _speculation(given),
             "prefill": prefill,
+            "cache": given.cache or cache_of(engine_file(given.engine), given.weights),
             "max_sequences": min(usual.max_sequences, most),
             **named,
         },
@@ -200,8 +202,13 @@ def _scaling_problems(given: ServingSection, most: int, document: Document) -> I
         yield document.problem(path, "is more than the most", hint=hint)
 
 
-def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
-    """The settings that the file leaves to the engine, and what the forward pass rests on."""
+def serving_notes(
+    given: ServingSection, found: Serving, doubt: tuple[float, Source]
+) -> Iterator[Assumption]:
+    """The settings that the file leaves to the engine, and what the forward pass rests on.
+
+    `doubt` is the standard deviation of the logarithm of that, and what says so.
+    """
     yield from version_notes(given, found)
     named = {
         "max_batched_tokens": f"{found.max_batched_tokens:,}",
@@ -212,15 +219,21 @@ def serving_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]
         if getattr(given, name) is None:
             what = f"{name.replace('_', ' ')} (serving.{name} not given)"
             yield Assumption(what=what, value=value, source=found.engine.source)
+    if given.cache is None and found.cache is not Precision.BF16:
+        yield Assumption(
+            what="number format of keys and values (serving.cache not given)",
+            value=str(found.cache),
+            source=found.engine.source,
+        )
     if given.request_overhead is None:
         figures = serving_figures(given.engine)
         yield Assumption(
             what="time of a request beside its iterations (serving.request_overhead not given)",
-            value=show(figures.request, SECOND),
+            value=show(found.request_overhead, SECOND),
             source=figures.sources["request"],
         )
     yield from guessed_notes(given)
-    off, why = deviation("forward_pass")
+    off, why = doubt
     yield Assumption(
         what="how far the forward pass may be off (standard deviation of its logarithm)",
         value=f"{off:.2g}",

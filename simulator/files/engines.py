@@ -14,6 +14,7 @@ from simulator.files.quantity import nearest_hint
 from simulator.files.serving_figures import serving_figures
 from simulator.files.serving_sections import EngineDeviceTable, EngineFile, EngineVersionTable
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Engine, Serving
 
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "serving"
@@ -78,6 +79,12 @@ def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:
         if gpu.memory >= one.memory and not (one.excepted and one.excepted in gpu.name.lower())
     ]
     return fits[-1]
+
+
+def cache_of(file: EngineFile, weights: Precision) -> Precision:
+    """The number format of keys and values that an engine takes beside weights by itself."""
+    narrow = weights.bytes_per_element <= Precision.FP8.bytes_per_element
+    return file.narrow_cache if narrow else Precision.BF16
 
 
 def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:

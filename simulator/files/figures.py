@@ -20,6 +20,19 @@ NAMES: Final = {
 """Figures that people see of a running job, by what they call them."""
 
 
+SERVICE_NAMES: Final = {
+    "ttft": "first_token_s.mean",
+    "first_token": "first_token_s.mean",
+    "tpot": "per_token_s.mean",
+    "per_token": "per_token_s.mean",
+    "e2e": "end_to_end_s.mean",
+    "end_to_end": "end_to_end_s.mean",
+    "tokens/s": "output_tokens_per_s",
+    "output_tokens/s": "output_tokens_per_s",
+}
+"""The same of a service: means over requests, where a column does not say."""
+
+
 def figure_value(text: str, unit: Unit | None) -> float | None:
     """A share in per cent, a quantity with its unit, or a plain number; None if it is none.
 

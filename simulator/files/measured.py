@@ -16,9 +16,11 @@ from simulator.files.document import Document, check, parse_document, read_docum
 from simulator.files.keys import numeric_key
 from simulator.files.measured_rows import Context, Heading, described_by, rows_of
 from simulator.files.measured_sections import FitTable, SetFile, ToleranceTable
+from simulator.files.merge_documents import chain_of
 from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
 from simulator.files.runs_table import read_runs
+from simulator.files.service_mode import describes_service
 from simulator.files.shipped import find_scenario, find_set, nearest_scenarios, nearest_sets
 from simulator.files.table import Table, capped, parse_table, read_table
 
@@ -67,8 +69,9 @@ def _runs(path: Path, scenario: str | None) -> MeasurementSet:
     if base is None:
         msg = f"there is no scenario '{scenario}', neither a file nor shipped; "
         raise UnknownName(msg + nearest_scenarios(scenario))
-    file, table = read_runs(path, str(base.resolve()))
-    heading = Heading(table)
+    serves = describes_service(chain_of(scenario))
+    file, table = read_runs(path, str(base.resolve()), serves=serves)
+    heading = Heading(table, described_by(file))
     rows, wrong = rows_of(Context(file=file, table=table, folder=path.parent), heading)
     problems = [*heading.problems(), *wrong]
     if problems:

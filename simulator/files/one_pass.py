@@ -201,6 +201,9 @@ def one_pass_problems(
             hint = "slo.end_to_end limits the time of a request"
             message = "means nothing for a model that answers in one pass"
             yield document.problem(("slo", name), message, hint=hint)
+    if file.calibration is not None:
+        message = "means nothing for a model that answers in one pass"
+        yield document.problem(("calibration",), message, hint="leave it out", show=False)
     if given.tensor > 1:
         message = "cannot be above 1 for a model that answers in one pass"
         yield document.problem(("serving", "tensor"), message)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
 from typing import Final, TypeVar
 
+from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.catalogue import Catalogue
@@ -38,7 +39,12 @@ from simulator.files.one_pass import (
 )
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import CostSection
-from simulator.files.serving_figures import deviation, serving_figures, serving_kernels
+from simulator.files.serving_figures import (
+    calibrated,
+    deviation,
+    serving_figures,
+    serving_kernels,
+)
 from simulator.files.serving_sections import (
     ServiceFile,
     ServiceGoal,
@@ -57,6 +63,7 @@ from simulator.scenario.serving import OnePass, Service, Serving, Slo
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.transformer import Transformer
+from simulator.scenario.workload.serving_figures import ServiceFactors
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
@@ -220,9 +227,7 @@ class _Draft:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
         file, one, given = self.file, parts.one_pass, self.serving
-        own = serving_notes(given, parts.settings)
-        notes = own if one is None else one_pass_notes(given, one, parts.settings)
-        return Service(
+        found = Service(
             name=file.name or self.default_name,
             title=file.title or "",
             group=_group(parts.host, file.hardware.count, parts.gpus),
@@ -235,9 +240,19 @@ class _Draft:
             cost=_cost(file.cost),
             log_sd=deviation("forward_pass")[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
-            notes=(*notes, *load_notes(file.load)),
             one_pass=one,
         )
+        if file.calibration is not None:
+            found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
+        return replace(found, notes=(*self._notes(found), *load_notes(file.load)))
+
+    def _notes(self, found: Service) -> Iterator[Assumption]:
+        """What the engine and the forward pass rest on."""
+        given, settings = self.serving, found.serving
+        if found.one_pass is not None:
+            return one_pass_notes(given, found.one_pass, settings)
+        name = "forward_pass" if self.file.calibration is None else "fitted_forward_pass"
+        return serving_notes(given, settings, deviation(name))
 
     def _scaling_problems(self) -> Iterator[Problem]:
         """Whether there is anything that replicas could come and go with."""

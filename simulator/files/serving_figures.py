@@ -18,7 +18,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Service
 from simulator.scenario.workload.kernels import Kernels
-from simulator.scenario.workload.serving_figures import ServingFigures
+from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.scenario.workload.software import Software
 
 PATH: Final = Path(__file__).resolve().parents[1] / "data" / "forward_pass.toml"
@@ -131,7 +131,7 @@ def unseen(service: Service, model: str) -> Service:
     if service.figures is None:
         return service
     figures, serving = (
-        serving_figures(service.serving.engine.name, file_without(model)),
+        serving_figures(service.serving.engine.name, file_without(model)).faster(service.factors),
         service.serving,
     )
     if service.overhead_log_sd:
@@ -142,6 +142,36 @@ def unseen(service: Service, model: str) -> Service:
             reply_lag=figures.lag,
         )
     return replace(service, figures=figures, serving=serving)
+
+
+def calibrated(service: Service, factors: ServiceFactors) -> Service:
+    """The service with parts that are so much faster, and the doubt that is left of a fit to it."""
+    if service.figures is None or service.kernels is None:
+        return service
+    kernels, serving, speed = service.kernels, service.serving, factors.compute
+    product = replace(
+        kernels.product,
+        share16=kernels.product.share16 * speed,
+        share=kernels.product.share * speed,
+    )
+    beside = service.overhead_log_sd
+    if beside:
+        beside = deviation("fitted_request")[0]
+        serving = replace(
+            serving,
+            request_overhead=serving.request_overhead / factors.request,
+            prompt_overhead=serving.prompt_overhead / factors.request,
+            reply_lag=serving.reply_lag / factors.request,
+        )
+    return replace(
+        service,
+        kernels=replace(kernels, product=product),
+        figures=service.figures.faster(factors),
+        serving=serving,
+        log_sd=deviation("fitted_forward_pass")[0],
+        overhead_log_sd=beside,
+        factors=factors,
+    )
 
 
 def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:

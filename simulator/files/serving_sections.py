@@ -26,7 +26,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.files.sections import CostSection, DegreeField, StepTimeTable
+from simulator.files.sections import CostSection, DegreeField, SpeedField, StepTimeTable
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
@@ -145,8 +145,9 @@ class ServingSection(FileModel):
     """Whether accelerators hold whole experts, in place of a part of each."""
     weights: PrecisionField = Precision.BF16
     """Number format of the weights and of the products with them."""
-    cache: PrecisionField = Precision.BF16
-    """Number format of keys and values."""
+    cache: PrecisionField | None = None
+    """Number format of keys and values; that of the engine beside these weights by default: bf16,
+    and fp8 with tensorrt-llm where weights have 8 bit or fewer."""
     max_batched_tokens: BatchedField | None = None
     """Most tokens of an iteration (SGLang's chunked_prefill_size)."""
     max_sequences: CountField | None = None
@@ -229,6 +230,19 @@ class LoadSection(FileModel):
     it: turns of a conversation, documents asked about again."""
 
 
+class ServiceCalibration(FileModel):
+    """How much faster parts of the service are than those of others; above 1: faster."""
+
+    compute: SpeedField = 1.0
+    """Products, and attention of prompts."""
+    device_memory: SpeedField = 1.0
+    """Reading weights, keys and values."""
+    engine: SpeedField = 1.0
+    """The engine's own time of an iteration, of its layers and of each sequence."""
+    request: SpeedField = 1.0
+    """What a request takes beside its iterations."""
+
+
 class SloSection(FileModel):
     """What requests must keep."""
 
@@ -275,6 +289,8 @@ class ServiceFile(FileModel):
     """Another service, by file (relative to this one) or shipped name, that this one changes."""
     serving: ServingSection | None = None
     """The engine and its settings."""
+    calibration: ServiceCalibration | None = None
+    """What plan calibrate found of the service; by default it is as other services are."""
     slo: SloSection | None = None
     """What requests must keep; nothing by default."""
     cost: CostSection | None = None
@@ -332,6 +348,8 @@ class EngineFile(FileModel):
     """Whether activations lie within the fraction."""
     block_tokens: CountField
     """Tokens of a block."""
+    narrow_cache: PrecisionField = Precision.BF16
+    """Number format of keys and values where weights have 8 bit or fewer and nothing is said."""
     source: TextField
     """Who says so."""
     date: TextField

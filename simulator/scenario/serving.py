@@ -11,7 +11,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Model
-from simulator.scenario.workload.serving_figures import ServingFigures
+from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, PerSecond, Seconds
 
 
@@ -344,9 +344,9 @@ class Service:
 
     `group` are the machines. `kernels` and `figures` say what products and the engine reach on
     their accelerators. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
-    the time of a request beside its iterations: standard deviations of their logarithms. `notes`
-    are assumptions. A model that does not write token after token has `one_pass` in place of
-    kernels and figures.
+    the time of a request beside its iterations: standard deviations of their logarithms. `factors`
+    are those that `kernels`, `figures` and settings hold already. `notes` are assumptions. A model
+    that does not write token after token has `one_pass` in place of kernels and figures.
     """
 
     name: str
@@ -361,6 +361,7 @@ class Service:
     cost: CostPlan = field(default_factory=CostPlan)
     log_sd: float = 0.0
     overhead_log_sd: float = 0.0
+    factors: ServiceFactors = field(default_factory=ServiceFactors)
     notes: tuple[Assumption, ...] = ()
     one_pass: OnePass | None = None
 

@@ -204,3 +204,41 @@ def test_a_few_runs_need_no_second_file(plan: Run, rows: list[str], tmp_path: Pa
     assert (outcome.code, outcome.err) == (Exit.FINE, "")
     assert "What explains these runs" in outcome.out
     assert "calibration.cpu" in over.read_text(encoding="utf-8")
+
+
+SERVICE = """\
+schema = 1
+mode = "serve"
+
+[hardware]
+machine = "instance/lambda/gpu_1x_h100_sxm5"
+
+[model]
+name = "llama-3.1-8b"
+
+[load]
+arrivals = "closed"
+concurrency = 1
+requests = 8
+prompt = { tokens = 500 }
+output = { tokens = 20 }
+"""
+
+
+def test_runs_of_a_service_fit_its_factors(plan: Run, tmp_path: Path) -> None:
+    """A table of latencies leads to a service that extends the first and is nearer to them."""
+    base, table, fitted = (tmp_path / name for name in ("s.toml", "runs.csv", "fitted.toml"))
+    base.write_text(SERVICE, encoding="utf-8")
+    table.write_text("concurrency,ttft,tpot\n1,80 ms,12 ms\n4,150 ms,15 ms\n", encoding="utf-8")
+    arguments = ("calibrate", str(table), "--scenario", str(base))
+    outcome = plan(*arguments, "-o", str(fitted))
+    assert outcome.code == Exit.FINE
+    assert "calibration.request" in outcome.out
+    assert 'extends = "s.toml"' in fitted.read_text(encoding="utf-8")
+    times = [
+        json.loads(plan("simulate", str(path), "--json").out)["per_token_s"]["mean"]
+        for path in (base, fitted)
+    ]
+    assert times[0] < times[1] < 0.0125
+    refused = plan(*arguments, "--fit", "cpu")
+    assert "--fit means nothing for a service" in refused.err

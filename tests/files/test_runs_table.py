@@ -67,3 +67,17 @@ def test_a_table_alone_asks_what_it_is_of(tmp_path: Path) -> None:
     path.write_text("workers,samples/s\n4,100\n", encoding="utf-8")
     with pytest.raises(InputError, match="--scenario"):
         load_set(str(path))
+
+
+def test_runs_of_a_service_have_its_own_words(tmp_path: Path) -> None:
+    """Requests at once and latencies as people call them; a word of jobs means nothing there."""
+    path = tmp_path / "mine.csv"
+    path.write_text("concurrency,tensor,ttft,tpot\n8,1,120 ms,9.5 ms\n", encoding="utf-8")
+    found = load_set(str(path), "nightly-summaries")
+    (row,) = found.rows
+    assert found.serves
+    assert set(row.overrides) == {"load.concurrency=8", "serving.tensor=1"}
+    assert row.measured == {"first_token_s.mean": 0.12, "per_token_s.mean": 0.0095}
+    path.write_text("workers,ttft\n8,120 ms\n", encoding="utf-8")
+    with pytest.raises(InputError, match="workers"):
+        load_set(str(path), "nightly-summaries")

@@ -74,6 +74,24 @@ def test_engines_follow_their_own_rules() -> None:
     assert tensorrt.admission is Admission.WHOLE
 
 
+@pytest.mark.parametrize(
+    ("engine", "weights", "cache"),
+    [
+        ("tensorrt-llm", "fp8", "fp8"),
+        ("tensorrt-llm", "fp4", "fp8"),
+        ("tensorrt-llm", "bf16", "bf16"),
+        ("vllm", "fp8", "bf16"),
+    ],
+)
+def test_the_cache_is_stored_as_the_engine_does_beside_such_weights(
+    engine: str, weights: str, cache: str
+) -> None:
+    """TensorRT-LLM stores keys and values in 8 bit beside narrow weights, vLLM where it is told."""
+    settings = f"serving.engine={engine}", f"serving.weights={weights}"
+    assert service(*settings).serving.cache == cache
+    assert service(*settings, "serving.cache=bf16").serving.cache == "bf16"
+
+
 @pytest.mark.parametrize("name", engine_names())
 def test_every_engine_file_is_sound(name: str) -> None:
     """Versions stand oldest first, and every accelerator finds its defaults."""

@@ -32,6 +32,13 @@ def test_fitted_figures_are_marked_so_and_the_others_are_not() -> None:
         assert (one.source == "measured") <= (f"figures.{name}" in names)
 
 
+def test_runs_keep_the_cache_that_their_engine_does() -> None:
+    """On Hopper TensorRT-LLM alone stores keys and values in 8 bit; on Blackwell scripts ask it."""
+    assert serving.setup(ROW).spread.cache == "bf16"
+    assert serving.setup(replace(ROW, engine="tensorrt-llm")).spread.cache == "fp8"
+    assert serving.setup(replace(ROW, gpu="gpu/b200-sxm-180gb")).spread.cache == "fp8"
+
+
 def test_a_token_takes_an_iteration_and_its_part_of_prompts() -> None:
     """16 requests of 500 tokens compute a prompt in every 31st iteration."""
     setup = serving.setup(ROW)

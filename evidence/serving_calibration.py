@@ -1,0 +1,141 @@
+"""How well three measured runs tell of a service: the others of its series, predicted with them.
+
+    python evidence/serving_calibration.py
+
+A series are the closed loops of the shipped set with one model, engine, accelerator, number format
+and source. Three are fitted (those at a sixth, a half and five sixths of the requests at once, the
+work of a request deciding among equals); figures of the model itself had no part in any figure.
+Prints the errors before and after of the rows that were not fitted, and the standard deviations
+that `fitted_forward_pass` and `fitted_request` of ``simulator/data/forward_pass.toml`` hold.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from simulator.confidence.measurement import Row
+from simulator.errors import InputError
+from simulator.files.measured import load_set
+from simulator.files.merge_documents import chain_of
+from simulator.files.service import ServiceReader
+from simulator.files.serving_figures import unseen as without
+from simulator.scenario.workload.serving_figures import ServiceFactors
+from simulator.studies.calibrate_service import (
+    Figures,
+    calibrate_service,
+    figures_of,
+    settings_of,
+)
+
+FITTED: Final = 3
+LEAST: Final = 6
+"""Rows of a series, at least."""
+WANTED: Final = ("per_token_s.p50", "first_token_s.mean")
+SERIES: Final = ("hardware.gpu", "model.name", "serving.engine", "serving.weights", "scripted")
+P90: Final = 1.2816
+
+
+@dataclass(frozen=True)
+class Error:
+    """A row that was not fitted: log errors of a figure before the fit and after it."""
+
+    series: str
+    metric: str
+    before: float
+    after: float
+
+
+def unseen(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
+    """A row by figures that its model had no part in, and factors."""
+    own = settings(row)
+    service = reader(row.base).read({**own, **settings_of(factors)})
+    return figures_of(without(service, own["model.name"]), wanted)
+
+
+@cache
+def reader(base: str) -> ServiceReader:
+    """What reads the rows of a base."""
+    return ServiceReader(chain_of(base), base)
+
+
+def settings(row: Row) -> dict[str, str]:
+    """What the row says of its service."""
+    return dict(override.split("=", 1) for override in row.overrides)
+
+
+def series_of(row: Row) -> str:
+    """Its series; whether lengths vary tells the two sources apart."""
+    known = settings(row)
+    known["scripted"] = "ratio = 1 " if "ratio = 1 }" in known["load.prompt"] else "ratio"
+    return " ".join(known[key] for key in SERIES)
+
+
+def work(row: Row) -> tuple[int, str, str]:
+    """By what rows of a series are put in order."""
+    known = settings(row)
+    return int(known["load.concurrency"]), known["load.prompt"], row.id
+
+
+def errors(rows: Sequence[Row]) -> list[Error]:
+    """The rows of a series that are left after three were fitted."""
+    ordered = sorted(rows, key=work)
+    at = [len(ordered) * (2 * i + 1) // (2 * FITTED) for i in range(FITTED)]
+    fitted = [ordered[i] for i in at]
+    try:
+        factors = calibrate_service(fitted, WANTED, unseen).factors
+    except InputError:
+        return []
+    return [
+        Error(series_of(row), name, *(math.log(each[name] / row.measured[name]) for each in both))
+        for row in ordered
+        if row not in fitted
+        for both in [[unseen(row, one, WANTED) for one in (ServiceFactors(), factors)]]
+        for name in WANTED
+    ]
+
+
+def lines(found: Sequence[Error]) -> Iterator[str]:
+    """Errors by series and of all, and the deviations with which intervals hold 80%."""
+    for metric in WANTED:
+        own = [one for one in found if one.metric == metric]
+        for series in (*sorted({one.series for one in own}), ""):
+            part = [one for one in own if series in ("", one.series)]
+            shares = [
+                np.abs(np.expm1([getattr(one, which) for one in part]))
+                for which in ("before", "after")
+            ]
+            told = "  ".join(
+                f"median {np.median(s):6.1%} p90 {np.quantile(s, 0.9):6.1%}" for s in shares
+            )
+            yield f"{metric:20s} {series or 'all':70s} {len(part):4d}  {told}"
+        held = np.quantile([abs(one.after) for one in own], 0.8) / P90
+        yield f"{metric:20s} deviation with which intervals hold 80%: {held:.3f}"
+
+
+def main() -> int:
+    """Print what three rows of each series tell of its others."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in load_set("serving").rows:
+        if "first_token_s.mean" in row.measured:
+            groups[series_of(row)].append(row)
+    parts = [rows for rows in groups.values() if len(rows) >= LEAST]
+    found = list[Error]()
+    with ProcessPoolExecutor() as pool:
+        for part in pool.map(errors, parts):
+            found += part
+            sys.stderr.write("\n".join(lines(part)) + "\n" if part else "a row does not fit\n")
+    sys.stdout.write("\n".join(lines(found)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
