@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -186,7 +187,8 @@ def init(  # noqa: PLR0913 - one parameter an option
             raise click.UsageError(msg)
     ask = sys.stdin is not None and sys.stdin.isatty() and not yes
     if shipped is not None:
-        text, remarks = _copied(shipped, name, flags), list[str]()
+        text = _copied(shipped, name, flags)
+        remarks = _about_base(text)
     else:
         text, remarks = _written(name, title, flags, profiles, ask=ask)
     if not to_file:
@@ -222,6 +224,16 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
         raise click.UsageError(msg)
     text = path.read_text(encoding="utf-8")
     return re.sub(r'(?m)^name = ".*"$', lambda _: f'name = "{name}"', text, count=1)
+
+
+def _about_base(text: str) -> list[str]:
+    """What a copied file builds on, whose keys a reader of it would look for in vain."""
+    base = str(tomllib.loads(text).get("extends", "")).removesuffix(".toml")
+    if not base:
+        return []
+    return [
+        f"it builds on {base}, whose keys hold where it sets none: plan init --from {base} -o -"
+    ]
 
 
 def _written(

@@ -232,6 +232,14 @@ def test_a_shipped_scenario_is_copied(capsys: pytest.CaptureFixture[str]) -> Non
     assert "--workers does not go with --from" in capsys.readouterr().err
 
 
+def test_what_a_copy_builds_on_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Lengths of prompts stand in another file: its name, and how to read it, are told."""
+    assert main(["init", "--from", "llama3-8b-chat-h100", "-o", "chat.toml"]) == Exit.FINE
+    assert "plan init --from llama3-8b-chat-l4 -o -" in capsys.readouterr().err
+    assert main(["init", "--from", "llama3-8b-chat-l4", "-o", "other.toml"]) == Exit.FINE
+    assert "builds on" not in capsys.readouterr().err
+
+
 def test_shipped_scenarios_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """Every name with its title."""
     assert main(["scenarios"]) == Exit.FINE
