@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader, Loaded
     from simulator.results.prediction import Prediction
     from simulator.scenario.goal import Plain
+    from simulator.scenario.scenario import Scenario
     from simulator.studies.actions import Action
 
 NOTHING: Final[Mapping[str, Plain]] = {}
@@ -31,6 +32,9 @@ class _Over:
 
     def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> Sequence[Loaded | PlanError]:
         return self.reader.read_bare([{**self.settings, **one} for one in candidates])
+
+    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+        return self.reader.plainly({**self.settings, **settings})
 
     def given(self, key: str) -> object:
         return self.settings.get(key, self.reader.given(key))

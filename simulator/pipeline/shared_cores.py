@@ -158,7 +158,8 @@ class SharedCores:
         most = np.asarray(self._most_runnable, dtype=float)
         each = np.arange(1.0, min(float(most.max()), MOST_THREADS) + 1.0)
         rows = np.append(each, np.inf).reshape(-1, *[1] * most.ndim)
-        return np.minimum(rows, most)
+        found: NDArray[np.float64] = np.minimum(rows, most)
+        return found
 
     @cached_property
     def _capacities(self) -> NDArray[np.float64]:

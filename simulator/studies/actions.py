@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,13 @@ as no set measures enough pairs (compiled and eager runs of one model differ by 
 SHORT: Final = 600
 """Simulated steps from which on a job takes long to simulate."""
 METRIC: Final = "total_time_s"
+
+
+class PlainReader(Reader, Protocol):
+    """Reads candidates of one scenario file, for closed forms too."""
+
+    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+        """The scenario with some keys set, with equal samples and no doubts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +123,7 @@ class _Tried:
 
 
 def actions(
-    reader: Reader,
+    reader: PlainReader,
     base: Prediction,
     catalogue: Catalogue,
     *,
@@ -127,7 +134,7 @@ def actions(
 
     Parameters
     ----------
-    reader : Reader
+    reader : PlainReader
         Reads the scenario of `base` with some keys set.
     base : Prediction
         The job as it is, with its intervals.
@@ -279,17 +286,14 @@ def _worth(base: Prediction, action: Action) -> float:
     return _score(base.timing.total_time, action.time, before, after)
 
 
-def _tried(found: Sequence[Lever], reader: Reader) -> list[_Tried | None]:
-    """Levers by closed forms; None where the scenario refuses one."""
-    read = reader.read_bare([lever.settings for lever in found])
-    return [
-        None if isinstance(one, PlanError) else _in_closed_form(lever, one.scenario)
-        for lever, one in zip(found, read, strict=True)
-    ]
+def _tried(found: Sequence[Lever], reader: PlainReader) -> list[_Tried | None]:
+    """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
+    return [_in_closed_form(lever, reader) for lever in found]
 
 
-def _in_closed_form(lever: Lever, scenario: Scenario) -> _Tried | None:
+def _in_closed_form(lever: Lever, reader: PlainReader) -> _Tried | None:
     try:
+        scenario = reader.plainly(lever.settings)
         check_modelled(scenario)
         question = question_of(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
