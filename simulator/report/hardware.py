@@ -20,7 +20,7 @@ SCHEMA: Final = 1
 NO_PRICE: Final = "no price"
 NOTHING: Final = "-"
 SHAKY: Final = "*"
-LEGEND: Final = f"{SHAKY} unverified: recalled, derived or assumed"
+LEGEND: Final = f"{SHAKY} unverified: a guess, or worked out from other figures"
 
 Index: TypeAlias = Mapping[str, Figure]
 Column: TypeAlias = tuple[str, str, Callable[[Index], str]]

@@ -35,7 +35,7 @@ def test_machines_are_listed_with_prices(plan: Run) -> None:
     ]
     assert row["instance/aws/trn2.48xlarge"].endswith("no price")
     shaky = plan("hardware", "list", "instance/azure").out.splitlines()
-    assert shaky[-1] == "* unverified: recalled, derived or assumed"
+    assert shaky[-1] == "* unverified: a guess, or worked out from other figures"
 
 
 def test_devices_are_listed_with_rates(plan: Run) -> None:
