@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.layout import columns, percent, rough_usd, section, wrapped
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.runs.campaign import CampaignOutlook, Queued
-from simulator.units import SECOND, USD, show
+from simulator.units import SECOND, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -26,8 +26,8 @@ def as_text(found: CampaignOutlook) -> str:
         "No price is known: say pool.price."
         if found.usd is None
         else (
-            f"The pool costs {show(found.usd[0.5], USD, DIGITS)} (50%), "
-            f"{show(found.usd[0.9], USD, DIGITS)} (90%) until then; what no job holds is paid too."
+            f"The pool costs {rough_usd(found.usd[0.5])} (50%), "
+            f"{rough_usd(found.usd[0.9])} (90%) until then; what no job holds is paid too."
         )
     )
     rows = [_HEAD, *_rows(found)]
@@ -45,7 +45,7 @@ def _time(value: float) -> str:
 
 def _rows(found: CampaignOutlook) -> Iterator[tuple[str, ...]]:
     for one in found.jobs:
-        cost = "unknown" if one.usd is None else show(one.usd, USD, DIGITS)
+        cost = "unknown" if one.usd is None else rough_usd(one.usd)
         times = (one.wait, one.waits[0.9], one.ends[0.5], one.ends[0.9])
         yield (one.job.name, str(one.job.count), str(one.job.machines), *map(_time, times), cost)
 

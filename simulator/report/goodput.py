@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.layout import columns, percent, rough_usd, section, wrapped
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.outlook import QUANTILES, USEFUL, Outlook
-from simulator.units import SECOND, USD, Seconds, show
+from simulator.units import SECOND, Seconds, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -48,11 +48,6 @@ def _verdict(found: Outlook) -> str:
     )
 
 
-def _rounded(value: float) -> float:
-    """To `DIGITS` significant digits: bills are not known to the dollar."""
-    return float(f"{value:.{DIGITS}g}")
-
-
 def _time(value: Seconds) -> str:
     return "never" if math.isinf(value) else show(value, SECOND, DIGITS)
 
@@ -61,9 +56,8 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
     yield "", "ends after", "bill"
     for quantile, time in found.finish.items():
         money = None if found.bill is None else found.bill[quantile]
-        text = "no price known" if money is None else show(_rounded(money), USD, DIGITS)
         within = f"with a chance of {quantile:.0%} within"
-        yield within, _time(time), "unknown" if money == math.inf else text
+        yield within, _time(time), "no price known" if money is None else rough_usd(money)
     if found.in_time is not None:
         yield "chance to keep the deadline", percent(found.in_time), ""
     if found.in_budget is not None:
@@ -75,7 +69,7 @@ def _store_lines(found: Outlook) -> Iterator[str]:
     for text in found.unpriced:
         yield from wrapped(f"not known: {text}")
     if found.stores is not None and any(found.stores.values()):
-        yield from wrapped(_chances([_money(money) for money in found.stores.values()]))
+        yield from wrapped(_chances([rough_usd(money) for money in found.stores.values()]))
 
 
 def _parts(found: Outlook) -> Iterator[tuple[str, str]]:
@@ -123,10 +117,10 @@ def rows(found: Outlook) -> list[tuple[str, str]]:
         ("Ends", _chances([_time(time) for time in found.finish.values()])),
     ]
     if found.bill is not None:
-        money = [_money(money) for money in found.bill.values()]
+        money = [rough_usd(money) for money in found.bill.values()]
         told.append(("Bill", _chances(money)))
     if found.stores is not None and any(found.stores.values()):
-        told.append(("Stores", _chances([_money(money) for money in found.stores.values()])))
+        told.append(("Stores", _chances([rough_usd(money) for money in found.stores.values()])))
     told += [("Chance", _kept(found))] if _kept(found) else []
     saving = found.saving
     if not math.isinf(saving.interval):
@@ -139,10 +133,6 @@ def _chances(texts: Sequence[str]) -> str:
     """Quantiles in a line."""
     said = [f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True)]
     return f"within {', '.join(said)}"
-
-
-def _money(money: float) -> str:
-    return "unknown" if math.isinf(money) else show(_rounded(money), USD, DIGITS)
 
 
 def _kept(found: Outlook) -> str:

@@ -113,6 +113,9 @@ def test_a_trace(tmp_path: Path) -> None:
     assert spells.up == (3 * HOUR, 4 * HOUR)
     assert spells.down == (0.5 * HOUR, HOUR)
     assert spells.in_order
+    told_of = told(f"spot.trace={path}", "spot.source=x", spot=True)
+    assert told_of.spells == spells
+    assert "its own weeks" in told_of.notes[-1]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from simulator.compute.checkpoint import Shares, checkpoint_shares
 from simulator.equations.storage_bill import upload_requests
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
@@ -59,7 +61,8 @@ class Checkpoint:
 
 def _agreeing(shares: Shares) -> Real:
     """Time before several processes begin to write; one alone asks nobody [s]."""
-    return AGREEING * (shares.writers * shares.processes > 1.0)
+    several: Real = np.where(shares.writers * shares.processes > 1.0, AGREEING, 0.0)
+    return several
 
 
 def _uploads(store: Storage, shares: Shares) -> Real:
