@@ -13,6 +13,7 @@ from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.price import Purchase
 from simulator.studies.compare import (
     Rule,
     Side,
@@ -38,6 +39,9 @@ IDLE: Final = 5e-4
 """Share of its time below which a resource does nothing worth a row."""
 SAME: Final = 5e-4
 """Relative difference below which two figures are the same for reading."""
+
+
+_UNPRICED: Final = "what the machine costs to buy is not known; owned.capex = '$30k' states it"
 
 
 def as_text(sides: Sequence[Side]) -> str:
@@ -150,6 +154,8 @@ def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
     for number, owned in enumerate(predictions, start=1):
         cheapest = cheapest_rent(owned, predictions)
         even = None if cheapest is None else rent_or_buy(owned, predictions[cheapest])
+        if owned.scenario.cost.purchase is Purchase.OWNED and owned.cost.to_train is None:
+            lines += wrapped(f"[{number}] owned: {_UNPRICED}")
         if cheapest is not None and even is not None:
             lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {_even(even)}")
     return lines

@@ -103,6 +103,16 @@ def test_compare_leaves_out_what_is_nothing(plan: Run) -> None:
     assert "0.5 times the price an hour and as fast: a sample costs 50.0% less" in found.out
 
 
+def test_compare_says_what_a_purchase_lacks(plan: Run) -> None:
+    """Without the price of the machine nobody can say whether to buy it, and that is told."""
+    own = "unet-m1-max:cost.purchase=owned"
+    rented = "unet-m1-max:cost.price=$1/h"
+    found = plan("compare", own, rented)
+    assert "what the machine costs to buy is not known; owned.capex" in found.out
+    stated = plan("compare", f"{own}:owned.capex=$4000", rented)
+    assert "not known" not in stated.out
+
+
 def test_compare_with_settings(plan: Run) -> None:
     """Settings behind a name are its own, those of --set are everybody's."""
     outcome = plan(
