@@ -39,26 +39,40 @@ from simulator.studies.calibrate_service import (
 FITTED: Final = 3
 LEAST: Final = 6
 """Rows of a series, at least."""
-WANTED: Final = ("per_token_s.p50", "first_token_s.mean")
+LATER: Final = "per_token_s.p50"
+FIRST: Final = "first_token_s.mean"
+WANTED: Final = (LATER, FIRST)
+BESIDE: Final = "beside"
+INSIDE: Final = 0.8
 SERIES: Final = ("hardware.gpu", "model.name", "serving.engine", "serving.weights", "scripted")
 P90: Final = 1.2816
 
 
 @dataclass(frozen=True)
 class Error:
-    """A row that was not fitted: log errors of a figure before the fit and after it."""
+    """A row that was not fitted: log errors of a figure before the fit and after it.
+
+    `beside` is the share of the predicted first token that passes beside iterations.
+    """
 
     series: str
     metric: str
     before: float
     after: float
+    beside: float
 
 
 def unseen(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
     """A row by figures that its model had no part in, and factors."""
     own = settings(row)
     service = reader(row.base).read({**own, **settings_of(factors)})
-    return figures_of(without(service, own["model.name"]), wanted)
+    plain = without(service, own["model.name"])
+    found, serving = dict(figures_of(plain, wanted)), plain.serving
+    if found:
+        beside = serving.request_overhead + serving.prompt_overhead * plain.load.prompt.mean
+        beside += serving.reply_lag * found[LATER]
+        found[BESIDE] = beside / found[FIRST]
+    return found
 
 
 @cache
@@ -95,10 +109,17 @@ def errors(rows: Sequence[Row]) -> list[Error]:
     except InputError:
         return []
     return [
-        Error(series_of(row), name, *(math.log(each[name] / row.measured[name]) for each in both))
+        Error(
+            series=series_of(row),
+            metric=name,
+            before=math.log(before[name] / row.measured[name]),
+            after=math.log(after[name] / row.measured[name]),
+            beside=after[BESIDE],
+        )
         for row in ordered
         if row not in fitted
-        for both in [[unseen(row, one, WANTED) for one in (ServiceFactors(), factors)]]
+        for before in [unseen(row, ServiceFactors(), WANTED)]
+        for after in [unseen(row, factors, WANTED)]
         for name in WANTED
     ]
 
@@ -117,8 +138,31 @@ def lines(found: Sequence[Error]) -> Iterator[str]:
                 f"median {np.median(s):6.1%} p90 {np.quantile(s, 0.9):6.1%}" for s in shares
             )
             yield f"{metric:20s} {series or 'all':70s} {len(part):4d}  {told}"
-        held = np.quantile([abs(one.after) for one in own], 0.8) / P90
-        yield f"{metric:20s} deviation with which intervals hold 80%: {held:.3f}"
+    forward, request = deviations(found)
+    yield f"intervals that hold 80%: forward_pass {forward:.3f}, request {request:.3f}"
+
+
+def deviations(found: Sequence[Error]) -> tuple[float, float]:
+    """Deviations of iterations, and of what is beside them, with which intervals hold 80%."""
+    tokens = [abs(one.after) for one in found if one.metric == LATER]
+    forward = float(np.quantile(tokens, INSIDE)) / P90
+    firsts = [one for one in found if one.metric == FIRST]
+
+    def held(request: float) -> float:
+        """Share of the first tokens between those of the P10 and of the P90 run."""
+        return float(np.mean([_ends(one, forward, request) for one in firsts]))
+
+    tried = np.linspace(0.0, 2.0, 201)
+    return forward, float(next((one for one in tried if held(float(one)) >= INSIDE), tried[-1]))
+
+
+def _ends(one: Error, forward: float, request: float) -> bool:
+    low, high = (
+        (1.0 - one.beside) * math.exp(side * P90 * forward)
+        + one.beside * math.exp(side * P90 * request)
+        for side in (-1.0, 1.0)
+    )
+    return low <= math.exp(-one.after) <= high
 
 
 def main() -> int:
