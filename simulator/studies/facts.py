@@ -13,6 +13,7 @@ from simulator.compute.cost_model import cost_model
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.host import Host
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.models import Model, forward_flops
 from simulator.scenario.workload.train import Mode
@@ -95,6 +96,30 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
         "device memory bandwidth": 0.0 if gpu is None else float(gpu.memory_bandwidth),
         "machines beside": float(sum(one.count for one in beside)),
         "model parameters": 0.0 if job.model is None else float(job.model.parameters),
+        **_links(group.host),
+        **_layout(job),
+    }
+
+
+def _links(host: Host) -> dict[str, float]:
+    """Rates at which accelerators reach their host, one another and other machines [B/s]."""
+    return {
+        "RAM bandwidth": float(host.memory_bandwidth or 0.0),
+        "PCIe bandwidth": float(host.device_rate or 0.0),
+        "bandwidth between accelerators": 0.0 if host.peer_link is None else host.peer_link.rate,
+        "network bandwidth": 0.0 if host.network is None else float(host.network.bandwidth),
+    }
+
+
+def _layout(job: Job) -> dict[str, float]:
+    """How a model is spread over accelerators, and how often it is written down."""
+    spread, checkpointing = job.parallelism, job.train.checkpointing
+    return {
+        "tensor ranks": float(spread.tensor),
+        "pipeline stages": float(spread.pipeline),
+        "context ranks": float(spread.context),
+        "expert ranks": float(spread.expert),
+        "steps between checkpoints": 0.0 if checkpointing is None else checkpointing.every_steps,
     }
 
 
@@ -110,4 +135,7 @@ def _words(scenario: Scenario) -> dict[str, str]:
         "loader": str(job.loader.kind),
         "store": str(group.storage.scope),
         "layout": str(job.dataset.layout),
+        "sharding": str(job.parallelism.sharding),
+        "recomputation": str(job.train.recompute),
+        "compiled": str(job.software.compiled),
     }

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from simulator.confidence.measurement import Row
-from simulator.errors import BrokenLaw, PlanError
+from simulator.errors import PlanError
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
-from simulator.predict import predict
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
@@ -56,11 +55,10 @@ class Here:
 
 
 class Run(NamedTuple):
-    """A measured row that differs from a scenario in nothing that is compared, and its scenario."""
+    """A measured row that differs from a scenario in nothing that is compared, and its set."""
 
     set: str
     row: Row
-    scenario: Scenario
 
 
 class Outside(NamedTuple):
@@ -82,30 +80,24 @@ def runs_of(
     """
     own = facts_of(scenario)
     catalogue = known_profiles(profiles)
-    found = ((name, row, _alike(row, own, catalogue)) for name, row in alike)
-    return tuple(Run(name, row, theirs) for name, row, theirs in found if theirs is not None)
+    return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
 
 
 def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tuple[Outside, ...]]:
     """The prediction with intervals that hold what runs of it measured, and what lay outside.
 
     With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
-    Features are few, so a run outside counts only if its own scenario is predicted to take as long:
-    one that wrote no checkpoints, or had a faster link, is no run of this configuration.
     """
     stretches: dict[str, list[float]] = {}
     outside: list[Outside] = []
     for run in runs:
-        beyond = tuple(_beyond(prediction, run))
-        if beyond and not _predicted_alike(prediction, run):
-            continue
         for metric, measured in run.row.measured.items():
             own = number_at(prediction, metric)
             if own is None or metric not in prediction.interval or not own > 0.0 < measured:
                 continue
             for other, ratio in _implied(metric, measured / own):
                 stretches.setdefault(other, []).append(ratio)
-        outside.extend(beyond)
+        outside.extend(_beyond(prediction, run))
     interval = {
         name: _holding(name, band, stretches.get(name, ()), prediction)
         for name, band in prediction.interval.items()
@@ -114,13 +106,12 @@ def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tu
     return replace(prediction, interval=interval), tuple(moved)
 
 
-def _alike(row: Row, own: Facts, catalogue: Catalogue) -> Scenario | None:
-    """The scenario of a row, if it differs in nothing that is compared."""
+def _is_same(row: Row, own: Facts, catalogue: Catalogue) -> bool:
     try:
         scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
-        return scenario if distance(own, facts_of(scenario)) < SAME else None
+        return distance(own, facts_of(scenario)) < SAME
     except PlanError:
-        return None
+        return False
 
 
 def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
@@ -131,16 +122,6 @@ def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
             continue
         if not band["p10"] <= measured <= band["p90"]:
             yield Outside(run.set, run.row.id, metric, measured, own)
-
-
-def _predicted_alike(prediction: Prediction, run: Run) -> bool:
-    """Whether the steps of both scenarios are predicted to be equally long."""
-    try:
-        theirs = predict(run.scenario, seed=prediction.seed or 0, doubts=False)
-    except (PlanError, BrokenLaw):
-        return False
-    apart = math.log2(theirs.timing.step_time.mean / prediction.timing.step_time.mean)
-    return abs(apart) < SAME
 
 
 def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:

@@ -100,7 +100,7 @@ def run(ratio: float, prediction: Prediction, name: str = "r") -> Run:
     """A run of the prediction's own configuration, with `ratio` times its rate."""
     measured = {RATE: ratio * prediction.timing.throughput}
     row = Row(id=name, base="", overrides=(), measured=measured, family="f")
-    return Run("s", row, prediction.scenario)
+    return Run("s", row)
 
 
 def test_a_run_outside_the_interval_is_held_and_told(prediction: Prediction) -> None:
@@ -131,13 +131,19 @@ def test_runs_of_the_same_job_with_other_machines_beside_are_others() -> None:
         assert not bases & ({"cpu-fed-heterogeneous", "heterogeneous-tfdata"} - {name})
 
 
-def test_a_run_without_checkpoints_says_nothing_of_one_that_writes_them() -> None:
-    """Llama 3 70B was measured without: a step that waits for a checkpoint is another one."""
-    writing = load_scenario("llama3-70b-megatron", overrides=("train.checkpoint_every_steps=1",))
-    prediction = predict(writing)
-    runs = runs_of(writing, rows_alike(writing))
-    assert runs
-    assert holding(prediction, runs) == (prediction, ())
+@pytest.mark.parametrize(
+    "change",
+    [
+        "train.checkpoint_every_steps=1",
+        "hardware.network_bandwidth=100 Gb/s",
+        "parallelism.tensor=8",
+        "train.recompute=full",
+    ],
+)
+def test_a_run_with_other_links_or_another_layout_is_another_one(change: str) -> None:
+    """Llama 3 70B was measured without checkpoints, as the shipped scenario has it."""
+    assert rows_of(load_scenario("llama3-70b-megatron"))
+    assert not rows_of(load_scenario("llama3-70b-megatron", overrides=(change,)))
 
 
 def rows_of(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
