@@ -100,8 +100,8 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
     if lack(service, layout):
         return {}
     told = ServiceRun(service, layout, 0).answered(_NONE)
-    every = {} if told is None else answered_metrics(told)
-    return {name: every[name] for name in wanted if name in every}
+    answers = {} if told is None else answered_metrics(told)
+    return {name: answers[name] for name in wanted if name in answers}
 
 
 def settings_of(factors: ServiceFactors) -> dict[str, float]:
