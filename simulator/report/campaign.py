@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from simulator.report.layout import columns, percent, rough_usd, section, wrapped
+from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.rounded import rough_usd
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.runs.campaign import CampaignOutlook, Queued
 from simulator.units import SECOND, show

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from simulator.report.layout import columns, percent, rough_usd, section, wrapped
+from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.rounded import rough_usd
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.outlook import QUANTILES, USEFUL, Outlook
 from simulator.units import SECOND, Seconds, show

@@ -7,8 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.units import USD, Usd, show
-
 WIDTH: Final = 100
 """Columns of a report."""
 INDENT: Final = "  "
@@ -97,14 +95,3 @@ def count(number: float) -> str:
     ('45,000', '73.6', '0.25')
     """
     return f"{number:,.0f}" if abs(number) >= 99.95 else f"{number:.3g}"  # noqa: PLR2004 - rounding edge
-
-
-def rough_usd(money: Usd) -> str:
-    """A bill that is not known to the dollar, to three digits.
-
-    Examples
-    --------
-    >>> rough_usd(4_697_549.0)
-    '$4,700,000'
-    """
-    return "unknown" if math.isinf(money) else show(float(f"{money:.3g}"), USD, 3)

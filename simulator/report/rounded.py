@@ -9,7 +9,7 @@ from typing import Final
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, Unit, show
+from simulator.units import PER_SECOND, USD, Unit, Usd, show
 
 WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
@@ -108,3 +108,14 @@ def chance(probability: float) -> str:
     if probability > _SUREST:
         return f"over {_SUREST:.0%}"
     return f"under {1.0 - _SUREST:.0%}" if probability < 1.0 - _SUREST else f"{probability:.0%}"
+
+
+def rough_usd(money: Usd) -> str:
+    """A bill that is not known to the dollar, to three digits.
+
+    Examples
+    --------
+    >>> rough_usd(4_697_549.0)
+    '$4,700,000'
+    """
+    return "unknown" if math.isinf(money) else show(float(f"{money:.3g}"), USD, 3)
