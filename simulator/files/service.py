@@ -42,6 +42,7 @@ from simulator.files.sections import CostSection
 from simulator.files.serving_figures import (
     calibrated,
     deviation,
+    deviation_on,
     serving_figures,
     serving_kernels,
 )
@@ -238,7 +239,7 @@ class _Draft:
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
-            log_sd=deviation("forward_pass")[0] if one is None else doubt_of(one),
+            log_sd=deviation(deviation_on(parts.gpu))[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
         )
@@ -251,7 +252,8 @@ class _Draft:
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
-        name = "forward_pass" if self.file.calibration is None else "fitted_forward_pass"
+        measured = deviation_on(found.group.host.gpu)
+        name = measured if self.file.calibration is None else "fitted_forward_pass"
         return serving_notes(given, settings, deviation(name))
 
     def _scaling_problems(self) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from simulator.files.document import FileModel, check, read_document
 from simulator.files.kernel_figures import SourceTable
 from simulator.files.kernels import ANY, Use, kernels
 from simulator.files.quantity import NumberOrZeroField, TextField
-from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Service
 from simulator.scenario.workload.kernels import Kernels
@@ -38,13 +38,16 @@ class ServingFigure(FileModel):
 class ServingFile(FileModel):
     """The file: `figures` of all engines, and those of each by its name."""
 
+    architectures: list[TextField]
+    """Of the accelerators whose runs figures were fitted to."""
     sources: dict[str, SourceTable]
     """By key."""
     figures: dict[str, ServingFigure]
     """Of all engines."""
     deviations: dict[str, ServingFigure]
-    """Standard deviations of the logarithm: of the forward pass, and of what a request takes
-    beside its iterations."""
+    """Standard deviations of the logarithm: of the forward pass (on accelerators of other
+    architectures, and with other software than CUDA, too), and of what a request takes beside its
+    iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 
@@ -92,6 +95,14 @@ def deviation(name: str) -> tuple[float, Source]:
     file = serving_file()
     found = file.deviations[name]
     return float(found.value), file.sources[found.source].source()
+
+
+def deviation_on(gpu: Gpu | None) -> str:
+    """Which deviation the forward pass has on an accelerator: it is least where it was fitted."""
+    if gpu is None or gpu.stack is not Stack.CUDA:
+        return "other_stack"
+    fitted = gpu.architecture in serving_file().architectures
+    return "forward_pass" if fitted else "other_architecture"
 
 
 def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
