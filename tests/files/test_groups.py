@@ -121,8 +121,8 @@ def test_costs_are_those_of_the_machine_that_trains(basis: str) -> None:
 
 def test_a_stated_speed_stands_in_for_a_missing_coremark() -> None:
     """A machine that nobody benchmarked can still be compared."""
-    node = "hardware.machine=node/dgx-1v"
-    assert Catalogue.default().host("node/dgx-1v").cpu.coremark is None
+    node = "hardware.machine=node/workstation"
+    assert Catalogue.default().host("node/workstation").cpu.coremark is None
     unknown = load(node, HELPERS)
     assert noted(unknown, "input.measured_on").startswith("the same")
     assert unknown.job.preprocessing.coremark_per_vcpu is None
