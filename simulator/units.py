@@ -355,6 +355,20 @@ def parse_count(text: str) -> float | None:
     return round(float(number.replace(",", "")) * _MANY[many or ""], 6)
 
 
+def show_count(number: float) -> str:
+    """A number of things as people say it: millions and billions are not counted one by one.
+
+    Examples
+    --------
+    >>> show_count(86_570_000.0), show_count(8.03e9), show_count(128.0), show_count(45_000.0)
+    ('86.6M', '8.03B', '128', '45,000')
+    """
+    for size, letter in ((TRILLION, "T"), (1e9, "B"), (1e6, "M")):
+        if abs(number) >= size:
+            return f"{_plain(number / size, 3)}{letter}"
+    return f"{number:,.0f}" if abs(number) >= THOUSAND else f"{number:.4g}"
+
+
 def _factor(symbol: str, unit: Unit) -> float:
     known = _SYMBOLS[unit].get(symbol)
     if known is not None:

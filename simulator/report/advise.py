@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from simulator.report.bound_by import next_part
 from simulator.report.called import batch_called
-from simulator.report.layout import WIDTH, columns, count, percent, section, wrapped
+from simulator.report.layout import WIDTH, columns, count, section, wrapped
 from simulator.report.named import limit_called
+from simulator.report.rounded import quantity, rate_known, share_known, significant
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import device_word
@@ -18,6 +19,8 @@ from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1
+DIGITS: Final = 3
+"""Significant digits that tell settings apart: how they differ is known better than each is."""
 
 
 def as_text(found: Advice) -> str:
@@ -53,13 +56,13 @@ def _fastest(found: Advice) -> str:
 
 def _rate(setting: Setting) -> str:
     made = setting.prediction
-    return "not possible" if made is None else f"{count(made.timing.throughput)} samples/s"
+    return "not possible" if made is None else f"{rate_known(made)} samples/s"
 
 
 def _now(base: Setting) -> str:
     own = "no workers" if base.workers == 0 else _called(base)
     does = _rate(base) if _passes_on(base) else _waits(base)
-    return f"Now: {own}; {does} and one machine needs {show(base.ram, BYTE)} of RAM."
+    return f"Now: {own}; {does} and one machine needs {show(base.ram, BYTE, DIGITS)} of RAM."
 
 
 def _called(setting: Setting) -> str:
@@ -67,7 +70,7 @@ def _called(setting: Setting) -> str:
 
 
 def _waits(setting: Setting) -> str:
-    return f"{_who(setting.prediction)} for data {percent(setting.stall)} of the time"
+    return f"{_who(setting.prediction)} for data {share_known(setting.stall)} of the time"
 
 
 def _who(prediction: Prediction | None) -> str:
@@ -78,13 +81,13 @@ def _who(prediction: Prediction | None) -> str:
 
 
 def _chosen(found: Advice) -> str:
-    allowed = percent(found.within)
+    allowed = f"{100.0 * found.within:.3g}%"
     chosen, best = found.chosen, found.best
     if chosen is not None:
         verb = "Keep" if chosen == found.base else "Set"
         return (
             f"{verb} {_called(chosen)}: the fewest with which {_who(chosen.prediction)} no more "
-            f"than {allowed} ({percent(chosen.stall)}). {_difference(found.base, chosen)}"
+            f"than {allowed} ({share_known(chosen.stall)}). {_difference(found.base, chosen)}"
         )
     if best is None or best.prediction is None:
         return f"No setting with up to {found.top} workers fits into RAM, or can be predicted."
@@ -101,7 +104,7 @@ def _limit(prediction: Prediction) -> str:
     if need is not None and need.short > 0.0:
         there = count(prediction.scenario.cluster.vcpus_per_gpu or 0.0)
         return (
-            f"What limits then is the {limits}: each {device} needs {count(need.per_gpu)} "
+            f"What limits then is the {limits}: each {device} needs {significant(need.per_gpu, 2)} "
             f"vCPUs to stay busy, and there are {there} for each."
         )
     if timing.bottleneck in set(Part):
@@ -109,7 +112,7 @@ def _limit(prediction: Prediction) -> str:
         return f"What limits then is {next_part(part, prediction)}."
     usage = timing.usage.get(timing.bottleneck)
     share = 0.0 if usage is None else max(usage.mean, usage.busiest)
-    said = f"What limits then is the {limits} ({percent(share)} busy)"
+    said = f"What limits then is the {limits} ({share_known(share)} busy)"
     return f"{said}." if share >= FULL else f"{said}, though not full: things wait for one another."
 
 
@@ -121,9 +124,10 @@ def _difference(base: Setting, chosen: Setting) -> str:
     faster = base.step / chosen.step
     made = chosen.prediction
     batch = "step" if made is None else batch_called(made.scenario)
-    time = f"The {batch} takes {show(chosen.step, SECOND)}"
-    said = f"{time} in place of {show(base.step, SECOND)} (x{1.0 / faster:.3g}), with"
-    if show(chosen.step, SECOND) == show(base.step, SECOND):
+    after, before = (quantity(step, SECOND, DIGITS) for step in (chosen.step, base.step))
+    time = f"The {batch} takes {after}"
+    said = f"{time} in place of {before} (x{significant(1.0 / faster, 2)}), with"
+    if after == before:
         said = f"{time} as now, and the machine needs"
     return f"{said} {show(abs(ram), BYTE, 3)} {more} RAM."
 
@@ -148,10 +152,10 @@ def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
         return (*own, "-", "-", "-", "-", "-", "not possible")
     return (
         *own,
-        show(setting.step, SECOND),
-        count(setting.prediction.timing.throughput),
-        "-" if _passes_on(setting) else percent(setting.stall),
-        show(setting.ram, BYTE),
+        quantity(setting.step, SECOND, DIGITS),
+        significant(setting.prediction.timing.throughput, DIGITS),
+        "-" if _passes_on(setting) else share_known(setting.stall),
+        show(setting.ram, BYTE, DIGITS),
         setting.prediction.host_ram.verdict,
         _mark(found, setting),
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from simulator.pipeline.stages.base import Resource
 from simulator.report.called import batch_called
-from simulator.report.layout import count, percent
+from simulator.report.rounded import rate_known, share_known
 from simulator.results.binding import Part, part_time
 from simulator.results.metrics import waiting_for_ranks
 from simulator.results.prediction import Prediction
@@ -52,10 +52,10 @@ def bound_by(part: Part, prediction: Prediction, device: str) -> str:
     said = _BOUND[part].format(device=device, cause=_cause(prediction))
     batch = batch_called(prediction.scenario)
     computing = timing.accelerator_utilization
-    work = "" if computing is None else f", and the {device}s compute {percent(computing)}"
+    work = "" if computing is None else f", and the {device}s compute {share_known(computing)}"
     return (
-        f"{said} takes {percent(share(part, prediction))} of a {batch}{work}; "
-        f"{count(timing.throughput)} samples/s.{_links(part, prediction)}{_ADVICE[part]}"
+        f"{said} takes {share_known(share(part, prediction))} of a {batch}{work}; "
+        f"{rate_known(prediction)} samples/s.{_links(part, prediction)}{_ADVICE[part]}"
     )
 
 
@@ -66,13 +66,15 @@ def _links(part: Part, prediction: Prediction) -> str:
     fullest = max(links, key=lambda name: links[name], default=None)
     if part is not Part.COMMUNICATION or fullest is None or links[fullest] < IDLE:
         return ""
-    return f" The fullest link, {fullest}, is {percent(links[fullest])} busy."
+    return f" The fullest link, {fullest}, is {share_known(links[fullest])} busy."
 
 
 def next_part(part: Part, prediction: Prediction) -> str:
     """A part that would bind next, with its share of a step."""
     said = _NEXT[part].format(cause=_cause(prediction))
-    return f"{said} ({percent(share(part, prediction))} of a {batch_called(prediction.scenario)})"
+    return (
+        f"{said} ({share_known(share(part, prediction))} of a {batch_called(prediction.scenario)})"
+    )
 
 
 def _cause(prediction: Prediction) -> str:

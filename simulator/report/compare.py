@@ -9,9 +9,10 @@ from typing import Any, Final
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.named import bottleneck_called, limit_called, metric_called
+from simulator.report.rounded import digits_of, quantity, share_known, significant
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
-from simulator.results.metrics import number_at, select
+from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.scenario.hardware.price import Purchase
 from simulator.studies.compare import (
@@ -37,6 +38,8 @@ METRICS: Final = (
 SHARES: Final = frozenset({"accelerator_utilization"})
 IDLE: Final = 5e-4
 """Share of its time below which a resource does nothing worth a row."""
+CLOSE: Final = 0.1
+"""Distance from one below which a ratio gets three digits."""
 SAME: Final = 5e-4
 """Relative difference below which two figures are the same for reading."""
 
@@ -88,8 +91,8 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for metric in METRICS:
         values = [number_at(side.prediction, metric) for side in sides]
-        if any(values):
-            rows.append((metric_called(metric), *_cells(metric, values)))
+        if any(values) and not _said_before(metric, sides, values):
+            rows.append((_metric_called(metric, sides), *_cells(metric, sides, values)))
     for name in _resources(sides):
         shares = [_busy(side.prediction, name) for side in sides]
         if not any(share is not None and share >= IDLE for share in shares):
@@ -97,7 +100,7 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
         rows.append(
             (
                 f"busy: {bottleneck_called(name)}",
-                *("-" if s is None else percent(s) for s in shares),
+                *("-" if s is None else share_known(s) for s in shares),
             )
         )
     limits = [limit_called(s.prediction.timing.bottleneck, s.prediction.scenario) for s in sides]
@@ -106,17 +109,48 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _cells(metric: str, values: Sequence[float | None]) -> Iterator[str]:
+_REPEATS: Final = {
+    "cost.usd_with_storage": "cost.usd_to_train",
+    "cost.time_to_train_s": "total_time_s",
+}
+"""Figures that add something to another; where they add nothing, one row is enough."""
+
+
+def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> bool:
+    """Whether another row shows the same: the bill of a step follows from that of the run."""
+    if metric == "cost.usd_per_step":
+        return any(number_at(side.prediction, "cost.usd_to_train") for side in sides)
+    other = _REPEATS.get(metric)
+    return other is not None and list(values) == [number_at(s.prediction, other) for s in sides]
+
+
+def _metric_called(metric: str, sides: Sequence[Side]) -> str:
+    """A figure in words; what owned machines cost by the hour is no rent."""
+    owned = any(side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides)
+    return "all machines" if metric == "cost.usd_per_h" and owned else metric_called(metric)
+
+
+def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> Iterator[str]:
     first = values[0]
     for number, value in enumerate(values):
-        text = "-" if value is None else _value(metric, value)
+        text = "-" if value is None else _value(metric, value, sides[number].prediction)
         ratio = value / first if number and value is not None and first else None
         changed = ratio is not None and abs(ratio - 1.0) > SAME and metric not in SHARES
-        yield f"{text} (x{ratio:.3g})" if changed else text
+        yield f"{text} (x{_times(ratio)})" if changed and ratio is not None else text
 
 
-def _value(metric: str, value: float) -> str:
-    return percent(value) if metric in SHARES else figure(value, select(metric)[0].unit)
+def _times(ratio: float) -> str:
+    """A ratio; what is nearly as large needs a digit more to be told apart."""
+    return significant(ratio, 3 if abs(ratio - 1.0) < CLOSE else 2)
+
+
+def _value(metric: str, value: float, prediction: Prediction) -> str:
+    unit = select(metric)[0].unit
+    if metric in SHARES:
+        return share_known(value)
+    if unit == USD_PER_HOUR:
+        return figure(value, unit)
+    return quantity(value, unit, digits_of(prediction, metric))
 
 
 def _resources(sides: Sequence[Side]) -> tuple[str, ...]:
@@ -141,10 +175,12 @@ def _rules(sides: Sequence[Side]) -> list[str]:
 
 
 def _rule_text(found: Rule) -> str:
-    more = percent(abs(found.saved))
+    more = share_known(abs(found.saved))
     cost = f"{more} {'less' if found.saved > 0.0 else 'more'}"
-    fast = "as fast" if abs(found.time - 1.0) < SAME else f"{1.0 / found.time:.3g} times as fast"
-    return f"{found.price:.3g} times the price an hour and {fast}: a sample costs {cost}"
+    fast = (
+        "as fast" if abs(found.time - 1.0) < SAME else f"{_times(1.0 / found.time)} times as fast"
+    )
+    return f"{_times(found.price)} times the price an hour and {fast}: a sample costs {cost}"
 
 
 def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
@@ -197,7 +233,7 @@ def _beside(side: Side, metric: str) -> tuple[str, str, str]:
     ours, off = number_at(side.prediction, metric), error(side, metric)
     share = metric in SHARES or metric.startswith("utilization.")
     shown = [
-        "-" if value is None else percent(value) if share else _value(metric, value)
+        "-" if value is None else percent(value) if share else figure(value, select(metric)[0].unit)
         for value in (known, ours)
     ]
     return shown[0], shown[1], "-" if off is None else f"{100.0 * off:+.1f}%"

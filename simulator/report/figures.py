@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from simulator.report.layout import count, printable
 from simulator.report.table import Cell, Table
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import METRICS, USD_PER_HOUR, Value
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, Unit, show
+from simulator.units import HOUR, PER_SECOND, USD_PER_SECOND, Unit, show
 
 
 def figure(value: Value, unit: Unit | None) -> str:
@@ -31,6 +31,8 @@ def figure(value: Value, unit: Unit | None) -> str:
         return f"{count(value)} {unit.symbol}"
     if unit is None:
         return count(value) if abs(value) >= 1.0 else f"{value:.4g}"
+    if unit == USD_PER_HOUR:
+        value, unit = value / HOUR, USD_PER_SECOND
     return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
 
 

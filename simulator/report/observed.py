@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.report.figures import figure
 from simulator.report.layout import columns, section, wrapped
+from simulator.report.rounded import quantity
 from simulator.results.metrics import METRICS
 from simulator.studies.observed import Explained, Explanation
 
@@ -27,6 +27,7 @@ LABELS: Final = {
     "tokens_per_s": "the speed",
 }
 """What people call the figures that they observe."""
+DIGITS: Final = 3
 SURE: Final = 2.0
 """Standard deviations beyond which an explanation is called unlikely."""
 
@@ -72,7 +73,7 @@ def _row(one: Explanation) -> tuple[str, str, str, str]:
 def _shown(found: Explained, value: float) -> str:
     unit = next((m.unit for m in METRICS if m.name == found.observation.metric), None)
     share = "utilization" in found.observation.metric
-    return f"{value:.1%}" if share else figure(value, unit)
+    return f"{value:.0%}" if share else quantity(value, unit, DIGITS)
 
 
 def as_object(found: Explained) -> dict[str, Any]:

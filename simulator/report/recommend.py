@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.report.figures import figure
 from simulator.report.launch import Launch
 from simulator.report.layout import INDENT, WIDTH, columns, section, wrapped
 from simulator.report.recommend_best import (
@@ -15,7 +14,7 @@ from simulator.report.recommend_best import (
     front_notes,
     winner_lines,
 )
-from simulator.report.recommend_words import hardware, measures, worth
+from simulator.report.recommend_words import hardware, measures, told, worth
 from simulator.scenario.goal import Goal, Objective
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
@@ -152,9 +151,9 @@ def front_rows(answer: Recommendation) -> tuple[list[tuple[str, ...]], int]:
         points = [points[round(i * step)] for i in range(FRONT)]
     rows: list[tuple[str, ...]] = [
         (
-            figure(number(choice.figures, TIME), SECOND),
-            figure(number(choice.figures, MONEY), USD),
-            "" if objective.metric in (TIME, MONEY) else worth(choice.value, objective),
+            told(choice, TIME, SECOND),
+            told(choice, MONEY, USD),
+            "" if objective.metric in (TIME, MONEY) else worth(choice, objective),
             hardware(choice),
             front_notes(answer, choice),
         )
@@ -193,8 +192,8 @@ def idea_lines(answer: Recommendation) -> list[str]:
             lines.append(f"{choice.idea}: {choice.outcome.reason}")
             continue
         busy = number(choice.figures, "accelerator_utilization")
-        told = dict.fromkeys(measures(answer.goal.objective, choice))
-        parts = [*told, *([] if busy is None else [f"accelerators busy {busy:.0%}"])]
+        figures = dict.fromkeys(measures(answer.goal.objective, choice))
+        parts = [*figures, *([] if busy is None else [f"accelerators busy {busy:.0%}"])]
         parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
         away = choice.settings.get("remote.storage")
         parts += [f"remote.storage = {away}"] if away else []
@@ -229,8 +228,8 @@ def _pin(pin: PinPrice, objective: Objective) -> str:
         more = money[0] - money[1]
         dollars = f"; {show(abs(more), USD)} {'more' if more > 0.0 else 'less'} for the job"
     return (
-        f"{begin}{worth(pin.kept.value, objective)} in place of "
-        f"{worth(pin.freed.value, objective)} with {hardware(pin.freed)}{dollars}"
+        f"{begin}{worth(pin.kept, objective)} in place of "
+        f"{worth(pin.freed, objective)} with {hardware(pin.freed)}{dollars}"
     )
 
 
@@ -277,10 +276,10 @@ def several_text(answers: Sequence[Recommendation], common: Common | None) -> st
     rows = []
     for answer in answers:
         winner = answer.winner
-        told = ("none keeps its limits", "", "", "")
+        best = ("none keeps its limits", "", "", "")
         if winner is not None:
-            told = (hardware(winner), *measures(answer.goal.objective, winner))
-        rows.append((answer.scenario.name, *told))
+            best = (hardware(winner), *measures(answer.goal.objective, winner))
+        rows.append((answer.scenario.name, *best))
     lines = [*section("The best for each", columns(rows, "<<>>>"))]
     for answer in answers:
         if answer.winner is None:
@@ -303,4 +302,4 @@ def several_text(answers: Sequence[Recommendation], common: Common | None) -> st
 def _dearer(worse: float | None) -> str:
     if worse is None:
         return ""
-    return "its best" if worse <= CLOSE else f"{worse:.3g}x worse than its best"
+    return "its best" if worse <= CLOSE else f"{worse:.2g}x worse than its best"

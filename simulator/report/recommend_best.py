@@ -6,20 +6,21 @@ import math
 from textwrap import shorten
 from typing import Final
 
-from simulator.report.figures import figure
-from simulator.report.layout import columns, percent, printable
+from simulator.report.layout import columns, printable
 from simulator.report.named import bottleneck_called, metric_called
 from simulator.report.recommend_words import (
     DIGITS,
     dollars,
+    ends_of,
     hardware,
     machine,
     measures,
     settings,
+    told,
     unit_of,
     worth,
 )
-from simulator.report.rounded import digits_between, quantity
+from simulator.report.rounded import digits_between, quantity, share_known
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective
 from simulator.studies.recommend.answer import Recommendation
@@ -75,14 +76,14 @@ def winner_figures(answer: Recommendation) -> list[tuple[str, str, str]]:
     rows = [
         (
             metric_called(objective.metric),
-            _rounded(winner, objective.metric, unit, winner.value),
+            worth(winner, objective),
             _band(winner, objective.metric, unit),
         )
     ]
     rows += [
         (
             name,
-            _rounded(winner, metric, unit, number(winner.figures, metric)),
+            told(winner, metric, unit),
             _band(winner, metric, unit),
         )
         for name, metric, unit in _MEASURES
@@ -169,8 +170,8 @@ def _moved(move: Move, rent: float | None) -> str:
 
 def _limit(choice: Choice) -> tuple[str, str]:
     busy = number(choice.figures, "accelerator_utilization")
-    told = bottleneck_called(str(choice.figures.get("bottleneck")))
-    return printable(told), "" if busy is None else f"accelerators busy {percent(busy)}"
+    limit = bottleneck_called(str(choice.figures.get("bottleneck")))
+    return printable(limit), "" if busy is None else f"accelerators busy {share_known(busy)}"
 
 
 def _memory(choice: Choice) -> list[tuple[str, str, str]]:
@@ -183,25 +184,8 @@ def _memory(choice: Choice) -> list[tuple[str, str, str]]:
     return [("memory", shares[-1], ", ".join(shares[:-1]))] if shares else []
 
 
-def _ends(choice: Choice, metric: str) -> tuple[float, float] | None:
-    """The 80% interval of a figure, as far off as the choice's own figure is."""
-    band, told = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
-    own = number(choice.figures, metric)
-    if band is None or not told or own is None:
-        return None
-    return own / told * band["p10"], own / told * band["p90"]
-
-
-def _rounded(choice: Choice, metric: str, unit: Unit | None, value: float | None) -> str:
-    """A figure with the digits that its interval leaves."""
-    ends = _ends(choice, metric)
-    if value is None or ends is None:
-        return figure(value, unit)
-    return quantity(value, unit, digits_between(*ends))
-
-
 def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
-    ends = _ends(choice, metric)
+    ends = ends_of(choice, metric)
     if ends is None:
         return ""
     low, high = (quantity(end, unit, digits_between(*ends)) for end in ends)
@@ -216,12 +200,12 @@ def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
     if now.index == winner.index:
         return ["that is the scenario as it stands"]
     factor = ratio(objective, winner.value, now.value)
-    told = f"the scenario as it stands: {worth(now.value, objective)}"
+    said = f"the scenario as it stands: {worth(now, objective)}"
     if factor is not None and factor > CLOSE:
-        told += f"; the best is {factor:.3g}x better"
+        said += f"; the best is {factor:.2g}x better"
     elif factor is not None and factor < 1.0 / CLOSE:
-        told += f", {1.0 / factor:.3g}x better, but it {_kept_out(answer, now)}"
-    return [told]
+        said += f", {1.0 / factor:.2g}x better, but it {_kept_out(answer, now)}"
+    return [said]
 
 
 _BREAKS: Final = {
@@ -247,7 +231,7 @@ def _spot(answer: Recommendation) -> list[str]:
     text = (
         f"spot: {lost.losses:.2g} interruptions expected; with checkpoints every "
         f"{show(lost.interval, SECOND, DIGITS)} (each {show(lost.write, SECOND, DIGITS)}) the run "
-        f"takes {lost.stretch:.3f}x as long, which is in the figures"
+        f"takes {lost.stretch:.2f}x as long, which is in the figures"
     )
     return [text]
 
@@ -257,10 +241,10 @@ def _equals(answer: Recommendation) -> list[str]:
     if not answer.equals:
         return []
     objective = answer.goal.objective
-    told = [f"{hardware(one)} ({_else(objective, one)})" for one in answer.equals[:NAMED]]
+    named = [f"{hardware(one)} ({_else(objective, one)})" for one in answer.equals[:NAMED]]
     more = len(answer.equals) - NAMED
-    told += [f"{more} more"] if more > 0 else []
-    return [f"as good by the goal, less than {CLOSE - 1.0:.1%} apart: {'; '.join(told)}"]
+    named += [f"{more} more"] if more > 0 else []
+    return [f"as good by the goal, less than {CLOSE - 1.0:.1%} apart: {'; '.join(named)}"]
 
 
 def _else(objective: Objective, choice: Choice) -> str:
@@ -280,7 +264,7 @@ def _traded(trade: Trade, winner: Choice) -> str:
     money = f"{dollars(abs(trade.money))} {'more' if trade.money > 0.0 else 'less'}"
     share = f"{abs(trade.money) / base:.2g}x the cost" if trade.money > base else ""
     share = share or f"{abs(trade.money) / base:.1%}"
-    times = [show(number(c.figures, TIME) or 0.0, SECOND, DIGITS) for c in (trade.choice, winner)]
+    times = [told(c, TIME, SECOND) for c in (trade.choice, winner)]
     if trade.time < 1.0:
         return (
             f"{money} ({share}) {_faster(trade.time)}: {other}{beyond} takes {times[0]} in place "
@@ -313,14 +297,14 @@ def _second(answer: Recommendation) -> list[str]:
     factor = ratio(answer.goal.objective, winner.value, second.value)
     behind = "" if factor is None else f", {_behind(factor)}"
     text = (
-        f"runner-up: {hardware(second)}, {worth(second.value, answer.goal.objective)}{behind}"
+        f"runner-up: {hardware(second)}, {worth(second, answer.goal.objective)}{behind}"
         f"{'; ' if settings(second) else ''}{settings(second)}"
     )
     return [text]
 
 
 def _behind(factor: float) -> str:
-    return f"{factor:.3g}x worse" if factor > CLOSE else "as good"
+    return f"{factor:.2g}x worse" if factor > CLOSE else "as good"
 
 
 def _sure(answer: Recommendation) -> list[str]:

@@ -78,7 +78,7 @@ def _row(line: Line) -> tuple[str, ...]:
         line.place,
         hardware(choice),
         settings(choice),
-        worth(choice.value, line.answer.goal.objective),
+        worth(choice, line.answer.goal.objective),
         figure(number(choice.figures, TIME), SECOND),
         figure(number(choice.figures, MONEY), USD),
         line.reason,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from simulator.report.figures import figure
+from simulator.report.rounded import digits_between, quantity
 from simulator.results.expression import parse_expression
+from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.units import SECOND, USD, Unit
@@ -46,11 +48,11 @@ def settings(choice: Choice) -> str:
     )
 
 
-def worth(value: float | None, objective: Objective) -> str:
-    """A value of the goal with its unit."""
-    if value is None:
+def worth(choice: Choice, objective: Objective) -> str:
+    """What a choice is worth by the goal, with its unit."""
+    if choice.value is None:
         return "no value"
-    return figure(value, unit_of(objective))
+    return told(choice, objective.metric, unit_of(objective), choice.value)
 
 
 def unit_of(objective: Objective) -> Unit | None:
@@ -58,12 +60,32 @@ def unit_of(objective: Objective) -> Unit | None:
     return parse_expression(objective.metric).unit
 
 
+def told(choice: Choice, metric: str, unit: Unit | None, value: float | None = None) -> str:
+    """A figure of a choice, or another value of it, with the digits that its interval leaves."""
+    ends = ends_of(choice, metric)
+    number_of = number(choice.figures, metric) if value is None else value
+    if number_of is None:
+        return figure(None, unit)
+    if unit == USD_PER_HOUR:
+        return figure(number_of, unit)
+    return quantity(number_of, unit, DIGITS if ends is None else digits_between(*ends))
+
+
+def ends_of(choice: Choice, metric: str) -> tuple[float, float] | None:
+    """The 80% interval of a figure, as far off as the choice's own figure is."""
+    band, predicted = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
+    own = number(choice.figures, metric)
+    if band is None or not predicted or own is None:
+        return None
+    return own / predicted * band["p10"], own / predicted * band["p90"]
+
+
 def measures(objective: Objective, choice: Choice) -> tuple[str, str, str]:
     """What it comes to: by the goal, in time, in money."""
     return (
-        worth(choice.value, objective),
-        figure(number(choice.figures, TIME), SECOND),
-        figure(number(choice.figures, MONEY), USD),
+        worth(choice, objective),
+        told(choice, TIME, SECOND),
+        told(choice, MONEY, USD),
     )
 
 

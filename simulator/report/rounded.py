@@ -9,13 +9,14 @@ from typing import Final
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, USD, Unit, Usd, show
+from simulator.units import PER_SECOND, USD, PerSecond, Unit, Usd, show
 
 WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
 _COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
 
 _SUREST: Final = 0.99
+HALF_PERCENT: Final = 0.005
 
 
 def significant(number: float, digits: int) -> str:
@@ -66,6 +67,23 @@ def digits_of(prediction: Prediction, name: str) -> int:
 def digits_between(low: float, high: float) -> int:
     """Significant digits that a value deserves of which these are the ends of the 80% interval."""
     return 2 if 0.0 < WIDE * low < high else 3
+
+
+def rate_known(prediction: Prediction, rate: PerSecond | None = None) -> str:
+    """The samples a second to the precision of their interval; another rate of the job likewise."""
+    digits = digits_of(prediction, "throughput_samples_per_s")
+    return significant(prediction.timing.throughput if rate is None else rate, digits)
+
+
+def share_known(share: float) -> str:
+    """A share of a time that is known to a few per cent at best, in whole per cent.
+
+    Examples
+    --------
+    >>> share_known(0.482), share_known(0.003), share_known(0.0)
+    ('48%', 'under 1%', '0%')
+    """
+    return "under 1%" if 0.0 < share < HALF_PERCENT else f"{share:.0%}"
 
 
 def known(prediction: Prediction, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simulator.pipeline.loads import Cycle, main_process, slowest_actor
 from simulator.pipeline.stages.base import Actor, Resource
 from simulator.pipeline.topology import build
-from simulator.report.layout import percent
+from simulator.report.rounded import share_known
 from simulator.results.binding import starved
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, show
@@ -80,7 +80,7 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     batch = float(cycle.whole) * max(1, makers if cycle.actor is Actor.WORKER else 1)
     who, advice = _who(cycle, makers)
     return (
-        f"a batch takes {who} {show(batch, SECOND)}, {percent(share)} of it {_DOES[most]} "
+        f"a batch takes {who} {show(batch, SECOND, 2)}, {share_known(share)} of it {_DOES[most]} "
         f"({busy}); {advice}."
     )
 

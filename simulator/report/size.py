@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.report.layout import columns, count, section, wrapped
+from simulator.report.layout import columns, section, wrapped
+from simulator.report.rounded import significant
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.studies.offers import Offer
 from simulator.studies.size import Resource, Size, Sized
@@ -68,7 +69,7 @@ def _head(found: Answer) -> tuple[str, ...]:
 def _row(one: Sized, found: Answer) -> tuple[str, ...]:
     devices = (str(one.devices),) if found.accelerated else ()
     sizes = (_size(size) for size in one.sizes)
-    speeds = (count(one.speed), count(one.ample), count(one.now))
+    speeds = (significant(rate, DIGITS) for rate in (one.speed, one.ample, one.now))
     return (str(one.machines), *devices, *sizes, *speeds)
 
 

@@ -10,7 +10,7 @@ from simulator.pipeline.loads import Cycle
 from simulator.pipeline.stages.base import Resource
 from simulator.report.bound_by import IDLE, bound_by, next_part, share
 from simulator.report.called import device_called
-from simulator.report.layout import count, percent
+from simulator.report.rounded import rate_known, share_known
 from simulator.report.serial import makes as makes_of
 from simulator.report.serial import serial_limit, serial_text, who_works
 from simulator.results.binding import FULL, Part, starved
@@ -88,15 +88,17 @@ def _speed(prediction: Prediction) -> str:
     if not starved(timing.split):
         return _fed(prediction, device)
     said = (
-        f"{device}-starved: {_makers(prediction)} {count(timing.throughput)} of the "
-        f"{count(possible)} samples/s the {device}s could take; they wait for data "
-        f"{percent(timing.split.data_stall / timing.step_time.mean)} of the time"
+        f"{device}-starved: {_makers(prediction)} {rate_known(prediction)} of the "
+        f"{rate_known(prediction, possible)} samples/s the {device}s could take; they wait for "
+        f"data {share_known(timing.split.data_stall / timing.step_time.mean)} of the time"
     )
     also = {
         "for one another": waiting_for_ranks(prediction) / timing.step_time.mean,
         "for checkpoints": share(Part.CHECKPOINT, prediction),
     }
-    said += "".join(f" and {why} {percent(part)}" for why, part in also.items() if part > STARVED)
+    said += "".join(
+        f" and {why} {share_known(part)}" for why, part in also.items() if part > STARVED
+    )
     if cores := _of_cores(prediction):
         said += f"; the CPUs are {_busy(timing, timing.bottleneck)} busy{cores}"
     return f"{said}.{_slack(prediction)}"
@@ -113,7 +115,7 @@ def _makers(prediction: Prediction) -> str:
 
 def _without_device(prediction: Prediction) -> str:
     timing = prediction.timing
-    limit, rate = _serial(prediction), f"{count(timing.throughput)} samples/s"
+    limit, rate = _serial(prediction), f"{rate_known(prediction)} samples/s"
     if limit is not None:
         return f"Worker-bound: {makes_of(limit, prediction)} {rate}.{_slack(prediction)}"
     name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
@@ -124,11 +126,11 @@ def _without_device(prediction: Prediction) -> str:
 def _fed(prediction: Prediction, device: str) -> str:
     timing = prediction.timing
     computing = timing.accelerator_utilization or 0.0
-    rate = f"{count(timing.throughput)} samples/s"
+    rate = f"{rate_known(prediction)} samples/s"
     if timing.bottleneck == Resource.GPU:
         return (
-            f"{device}-bound: the {device}s take {rate} and compute {percent(computing)} of the "
-            f"time{_next(prediction)}."
+            f"{device}-bound: the {device}s take {rate} and compute "
+            f"{share_known(computing)} of the time{_next(prediction)}."
         )
     busy = _busy(timing, timing.bottleneck)
     noun = _said(_NOUN, timing.bottleneck)
@@ -136,8 +138,8 @@ def _fed(prediction: Prediction, device: str) -> str:
     what, longest = max(waits.items(), key=lambda wait: wait[1])
     return (
         f"{_limited(timing.bottleneck)}: {rate}, with {noun} {busy} busy; "
-        f"the {device}s compute {percent(computing)} of the time and wait for {what} "
-        f"{percent(longest / timing.step_time.mean)}.{_slack(prediction)}"
+        f"the {device}s compute {share_known(computing)} of the time and wait for {what} "
+        f"{share_known(longest / timing.step_time.mean)}.{_slack(prediction)}"
     )
 
 
@@ -180,7 +182,7 @@ def _limited(name: str) -> str:
 
 
 def _busy(timing: Timing, resource: str) -> str:
-    return percent(_use(timing, resource)) if resource in timing.usage else "not"
+    return share_known(_use(timing, resource)) if resource in timing.usage else "not"
 
 
 def _use(timing: Timing, resource: str) -> float:
@@ -196,7 +198,7 @@ def _slack(prediction: Prediction) -> str:
         return ""
     waits = Resource.GPU in prediction.timing.usage and starved(prediction.timing.split)
     which = "resource that feeds them" if waits else "resource"
-    said = f" No {which} is full (the fullest is {percent(fullest)} busy): "
+    said = f" No {which} is full (the fullest is {share_known(fullest)} busy): "
     limit = _serial(prediction)
     if limit is None:
         return (
@@ -232,7 +234,7 @@ def _of_cores(prediction: Prediction) -> str:
     is_cpu = timing.bottleneck.rpartition(".")[2] == Resource.CPU
     if not is_cpu or not _use(timing, timing.bottleneck) < FULL <= full:
         return ""
-    return f", which is {percent(full)} of what their cores can do"
+    return f", which is {share_known(full)} of what their cores can do"
 
 
 def _cores_full(prediction: Prediction) -> float:
@@ -260,7 +262,7 @@ def _fit(prediction: Prediction) -> str:
 def _misfit(fit: MemoryFit | HostRam, what: str) -> str:
     if fit.verdict is Verdict.YES:
         return ""
-    figures = f"needs {show(fit.total, BYTE)} of {show(fit.capacity, BYTE)} of {what}"
+    figures = f"needs {show(fit.total, BYTE, 3)} of {show(fit.capacity, BYTE, 3)} of {what}"
     if fit.verdict is Verdict.NO:
         return f"Does not fit: it {figures}; the times below are as if it did. "
     return f"May not fit: it {figures}. "

@@ -10,6 +10,7 @@ from simulator.report.called import batch_called, bill_called
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.named import limit_called, metric_called
+from simulator.report.rounded import digits_of, quantity, rate_known
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import verdict
@@ -26,6 +27,8 @@ from simulator.units import SECOND, USD, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
+ROUGH: Final = 2
+"""Significant digits of what is predicted of a change, where `DIGITS` are those of an input."""
 ROUNDING: Final = 1e-9
 """Share of a bill that sums of floats may be off by."""
 _STEP: Final = "step_time_s.mean"
@@ -64,11 +67,14 @@ def as_text(found: WhatIf) -> str:
 def now(prediction: Prediction) -> str:
     """The job as it is, in a few sentences."""
     timing, cost = prediction.timing, prediction.cost
-    paid = "no price known" if cost.to_train is None else f"{show(cost.to_train, USD)} for it"
-    step = f"{batch_called(prediction.scenario)} {show(timing.step_time.mean, SECOND)}"
+    digits = digits_of(prediction, _TOTAL)
+    paid = "no price known"
+    if cost.to_train is not None:
+        paid = f"{quantity(cost.to_train, USD, digits)} for it"
+    long = quantity(timing.step_time.mean, SECOND, digits_of(prediction, _STEP))
     return (
-        f"Now: {step}, {count(timing.throughput)} samples/s, "
-        f"{show(timing.total_time, SECOND)} in all, {paid}. {verdict(prediction)}"
+        f"Now: {batch_called(prediction.scenario)} {long}, {rate_known(prediction)} samples/s, "
+        f"{quantity(timing.total_time, SECOND, digits)} in all, {paid}. {verdict(prediction)}"
     )
 
 
@@ -110,8 +116,14 @@ def _row(margins: Margins, worth: Worth) -> list[str]:
 
 
 def _signed(share: float | None) -> str:
+    """A change to two digits, and no finer than a tenth of a per cent."""
+    if share is None:
+        return "-"
+    change = 100.0 * share
+    places = 0 if abs(change) >= 9.95 else 1  # noqa: PLR2004 - rounding edge
     # Adding zero makes what rounds to minus zero a zero, with the sign of a number above it.
-    return "-" if share is None else f"{round(100.0 * share, 1) + 0.0:+.1f}%"
+    near = round(change, places) + 0.0
+    return f"{near:+.{places}f}%" if near else "0%"
 
 
 def _dollars(before: float | None, after: float | None) -> str:
@@ -120,13 +132,13 @@ def _dollars(before: float | None, after: float | None) -> str:
     more = after - before
     if abs(more) < ROUNDING * before:
         return show(0.0, USD, DIGITS)
-    return f"{'-' if more < 0.0 else '+'}{show(abs(more), USD, DIGITS)}"
+    return f"{'-' if more < 0.0 else '+'}{quantity(abs(more), USD, ROUGH)}"
 
 
 def _per_dollar(worth: Worth) -> str:
     if worth.rent == 0.0:
         return "free"
-    return "no price" if worth.per_dollar is None else show(worth.per_dollar, USD, DIGITS)
+    return "no price" if worth.per_dollar is None else quantity(worth.per_dollar, USD, ROUGH)
 
 
 def _below(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
@@ -183,9 +195,15 @@ def _flip_lines(found: WhatIf) -> list[str]:
     return lines
 
 
+def _rough(knob: Knob, value: float) -> float:
+    """Where the limit moves to `ROUGH` digits; what is counted one by one stays as it is."""
+    near = float(f"{value:.{ROUGH}g}")
+    return value if knob.whole and abs(near - value) < 1.0 else near
+
+
 def _flip_row(flip: Flip, after: str) -> tuple[str, ...]:
     knob = flip.knob
-    at = value_text(knob, flip.at)
+    at = value_text(knob, _rough(knob, flip.at))
     where = f"from {at} on" if flip.rises else f"at {at} or less"
     return (
         printable(knob.name),

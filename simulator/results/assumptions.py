@@ -295,6 +295,7 @@ def warnings(
     """What may make the prediction wrong or the job fail."""
     found: list[str] = []
     again = "step" if scenario.job.mode.learns else "batch"
+    many = "steps" if scenario.job.mode.learns else "batches"
     if memory is not None and memory.verdict is not Verdict.YES:
         total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
         word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
@@ -302,8 +303,8 @@ def warnings(
     found += [text for text in (footprint.paging_warning(ram),) if text]
     if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
         found.append(
-            f"the mean time of a {again} is known to {show(timing.half_width, SECOND)} only (95%) "
-            f"after {timing.simulated_steps:,} simulated ones"
+            f"{timing.simulated_steps:,} {many} were simulated, which leaves "
+            f"their mean unknown by {show(timing.half_width, SECOND, 2)} (95%)"
         )
     if timing.bounded:
         found.append(

@@ -23,6 +23,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import LoaderKind
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
+from simulator.units import show_count
 
 PATH: Final = "way of timing"
 OPERATORS: Final = "operator by operator"
@@ -217,8 +218,8 @@ def _told(
         if kind in names:
             told.append(f"{kind} {names[kind]} ({_others(kind, names[kind], one, envelope)})")
         else:
-            ends = " to ".join(f"{end:,.4g}" for end in dict.fromkeys(spans[kind]))
-            told.append(f"{kind} {at[kind]:,.4g} (measured: {ends})")
+            ends = " to ".join(show_count(end) for end in dict.fromkeys(spans[kind]))
+            told.append(f"{kind} {show_count(at[kind])} (measured: {ends})")
     like = "" if one is None else f"; nearest runs: {one.series}"
     return f"outside the evidence: {', '.join(told)}{like}"
 
@@ -248,8 +249,8 @@ def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterato
                 source=span.source,
                 outside=True,
                 warning=(
-                    f"outside the evidence: {reach.axis} {value:,.4g} "
-                    f"(measured: {reach.low:,.4g} to {reach.high:,.4g})"
+                    f"outside the evidence: {reach.axis} {show_count(value)} "
+                    f"(measured: {show_count(reach.low)} to {show_count(reach.high)})"
                 ),
             )
 

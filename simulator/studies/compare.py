@@ -69,10 +69,14 @@ def _differs(name: str, sides: Sequence[Side]) -> bool:
 
 def rule(first: Side, other: Side) -> Rule | None:
     """The price-performance rule for two predictions; None where a price is unknown."""
-    return rule_of(
-        (first.prediction.cost.per_second, first.prediction.timing.throughput),
-        (other.prediction.cost.per_second, other.prediction.timing.throughput),
-    )
+    return rule_of(_paid(first.prediction), _paid(other.prediction))
+
+
+def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
+    """What a second costs, with the electricity of owned machines, and the samples of it."""
+    timing, price = prediction.timing, prediction.cost.per_second
+    electricity = (prediction.cost.electricity or 0.0) / timing.total_time
+    return (None if price is None else price + electricity), timing.throughput
 
 
 def rule_of(

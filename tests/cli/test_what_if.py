@@ -100,7 +100,7 @@ def test_compare_leaves_out_what_is_nothing(plan: Run) -> None:
     assert ["0%", "0%"] not in rows
     assert ["0.0%", "0.0%"] not in rows
     assert ["$0", "$0"] not in rows
-    assert "0.5 times the price an hour and as fast: a sample costs 50.0% less" in found.out
+    assert "0.5 times the price an hour and as fast: a sample costs 50% less" in found.out
 
 
 def test_compare_says_what_a_purchase_lacks(plan: Run) -> None:

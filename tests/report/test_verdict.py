@@ -32,8 +32,8 @@ def with_pool(scenario: Scenario, pool: CpuPool) -> Scenario:
 def test_starved_devices(prediction: Prediction) -> None:
     """Rate made, rate possible and share of waiting are all in the sentence."""
     assert verdict(prediction) == (
-        "GPU-starved: the CPUs make 25,600 of the 42,667 samples/s the GPUs could take; "
-        "they wait for data 40.0% of the time."
+        "GPU-starved: the CPUs make 25,600 of the 42,700 samples/s the GPUs could take; "
+        "they wait for data 40% of the time."
     )
 
 
@@ -60,8 +60,8 @@ def test_busy_devices(prediction: Prediction) -> None:
         accelerator_utilization=1.0,
     )
     assert verdict(busy) == (
-        "GPU-bound: the GPUs take 25,600 samples/s and compute 100.0% of the time; "
-        "next is the CPUs (99.0% busy)."
+        "GPU-bound: the GPUs take 25,600 samples/s and compute 100% of the time; "
+        "next is the CPUs (99% busy)."
     )
 
 
@@ -88,13 +88,13 @@ def crewed(prediction: Prediction, workers: int) -> Prediction:
 def test_nothing_is_full(prediction: Prediction) -> None:
     """Where time goes into waiting in turn, more of the busiest resource is not the advice."""
     text = verdict(with_timing(prediction, usage=IDLE, bottleneck=Resource.PCIE))
-    assert "is full (the fullest is 40.0% busy): the time goes into doing" in text
+    assert "is full (the fullest is 40% busy): the time goes into doing" in text
 
 
 @pytest.mark.parametrize(
     ("workers", "made", "why"),
     [
-        (2, "2 workers in each process make 25,600", "takes a worker 419.3 ms, 97.7% of it on"),
+        (2, "2 workers in each process make 25,600", "takes a worker 419 ms, 98% of it on"),
         (1, "one worker in each process makes 25,600", "more workers would do that side by side"),
         (0, "the main process itself makes 25,600", "workers would do that meanwhile"),
     ],
@@ -104,9 +104,9 @@ def test_who_does_one_thing_after_another(
 ) -> None:
     """Workers that keep nothing full are blamed themselves, not the idle CPUs they work on."""
     text = verdict(crewed(prediction, workers))
-    assert f"GPU-starved: {made} of the 42,667 samples/s" in text
+    assert f"GPU-starved: {made} of the 42,700 samples/s" in text
     assert why in text
-    assert "(the CPUs are 40.0% busy)" in text
+    assert "(the CPUs are 40% busy)" in text
 
 
 def test_a_slow_reader_of_an_idle_store() -> None:
@@ -114,7 +114,7 @@ def test_a_slow_reader_of_an_idle_store() -> None:
     text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), doubts=False))
     assert "the storage delivers" not in text
     assert "one worker makes 84.2 of" in text
-    assert "90.0% of it reading (the storage is 7.4% busy)" in text
+    assert "90% of it reading (the storage is 7% busy)" in text
 
 
 def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
@@ -122,7 +122,7 @@ def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
     usage = {**IDLE, Resource.GPU: Usage(mean=0.89, total=3.6, units=4, busiest=0.89)}
     text = verdict(with_timing(prediction, usage=usage, bottleneck=Resource.STORAGE))
     assert "GPU-starved: the input pipeline makes 25,600" in text
-    assert "No resource that feeds them is full (the fullest is 40.0% busy)" in text
+    assert "No resource that feeds them is full (the fullest is 40% busy)" in text
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
         (
             StepSplit(compute=0.01, communication=0.03),
             Part.COMMUNICATION,
-            "Communication-bound: exchange between the GPUs takes 75.0% of a step, and the GPUs",
+            "Communication-bound: exchange between the GPUs takes 75% of a step, and the GPUs",
         ),
         (StepSplit(compute=0.01, bubble=0.03), Part.BUBBLE, "Pipeline-bound: waiting for other"),
         (
             StepSplit(compute=0.003, checkpoint=0.037),
             Part.CHECKPOINT,
-            "Checkpoint-bound: writing checkpoints takes 92.5% of a step",
+            "Checkpoint-bound: writing checkpoints takes 92% of a step",
         ),
         (StepSplit(compute=0.01, other=0.03), Part.WAITING, "Held up: waiting for one another"),
     ],
@@ -162,7 +162,7 @@ def test_the_part_that_comes_next(prediction: Prediction) -> None:
     fed = with_timing(
         prediction, split=split, bottleneck=Resource.GPU, next_bottleneck=Part.COMMUNICATION
     )
-    assert verdict(fed).endswith("; next is communication (25.0% of a step).")
+    assert verdict(fed).endswith("; next is communication (25% of a step).")
     little = with_timing(fed, split=StepSplit(compute=0.0399, communication=0.0001))
     assert "next" not in verdict(little)
 
@@ -171,7 +171,7 @@ def test_checkpoints_beside_starving(prediction: Prediction) -> None:
     """Devices that wait for data and for checkpoints wait for both."""
     both = StepSplit(data_stall=0.016, compute=0.014, checkpoint=0.01)
     text = verdict(with_timing(prediction, split=both))
-    assert "wait for data 40.0% of the time and for checkpoints 25.0%." in text
+    assert "wait for data 40% of the time and for checkpoints 25%." in text
 
 
 def test_the_main_process_makes_and_trains_in_turn() -> None:
@@ -202,7 +202,7 @@ def test_what_hardly_works_is_not_next(
 def test_without_a_device(prediction: Prediction) -> None:
     """A job without accelerator is bound by what is busiest."""
     bare = with_timing(prediction, accelerator_utilization=None)
-    assert verdict(bare) == "CPU-bound: 25,600 samples/s, with the CPUs 99.0% busy."
+    assert verdict(bare) == "CPU-bound: 25,600 samples/s, with the CPUs 99% busy."
 
 
 def test_threads_that_fill_their_cores(prediction: Prediction) -> None:
@@ -211,9 +211,9 @@ def test_threads_that_fill_their_cores(prediction: Prediction) -> None:
     pool = CpuPool(cores=24, threads=48, smt_worth=0.0)
     told = with_timing(prediction, usage=half)
     told = replace(told, scenario=with_pool(prediction.scenario, pool))
-    assert "; the CPUs are 60.0% busy, which is 100.0% of what their cores can do." in verdict(told)
+    assert "; the CPUs are 60% busy, which is 100% of what their cores can do." in verdict(told)
     bare = verdict(with_timing(told, accelerator_utilization=None))
-    assert "the CPUs 60.0% busy, which is 100.0% of what their cores can do." in bare
+    assert "the CPUs 60% busy, which is 100% of what their cores can do." in bare
 
 
 def test_a_misfit_comes_first(prediction: Prediction) -> None:

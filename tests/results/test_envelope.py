@@ -28,6 +28,7 @@ from simulator.results.envelope import (
     placed,
 )
 from simulator.scenario.scenario import Scenario
+from simulator.units import show_count
 from tests.support.scenarios import SOURCE, scenario
 
 COMPUTED = "gpt2-tokens-h100"
@@ -116,7 +117,7 @@ def test_each_doubling_beyond_measured_runs_adds(computed: Scenario, axis: Axis)
     less = replace(own, spans={**own.spans, axis: (at / 8, at / 4)})
     (doubt,) = outside(computed, measured(less))
     assert doubt.log_sd == pytest.approx(0.2)
-    assert f"{axis} {at:,.4g} (measured: " in doubt.warning
+    assert f"{axis} {show_count(at)} (measured: " in doubt.warning
 
 
 def test_a_series_that_is_left_out_is_no_evidence(computed: Scenario) -> None:
@@ -135,7 +136,7 @@ def test_beyond_a_range_is_named(computed: Scenario, axis: Axis) -> None:
     (below,) = outside(computed, spans(axis, at * 2, at * 3))
     assert above.log_sd == pytest.approx(0.1)
     assert below.log_sd == pytest.approx(0.05)
-    assert above.warning.startswith(f"outside the evidence: {axis} {at:,.4g} (measured: ")
+    assert above.warning.startswith(f"outside the evidence: {axis} {show_count(at)} (measured: ")
     assert outside(computed, spans(axis, at, at)) == ()
 
 
