@@ -75,7 +75,8 @@ def _plain(run: LongRun, work: Array) -> Lives:
     parts[USEFUL] += work
     parts[BLOCKED] += undisturbed(run, work) - work
     none = {cause: np.zeros_like(work) for cause in Cause}
-    return Lives(finish=undisturbed(run, work), parts=parts, interruptions=none)
+    finish = undisturbed(run, work)
+    return Lives(finish=finish, parts=parts, interruptions=none, away=np.zeros_like(work))
 
 
 class _Drawing:
@@ -113,7 +114,8 @@ class _Drawing:
             self._live &= self._clock < longest
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)
-        return Lives(finish=finish, parts=self._parts, interruptions=self._struck)
+        away = self._machines.time_away(self._clock)
+        return Lives(finish=finish, parts=self._parts, interruptions=self._struck, away=away)
 
     def _pauses(self) -> Seconds:
         """A typical time without work, so that a short run may wait for its machines."""
@@ -200,6 +202,7 @@ class _Drawing:
             return
         wait = self._down[self._pair[some]]
         self._pair[some] = self._next_pair(some, spells)
+        self._machines.all_gone(some, self._clock, wait)
         self._clock[some] += wait
         self._parts[CAPACITY][some] += wait
         self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
@@ -248,7 +251,9 @@ class _Machines:
         failures = run.failures
         self._scale = np.ones(draws)
         self._lemons = np.zeros(draws)
-        self._back = np.full((draws, 4), -np.inf)
+        # When each of some machines was lost, and when it is there again.
+        self._lost, self._back = np.zeros((draws, 4)), np.zeros((draws, 4))
+        self._away = np.zeros(draws)
         self._desks: Array | None = None
         if failures is None:
             return
@@ -319,9 +324,23 @@ class _Machines:
             self._desks[some, desk] = begins + takes
         slot = self._back[some].argmin(axis=1)
         if (self._back[some, slot] > now).any():
-            self._back = np.hstack([self._back, np.full_like(self._back, -np.inf)])
+            self._back = np.hstack([self._back, np.zeros_like(self._back)])
+            self._lost = np.hstack([self._lost, np.zeros_like(self._lost)])
             slot = self._back[some].argmin(axis=1)
-        self._back[some, slot] = begins + takes
+        self._away[some] += self._back[some, slot] - self._lost[some, slot]
+        self._lost[some, slot], self._back[some, slot] = now, begins + takes
+
+    def all_gone(self, some: Some, clock: Array, wait: Array) -> None:
+        """No machine is there for so long: those in repair are not missed meanwhile."""
+        now = clock[some, None]
+        meanwhile = np.clip(self._back[some] - now, 0.0, wait[:, None])
+        self._away[some] -= meanwhile.sum(axis=1)
+
+    def time_away(self, clock: Array) -> Array:
+        """Time that all machines of each draw together were away until now [s]."""
+        last = np.minimum(self._back, clock[:, None]) - self._lost
+        away: Array = self._away + last.sum(axis=1)
+        return away
 
     def _broken(self, some: Some, clock: Array) -> Array:
         away: Array = (self._back[some] > clock[some, None]).sum(axis=1).astype(np.float64)

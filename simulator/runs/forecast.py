@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from simulator.equations.cost import best_checkpoint_interval
 from simulator.equations.reliability import interruption_rate
 from simulator.pipeline.run_length import checkpoints
-from simulator.results.outlook import CAPACITY, PARTS, QUANTILES, Intervals, Outlook
+from simulator.results.outlook import PARTS, QUANTILES, Intervals, Outlook
 from simulator.results.prediction import Prediction
 from simulator.runs.attempts import lives
+from simulator.runs.bills import bills
 from simulator.runs.checkpoint_io import checkpoint_times
 from simulator.runs.progress import Lives
 from simulator.runs.store_costs import cost_of_stores, life_of
@@ -68,7 +69,12 @@ def outlook(  # noqa: PLR0913 - what is asked
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = lives(run, draws=draws, seed=seed)
     price = _price(prediction)
-    bills = None if price is None else _bills(drawn, price, scenario.cost.provisioning)
+    cost = scenario.cost
+    paid = (
+        None
+        if price is None
+        else bills(run, drawn, price=price, purchase=cost.purchase, provisioning=cost.provisioning)
+    )
     ended = np.isfinite(drawn.finish)
     spent = float(drawn.finish[ended].sum())
     struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
@@ -84,13 +90,13 @@ def outlook(  # noqa: PLR0913 - what is asked
         saving=run.saving,
         intervals=intervals,
         finish=finish,
-        bill=None if bills is None else _quantiles(bills),
+        bill=None if paid is None else _quantiles(paid),
         parts=parts,
         between=spent / sum(struck.values()) if sum(struck.values()) else NEVER,
         causes=causes,
         unending=1.0 - float(ended.mean()),
         in_time=None if latest is None else float((drawn.finish <= latest).mean()),
-        in_budget=None if most is None or bills is None else float((bills <= most).mean()),
+        in_budget=None if most is None or paid is None else float((paid <= most).mean()),
         notes=told.notes,
         stores=stores,
         unpriced=unpriced,
@@ -126,12 +132,6 @@ def _shares(drawn: Lives, ended: NDArray[np.bool_]) -> dict[str, float]:
     if not whole:
         return dict.fromkeys(PARTS, 0.0)
     return {name: float(drawn.parts[name][ended].sum()) / whole for name in PARTS}
-
-
-def _bills(drawn: Lives, price: float, provisioning: Seconds) -> NDArray[np.float64]:
-    """Machines are paid for as long as they are held: not while spot ones cannot be had."""
-    held = np.where(np.isfinite(drawn.finish), drawn.finish - drawn.parts[CAPACITY], np.inf)
-    return np.asarray((held + provisioning) * price, dtype=np.float64)
 
 
 def _long_run(

@@ -40,7 +40,8 @@ def memoryless_lives(run: LongRun, work: Array, random: np.random.Generator) -> 
         gaps.take()
         gaps.live &= gaps.clock < longest
     finish = np.where(gaps.ended, gaps.clock, np.inf)
-    return Lives(finish=finish, parts=gaps.parts, interruptions=gaps.struck)
+    away = np.zeros_like(work)
+    return Lives(finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=away)
 
 
 class _Gaps:

@@ -23,12 +23,14 @@ class Lives:
     """What the draws came to, an entry for each.
 
     `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
-    [s]; `interruptions` says how often each was interrupted, by cause.
+    [s]; `interruptions` says how often each was interrupted, by cause. `away` is how long machines
+    were in repair or not yet replaced, the times of all of them added up [s].
     """
 
     finish: Array
     parts: Mapping[str, Array]
     interruptions: Mapping[Cause, Array]
+    away: Array
 
 
 def undisturbed(run: LongRun, work: Array) -> Array:

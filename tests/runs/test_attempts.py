@@ -234,6 +234,30 @@ def test_one_machine_of_n_away_for_good() -> None:
     np.testing.assert_allclose(fast + slow * 7 / 8, run.work + drawn.parts[LOST][once], rtol=1e-3)
 
 
+def test_time_away_is_that_of_all_machines() -> None:
+    """A machine that fails is away for its repair, cut at the end: counted by hand."""
+    run = away(Spares(count=0, repair=5.0 * HOUR, variation=0.0), mean=50.0 * HOUR)
+    drawn = lives(run, draws=50)
+    failed = drawn.interruptions[Cause.MACHINE]
+    np.testing.assert_allclose(drawn.away, failed * 5.0 * HOUR, rtol=1e-12)
+    fewer = tuple(1.0 - k / 8 for k in range(1, 8))
+    gone = replace(run, machines=8, rates_with_fewer=fewer)
+    lost = lives(gone, draws=50)
+    # Nothing else than the machines that are away makes it slower.
+    slower = 8.0 * (lost.parts[FEWER] + lost.parts[REPAIR])
+    np.testing.assert_allclose(lost.away, slower, rtol=1e-3)
+
+
+def test_machines_in_repair_are_not_missed_while_none_can_be_had() -> None:
+    """All spot machines are gone for an hour after each: what is away is away between those."""
+    run = away(Spares(count=0, repair=1e9 * HOUR, variation=0.0), mean=300.0 * HOUR)
+    spells = Spells(up=(10 * HOUR,), down=(HOUR,), notice=0.0)
+    drawn = lives(replace(run, rates_with_fewer=(0.5,), machines=2, spells=spells), draws=200)
+    once = drawn.interruptions[Cause.MACHINE] == 1
+    assert once.sum() > 20
+    np.testing.assert_allclose(drawn.away[once], 2.0 * drawn.parts[FEWER][once], rtol=0.01)
+
+
 def test_a_rate_of_zero_is_the_plain_run() -> None:
     """Machines that never fail, whatever would happen then: the plain run to the last bit."""
     run = away(Spares(count=0, repair=HOUR), mean=math.inf, rates_with_fewer=(0.5,), machines=2)

@@ -1,0 +1,57 @@
+"""What the machines of a long run cost: whatever is held, and of the rest what a provider bills."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from simulator.results.outlook import CAPACITY
+from simulator.runs.progress import Array, Lives
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.long_run import LongRun
+from simulator.units import Seconds, UsdPerSecond
+
+BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
+"""Ways to buy hours of machines of which nobody pays for one that is gone."""
+
+
+def bills(
+    run: LongRun,
+    drawn: Lives,
+    *,
+    price: UsdPerSecond,
+    purchase: Purchase,
+    provisioning: Seconds = 0.0,
+) -> Array:
+    """Bill of each life: machines of the job and the spares that stand by, as long as held.
+
+    Spot machines are not held while they cannot be had. Those rented by the hour are not paid while
+    they are away; those that are reserved or owned are.
+
+    Parameters
+    ----------
+    run : LongRun
+        With its number of machines and spares.
+    drawn : Lives
+        How long each life takes, and how long machines are away in it.
+    price : float
+        Of all machines of the job together, without spares [$/s].
+    purchase : Purchase
+        How their hours are bought.
+    provisioning : float
+        Billed before the run begins [s].
+
+    Returns
+    -------
+    array
+        Dollars; infinite for a life that never ends.
+    """
+    spares = None if run.failures is None else run.failures.spares
+    held = run.machines + (0 if spares is None else spares.count)
+    ended = np.isfinite(drawn.finish)
+    time = np.where(ended, drawn.finish - drawn.parts[CAPACITY], np.inf)
+    paid = held * (time + provisioning)
+    if purchase in BY_THE_HOUR:
+        paid = paid - np.where(ended, drawn.away, 0.0)
+    return np.asarray(paid * price / run.machines, dtype=np.float64)
