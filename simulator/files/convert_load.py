@@ -157,4 +157,10 @@ def _lengths(given: LengthTable | None) -> Lengths:
     if given is None:
         return Lengths(tokens=1.0)
     deviation = given.deviation if given.spread is Spread.LOGNORMAL else 0.0
-    return Lengths(tokens=given.tokens, spread=given.spread, ratio=given.ratio, deviation=deviation)
+    return Lengths(
+        tokens=given.tokens,
+        spread=given.spread,
+        ratio=given.ratio,
+        deviation=deviation,
+        most=given.most or math.inf,
+    )

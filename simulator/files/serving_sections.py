@@ -186,6 +186,8 @@ class LengthTable(FileModel):
     """Shortest over longest, of uniform lengths; InferenceX draws them with 0.8."""
     deviation: NumberOrZeroField = 1.0
     """Standard deviation over the mean, of lognormal lengths."""
+    most: CountField | None = None
+    """The longest, such as the limit of an answer's tokens; longer ones are cut to it."""
 
 
 class LoadSection(FileModel):

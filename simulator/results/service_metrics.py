@@ -25,3 +25,5 @@ def measured_of_services() -> Iterator[tuple[str, Unit, str]]:
         for statistic in ("mean", "p50", "p90", "p99"):
             yield f"{name}.{statistic}", SECOND, f"{doc}, {statistic} of requests."
     yield "output_tokens_per_s", TOKEN_PER_SECOND, "Tokens of answers over the time of the run."
+    doc = "Tokens of answers that the replicas write a second while requests always wait."
+    yield "saturation.output_tokens_per_s", TOKEN_PER_SECOND, doc

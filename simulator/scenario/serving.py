@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -209,13 +210,15 @@ class Lengths:
 
     `tokens` is the mean, for `UNIFORM` the largest: whole numbers from `ratio * tokens` to
     `tokens` are equally likely, as the client of vLLM's and SGLang's benchmark draws them.
-    `deviation` is the standard deviation over the mean, for `LOGNORMAL`.
+    `deviation` is the standard deviation over the mean, for `LOGNORMAL`. Longer ones than `most`
+    are cut to it, which the mean leaves out of account.
     """
 
     tokens: float
     spread: Spread = Spread.CONSTANT
     ratio: float = 1.0
     deviation: float = 0.0
+    most: float = math.inf
 
     @property
     def mean(self) -> float:
