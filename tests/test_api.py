@@ -170,6 +170,7 @@ def test_a_service_with_other_settings(chat: ServiceConfiguration) -> None:
         chat.sweep({"load.rat": "1 /s"})
 
 
+@pytest.mark.slow
 def test_a_service_is_saved_and_sized(chat: ServiceConfiguration, tmp_path: Path) -> None:
     """The report is one HTML file; the machines of its goal come the cheapest first."""
     chat.simulate(intervals=False).save(tmp_path / "chat.html")

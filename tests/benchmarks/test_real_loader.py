@@ -78,6 +78,7 @@ def test_batches_in_shared_memory(script: ModuleType, found: list[dict[str, str]
     assert np.max(np.abs(wrong)) <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @pytest.mark.parametrize("part", ["a core for every process", "taking a batch over costs nothing"])
 def test_each_part_of_the_model_is_needed(

@@ -50,6 +50,7 @@ def test_a_sweep_marks_the_row_and_goes_on(plan: Plan, tmp_path: Path) -> None:
         assert "a bug of ours: the prediction of" in ended.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", [("advise", "input"), ("whatif",)], ids=["advise", "whatif"])
 def test_a_study_goes_on(plan: Plan, verb: tuple[str, ...]) -> None:
     """Its answer is printed, what it met is told, and the end is exit 70."""

@@ -69,6 +69,7 @@ def files(tmp_path: Path) -> Iterator[Callable[[], set[str]]]:
     return names
 
 
+@pytest.mark.slow
 def test_from_rows_to_a_calibrated_prediction(plan: Run, own: Path) -> None:
     """Fit, write an overlay, predict with it; a file that exists is only replaced by force."""
     over = own.with_name("over.toml")
@@ -92,6 +93,7 @@ def test_from_rows_to_a_calibrated_prediction(plan: Run, own: Path) -> None:
     assert "--force" in refused.err
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_json_is_one_object(plan: Run, own: Path) -> None:
     """Numbers in SI units; an existing file is replaced when forced."""
@@ -192,6 +194,7 @@ def test_an_overlay_that_is_none_is_refused(plan: Run, own: Path, verb: str) -> 
     assert "own.toml" in other.err
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_few_runs_need_no_second_file(plan: Run, rows: list[str], tmp_path: Path) -> None:
     """A table of runs and the job: what explains them is found, fitted and written."""

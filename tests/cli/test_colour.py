@@ -65,6 +65,7 @@ def seen(spawn: Spawn) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.slow
 def test_a_terminal_has_colours(seen: Callable[..., str], plan: Callable[..., Any]) -> None:
     """Headings are bold and the judgement has a colour; the words are those of a file."""
     shown = seen("simulate", SCENARIO)
@@ -73,6 +74,7 @@ def test_a_terminal_has_colours(seen: Callable[..., str], plan: Callable[..., An
     assert ESCAPE.sub("", shown) == plan("simulate", SCENARIO).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_colours_can_be_declined(seen: Callable[..., str], variables: dict[str, str]) -> None:
     """NO_COLOR and a terminal without colours get plain text."""
@@ -81,6 +83,7 @@ def test_colours_can_be_declined(seen: Callable[..., str], variables: dict[str, 
     assert "\x1b" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["json", "csv", "markdown"])
 def test_data_has_no_colours(seen: Callable[..., str], form: str) -> None:
     """What programs read is plain on a terminal too."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stages import sampled
 
 from simulator.cli.exits import Exit
 from tests.support.answers import GPU, OTHER, SCENARIO, VERBS, write_evidence
@@ -32,10 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        pytest.param(arguments, id=name, marks=[pytest.mark.untraced] * (name in LONG))
-        for name, arguments in VERBS.items()
-    ],
+    sampled(
+        [
+            pytest.param(arguments, id=name, marks=[pytest.mark.untraced] * (name in LONG))
+            for name, arguments in VERBS.items()
+        ],
+        8,
+    ),
 )
 def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> None:
     """Each form is what its name says, on standard output alone, and ends with the same code."""
@@ -56,7 +60,7 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
 
 @pytest.mark.untraced
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", [name for name in VERBS if name != "schema"])
+@pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 8))
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
     """``--json`` prints what ``--format json`` prints, and excludes the others."""
     arguments = VERBS[name]
@@ -87,6 +91,7 @@ def test_differences_of_profiles_in_si_units(plan: Run) -> None:
     assert row["unit"] == "B/s"
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_table_without_a_winner_says_why(plan: Run, folder: Path) -> None:
     """Where nothing keeps the limits, the reason stands on standard error beside the table."""

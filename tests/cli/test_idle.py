@@ -16,6 +16,7 @@ Plan = Callable[..., Any]
 PRELOADED = ("simulate", "svm-cpu-only", "--set", "data.cache=preloaded")
 
 
+@pytest.mark.slow
 def test_a_prediction_warns_of_it(plan: Plan) -> None:
     """In the report and in JSON; nothing is said of keys that matter."""
     told = plan(*PRELOADED, "--set", "data.readers=7").out

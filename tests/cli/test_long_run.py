@@ -75,6 +75,7 @@ def test_sweep_over_the_run(plan: Run, job: str, tmp_path: Path) -> None:
     assert best["settings"]["failures.start"] == "1 min"
 
 
+@pytest.mark.slow
 def test_what_a_change_is_worth_to_the_whole_run(plan: Run, job: str) -> None:
     """`plan whatif` ranks changes by the bill with its failures."""
     outcome = plan("whatif", job, "run.usd.p90")
@@ -82,6 +83,7 @@ def test_what_a_change_is_worth_to_the_whole_run(plan: Run, job: str) -> None:
     assert "by its effect on run.usd.p90" in outcome.out
 
 
+@pytest.mark.slow
 def test_the_page_shows_it(plan: Run, job: str, tmp_path: Path) -> None:
     """The HTML report has a section of its own."""
     page = tmp_path / "report.html"

@@ -176,6 +176,7 @@ def test_interruption_is_quiet(plan: Run, failing: Run) -> None:
     assert "bug" not in outcome.err
 
 
+@pytest.mark.slow
 def test_a_real_interruption(root: Path) -> None:
     """A process that gets SIGINT while it simulates ends quietly with 130."""
     code = (
@@ -217,6 +218,7 @@ def test_a_full_disk_is_said(spawn: Run) -> None:
     assert err.startswith("plan: cannot write to standard output")
 
 
+@pytest.mark.slow
 def test_any_encoding_will_do(spawn: Run) -> None:
     """A terminal that knows only ASCII gets question marks, not a failure."""
     process = spawn("simulate", SCENARIO, env={"PYTHONIOENCODING": "ascii"})
@@ -238,6 +240,7 @@ def test_the_shell_can_complete(spawn: Run) -> None:
     assert out.strip() == "plain,simulate"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("redirection", "arguments", "message"),
     [("<&-", ["simulate", "-"], "standard input is closed"), (">&-", ["schema"], "it is closed")],

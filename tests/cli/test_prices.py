@@ -39,6 +39,7 @@ def profiles(folder: Path) -> dict[str, str]:
     return {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_prices_become_profiles_of_ones_own(plan: Run, csv: Path) -> None:
     """Jobs run from there are billed at them, at the date of the file."""
     read = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
@@ -67,6 +68,7 @@ def test_one_can_say_where_and_when(plan: Run, csv: Path) -> None:
     assert (spot.source.reference, spot.source.date) == ("a deal", "2026-09-30")
 
 
+@pytest.mark.slow
 def test_a_newer_region_is_the_usual_one(plan: Run, csv: Path) -> None:
     """A job that names no region is billed by it, as the import says."""
     csv.write_text("InstanceType,Price,Region\np4d.24xlarge,24,eu-west-9\n")

@@ -39,6 +39,7 @@ def disk(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_probe_can_be_used_at_once(plan: Run, tmp_path: Path, disk: Path) -> None:
     """Measure, write, show and simulate: no step in between; nothing else is left behind."""
     out = tmp_path / "profiles"
@@ -58,6 +59,7 @@ def test_a_probe_can_be_used_at_once(plan: Run, tmp_path: Path, disk: Path) -> N
     assert json.loads(predicted.out)["step_time_s"]["mean"] > 0.0
 
 
+@pytest.mark.slow
 def test_the_json_holds_what_was_measured(plan: Run, disk: Path) -> None:
     """One object in SI units on standard output; without -o nothing is written."""
     done = plan("probe", *SHORT, "--disk", str(disk), "--only", "memory", "--json")
@@ -70,6 +72,7 @@ def test_the_json_holds_what_was_measured(plan: Run, disk: Path) -> None:
     assert list(disk.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_probe_replaces_its_own_profiles_only(plan: Run, tmp_path: Path) -> None:
     """A second probe replaces the first; a profile of another hand is refused beforehand."""
     arguments = ("probe", *SHORT, "-o", str(tmp_path), "--only", "memory")
@@ -109,6 +112,7 @@ def test_what_cannot_be_measured_is_refused(plan: Run, arguments: list[str], mes
     assert "measuring" not in done.err
 
 
+@pytest.mark.slow
 def test_profiles_that_do_not_read_back_are_not_written(
     plan: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +129,7 @@ def test_profiles_that_do_not_read_back_are_not_written(
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.slow
 def test_load_of_others_and_limits_are_said(
     plan: Run, monkeypatch: pytest.MonkeyPatch, disk: Path
 ) -> None:
@@ -146,6 +151,7 @@ def test_load_of_others_and_limits_are_said(
     assert "a container's limit of 2 CPUs" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="sends a signal to one process")
 @pytest.mark.parametrize("at", ["sequential reads", "decoding|inflating"])
 def test_ctrl_c_leaves_nothing(spawn: Run, tmp_path: Path, disk: Path, at: str) -> None:

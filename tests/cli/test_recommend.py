@@ -87,8 +87,8 @@ def searched(
     "name",
     [
         "choose-starved-gpus",
-        pytest.param("choose-light-vision", marks=pytest.mark.untraced),
-        pytest.param("choose-large-language", marks=pytest.mark.untraced),
+        pytest.param("choose-light-vision", marks=pytest.mark.slow),
+        pytest.param("choose-large-language", marks=pytest.mark.slow),
     ],
 )
 def test_shipped_goals(
@@ -103,6 +103,7 @@ def test_shipped_goals(
     golden(f"recommend-{name}", done.out)
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_changed_goal_takes_what_is_stored(
     ask: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -142,6 +143,7 @@ def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
     assert "gpus = gpu/v100*" in done.out
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_deadline_that_needs_more_machines(ask: Plan, tmp_path: Path) -> None:
     """Too short for one machine without help: the limits, and how many machines would do."""
@@ -179,6 +181,7 @@ def test_the_launch_hint_is_valid_yaml(
     assert "num_workers=4" in answer["launch"]["loader"]
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_the_price_of_a_pin_is_shown(ask: Plan, tmp_path: Path) -> None:
     """Two machines, whatever they cost: beside the best of any number, in the goal's units."""

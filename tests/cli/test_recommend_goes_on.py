@@ -73,6 +73,7 @@ class Stopped:
         return evaluate(chunk, rivals=rivals)
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_an_interrupted_search_goes_on(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,6 +93,7 @@ def test_an_interrupted_search_goes_on(
         assert again.code == Exit.FINE
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_a_part_of_a_search_has_no_best(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -80,6 +80,7 @@ def test_verbs_of_jobs_refuse_a_service(capsys: pytest.CaptureFixture[str]) -> N
     assert "makes this file a service" in err
 
 
+@pytest.mark.slow
 def test_recommend(capsys: pytest.CaptureFixture[str]) -> None:
     """The cheapest machines come with the settings that give them."""
     code, out, _ = run(capsys, "recommend", CHAT, "--json")
@@ -108,6 +109,7 @@ def test_recommend_needs_limits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "load.rate" in err
 
 
+@pytest.mark.slow
 def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     """A row for each combination, in every form."""
     over = ("--over", "load.rate=1 /s,5 /s")
@@ -121,6 +123,7 @@ def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--over" in err
 
 
+@pytest.mark.slow
 def test_whatif(capsys: pytest.CaptureFixture[str]) -> None:
     """Changes are sorted by what they do to the figure."""
     code, out, _ = run(capsys, "whatif", CHAT, "per_token_s.mean", "--json")
@@ -143,6 +146,7 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "reading keys and values" in text
 
 
+@pytest.mark.slow
 def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """One HTML file with latencies against the load, which loads nothing."""
     path = tmp_path / "service.html"
@@ -155,6 +159,7 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "src=" not in page
 
 
+@pytest.mark.slow
 def test_size_finds_the_fewest_machines(capsys: pytest.CaptureFixture[str]) -> None:
     """More load takes no fewer machines, and those found keep the limits."""
     code, out, _ = run(capsys, "size", "machines", CHAT, "--set", "load.rate=30 /s", "--json")
@@ -168,6 +173,7 @@ def test_size_finds_the_fewest_machines(capsys: pytest.CaptureFixture[str]) -> N
     assert f"{counts[0]} x instance/lambda/gpu_1x_h100_sxm5 keep the limits" in text
 
 
+@pytest.mark.slow
 def test_size_says_which_limit_binds(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1 where no number of machines keeps the limits, and the limit's name."""
     code, out, _ = run(capsys, "size", "machines", CHAT, "--set", "slo.per_token=1 us")
@@ -238,6 +244,7 @@ def test_whatif_of_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
     assert ratios["half the largest batch"] < 1.0
 
 
+@pytest.mark.slow
 def test_prompts_on_replicas_of_their_own_compete(capsys: pytest.CaptureFixture[str]) -> None:
     """[goal] tries machines with and without replicas for prompts, whatever the file itself has."""
     goal = ("goal.prefill=[0, 1]", "goal.tensor=[2, 4, 8]")

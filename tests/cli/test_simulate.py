@@ -123,6 +123,7 @@ def test_what_does_not_fit_exits_with_1(
     assert "Does not fit" in outcome.out
 
 
+@pytest.mark.slow
 def test_a_timeline_is_written(plan: Run, tmp_path: Path) -> None:
     """--trace leaves a Chrome trace with bars and counters, beside the report."""
     path = tmp_path / "timeline.json"
@@ -148,6 +149,7 @@ def test_an_unwritable_timeline_is_refused_first(
     assert "--trace" in outcome.err
 
 
+@pytest.mark.slow
 def test_the_log_comes_before_the_report(plan: Run) -> None:
     """--log prints a line for every N steps, and the report after it."""
     lines = plan("simulate", SCENARIO, "--log", "10").out.splitlines()
@@ -181,6 +183,7 @@ def test_less_than_a_hardware_thread(plan: Run) -> None:
     assert rate("0.5") == pytest.approx(rate("1.5") / 3.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_what_to_do_next_is_told_or_left_out(plan: Run) -> None:
     """The short report has actions unless told not to; the full one and JSON only if asked."""
     name = "resnet18-imagenet-serial"

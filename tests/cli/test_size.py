@@ -12,6 +12,7 @@ Run = Callable[..., Any]
 JOB = "cpu-starved-p4d"
 
 
+@pytest.mark.slow
 def test_a_size_reads_as_it_should(plan: Run, golden: Callable[[str, str], None]) -> None:
     """The whole answer for a job on an object store."""
     outcome = plan("size", "storage", "imagenet-object-store-g5")
@@ -34,6 +35,7 @@ def test_mistakes(plan: Run, arguments: tuple[str, ...], said: str) -> None:
     assert said in outcome.err
 
 
+@pytest.mark.slow
 def test_what_was_observed_comes_first(plan: Run, golden: Callable[[str, str], None]) -> None:
     """What must be true for it, and the prediction from there."""
     outcome = plan("simulate", JOB, "--observed", "samples/s=4000")

@@ -82,6 +82,7 @@ def test_files(sweep: Run, tmp_path: Path) -> None:
             assert float(row["host_ram_bytes.items.workers"]) > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_plot(sweep: Run, tmp_path: Path, kind: str) -> None:
     """Each format is written, and the same sweep gives the same bytes."""
@@ -202,6 +203,7 @@ def test_a_damaged_row_is_predicted_again(sweep: Run, tmp_path: Path) -> None:
     assert sweep(*over).err == ""
 
 
+@pytest.mark.slow
 def test_the_same_bytes_at_any_number_of_processes(
     spawn: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def survives(folder: Path, spawn: Spawn, kills: int, seed: int) -> None:
         completed += 1
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path: Path, spawn: Spawn) -> None:
     """A few kills at random moments; the end is the same to the last byte."""
     survives(tmp_path, spawn, kills=4, seed=1)
@@ -100,6 +101,7 @@ def test_fifty_kills(tmp_path: Path, spawn: Spawn) -> None:
     survives(tmp_path, spawn, kills=50, seed=2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path, spawn: Spawn) -> None:
     """The message counts what is kept and names the store; the code is that of an interrupt."""
     store = tmp_path / "s.sqlite"
@@ -118,6 +120,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, spawn: Spawn) -> None:
     assert rows(store)
 
 
+@pytest.mark.slow
 def test_two_sweeps_on_one_store(tmp_path: Path, spawn: Spawn) -> None:
     """Both end well with the same output, and every row is there once."""
     store = tmp_path / "s.sqlite"

@@ -20,6 +20,7 @@ FAST = "inference-batch1-cpu"
 PAIR = ("heterogeneous-tfdata-alone", "heterogeneous-tfdata")
 
 
+@pytest.mark.slow
 def test_whatif_reads_as_it_should(plan: Run, golden: Run) -> None:
     """Changes, flips, swapped accelerators, tornado and Sobol indices in one report."""
     asked = ("--price", "vCPUs x2=$0.50/h", "--gpus", "t4,v100-sxm2-16gb", "--tornado", "--sobol")
@@ -144,6 +145,7 @@ def test_compare_refuses(plan: Run, arguments: tuple[str, ...], said: str) -> No
     assert said in outcome.err
 
 
+@pytest.mark.slow
 def test_advice_reads_as_it_should(plan: Run, golden: Run) -> None:
     """What to set, what it brings, and the settings around it with their RAM."""
     outcome = plan("advise", "input", "imagenet-object-store-g5")

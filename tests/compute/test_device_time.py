@@ -80,6 +80,7 @@ def test_a_measured_step_of_a_model_without_counted_work_is_proportional() -> No
     assert float(half.total) == pytest.approx(50e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     batch=st.sampled_from([64, 1024, 8192, 65536]),

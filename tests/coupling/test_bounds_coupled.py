@@ -195,6 +195,7 @@ def test_the_split_adds_up_and_nothing_is_busier_than_always(job: Scenario) -> N
     assert all(0.0 <= usage.busiest <= 1.0 + LOOSE for usage in timing.usage.values())
 
 
+@pytest.mark.slow
 @FEW
 @given(coupled())
 def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:

@@ -58,7 +58,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.untraced] * (page == LONG)) for page in PAGES],
+    [pytest.param(page, marks=[pytest.mark.slow] * (page == LONG)) for page in PAGES],
 )
 def test_outputs_are_real(
     page: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest

@@ -65,6 +65,7 @@ def test_every_public_name_is_described() -> None:
         assert re.search(rf"^## (class )?{name}$", page, re.MULTILINE), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_examples_run(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Every ``>>>`` on a page gives what the page says."""

@@ -90,6 +90,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simulator.engine.run.pipeline", lambda *_: None)
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_one_device_stands_for_all(ranks: int) -> None:
@@ -102,6 +103,7 @@ def test_one_device_stands_for_all(ranks: int) -> None:
     assert mean > COMPUTE + 3.0 * error
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_late_batches_hide_slow_devices(ranks: int) -> None:

@@ -115,6 +115,7 @@ def test_mistakes_are_told(text: str, told: str) -> None:
     assert told in str(problem)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.sampled_from(["", "input.workers=", "hardware.ram=", "a,b="]))
 def test_any_text_is_an_axis_or_a_mistake(text: str, before: str) -> None:
     """Nothing but InputError escapes."""

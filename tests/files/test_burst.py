@@ -99,6 +99,7 @@ def test_prefixes_raise_no_other_limit(name: str, said: str) -> None:
         store(f"hardware.storage=storage/{name}", "hardware.storage_prefixes=4")
 
 
+@pytest.mark.slow
 def test_small_objects_are_written_at_the_limit_of_writes() -> None:
     """One prefix answers 5,500 reads or 3,500 writes a second: both for each sample at 2,139."""
     settings = (

@@ -118,6 +118,7 @@ def undoubted(scenario: Scenario) -> Scenario:
     return replace(scenario, doubts=(), memory_log_sd=0.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SCENARIOS), SETTINGS)
 def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, Plain]) -> None:
@@ -153,6 +154,7 @@ MANY_OF_THE_SAME_KEYS = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(SHIPPED), MANY_OF_THE_SAME_KEYS)

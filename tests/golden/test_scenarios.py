@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.stages import sampled
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
@@ -23,7 +24,9 @@ LONG = {"gpu-decode", "preprocess-beforehand", "stage-or-stream"}
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES],
+    sampled(
+        [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES], 12
+    ),
 )
 def test_report(
     name: str,
@@ -42,7 +45,9 @@ def test_report(
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES],
+    sampled(
+        [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES], 12
+    ),
 )
 def test_short_report(
     name: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.stages import sampled
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
@@ -13,7 +14,7 @@ from simulator.files.shipped import service_names
 MOST_LINES = 50
 
 
-@pytest.mark.parametrize("name", service_names())
+@pytest.mark.parametrize("name", sampled(service_names(), 4))
 def test_report(
     name: str,
     golden: Callable[[str, str], None],

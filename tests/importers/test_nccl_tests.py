@@ -223,6 +223,7 @@ def test_cut_off_anywhere(tmp_path: Path, share: float, name: str) -> None:
     assert refusal(read, [path], operation="all_reduce")
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]

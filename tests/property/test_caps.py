@@ -103,6 +103,7 @@ def test_each_cap_counts_writes_in_its_own_way() -> None:
     assert loads[NETWORK_OPERATIONS] == pytest.approx(32 / 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operations", ["1000000", "3000000"])
 def test_preparing_data_gains_by_operations(operations: str) -> None:
     """With more operations a second a shipped job takes as long as with fewer, within 2%."""

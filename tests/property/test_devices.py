@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.stages import sampled
 
 from simulator.compute.device_time import device_time
 from simulator.errors import PlanError
@@ -69,7 +70,7 @@ def figures(gpu: Gpu, precision: Precision) -> Iterator[float]:
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", sampled(JOBS, 3))
 def test_a_better_device_is_never_slower(job: str, precision: str) -> None:
     """Every pair of which one is at least as good in all: it takes at most as long."""
     known = {gpu: found for gpu in GPUS if (found := seconds(job, gpu, precision)) is not None}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final, cast
 
 import pytest
+from support.stages import sampled
 
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import NotModelled
@@ -47,7 +48,7 @@ def needed(model: str, *overrides: str) -> float | None:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", sampled(MODELS, 8))
 def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> None:
     """Nothing, optimizer, gradients, parameters: each needs at most what the one before does."""
     for compiled in ("true", "false"):
@@ -62,7 +63,7 @@ def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> Non
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", sampled(MODELS, 8))
 def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -> None:
     """Full recomputation keeps least, nothing recomputed most; parts of a layer lie between."""
     for fused in ("true", "false"):

@@ -94,6 +94,7 @@ def test_a_seed_gives_the_same_scenario() -> None:
     assert generated(3) != generated(4)
 
 
+@pytest.mark.slow
 def test_records_say_what_was_compared() -> None:
     """A generated scenario and a shipped one: predicted, with comparisons by rule."""
     assert of_seed(0, rules=False).compared == {}

@@ -164,6 +164,7 @@ def test_a_longer_stay_than_the_run_is_the_least() -> None:
     assert found().timing.total_time < DAY
 
 
+@pytest.mark.slow
 def test_what_is_prepared_is_written_as_it_is_laid_out() -> None:
     """One object a sample, or a few dozen parts for each shard of results."""
     files = found(AS_OBJECTS, name="offline-preparation")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.stages import sampled
 
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
 from simulator.results.outlook import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
@@ -92,15 +93,18 @@ def test_nothing_happens() -> None:
 
 @pytest.mark.parametrize(
     ("spares", "technicians", "share"),
-    [
-        (0, None, 0.280),
-        (1, None, 0.635),
-        (2, None, 0.862),
-        (4, None, 0.990),
-        (0, 2, 0.226),
-        (2, 2, 0.688),
-        (4, 2, 0.873),
-    ],
+    sampled(
+        [
+            (4, None, 0.990),
+            (0, None, 0.280),
+            (1, None, 0.635),
+            (2, None, 0.862),
+            (0, 2, 0.226),
+            (2, 2, 0.688),
+            (4, 2, 0.873),
+        ],
+        2,
+    ),
 )
 def test_spares(spares: int, technicians: int | None, share: float) -> None:
     """128 machines, 5 failures per 1,000 days of one, 2 days of repair: a birth-death chain."""

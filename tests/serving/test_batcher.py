@@ -109,6 +109,7 @@ def test_batches_of_one_are_m_d_1(load: float) -> None:
     assert abs(found.mean() - expected) < half_width(found)
 
 
+@pytest.mark.slow
 def test_the_host_is_a_queue_before() -> None:
     """One thread for 10 ms a request at 80 a second is M/D/1; four threads hardly queue."""
     found = {}

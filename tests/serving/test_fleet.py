@@ -21,6 +21,7 @@ def routed(requests: Requests, replicas: int, routing: Routing) -> np.ndarray:
     return stays(requests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [2, 4])
 def test_random_choice_makes_separate_queues(replicas: int) -> None:
     """A Poisson stream that is split by chance is so many M/M/1."""
@@ -29,6 +30,7 @@ def test_random_choice_makes_separate_queues(replicas: int) -> None:
     agrees(routed(requests, replicas, Routing.RANDOM), SERVICE / (1.0 - load))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("replicas", "load"), [(2, 0.7), (4, 0.8)])
 def test_turns_make_erlang_arrivals(replicas: int, load: float) -> None:
     """Every second arrival of a Poisson stream has Erlang gaps: E/M/1, by its root."""
@@ -40,6 +42,7 @@ def test_turns_make_erlang_arrivals(replicas: int, load: float) -> None:
     agrees(routed(requests, replicas, Routing.ROUND_ROBIN), SERVICE / (1.0 - root))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("replicas", "load"), [(2, 0.8), (8, 0.9)])
 def test_the_fewest_outstanding_lies_between_turns_and_one_queue(
     replicas: int, load: float
@@ -60,6 +63,7 @@ def test_one_replica_needs_no_router() -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("routing", [Routing.ROUND_ROBIN, Routing.LEAST])
 def test_more_replicas_are_never_worse(routing: Routing) -> None:
     """With the same requests, more replicas keep a limit for no fewer of them."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from support.stages import sampled
 
 from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
@@ -34,7 +35,7 @@ def agrees(times: np.ndarray, expected: float, *, lag: float = STEP) -> None:
     assert abs(kept.mean() - expected) < half_width(kept) + lag
 
 
-@pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize("load", sampled([0.1, 0.5, 0.8, 0.95], 1))
 def test_one_server_with_exponential_services(load: float) -> None:
     """One sequence at a time with answers of geometric length is M/M/1."""
     requests = poisson(load / SERVICE, geometric(SERVICE))
@@ -42,6 +43,7 @@ def test_one_server_with_exponential_services(load: float) -> None:
     agrees(stays(requests), SERVICE / (1.0 - load))
 
 
+@pytest.mark.slow
 def test_tail_of_exponential_services() -> None:
     """The time in M/M/1 is exponential: its 99th percentile is ln 100 times its mean."""
     requests = poisson(5.0, geometric(SERVICE))
@@ -50,7 +52,7 @@ def test_tail_of_exponential_services() -> None:
     assert tail == pytest.approx(math.log(100.0) / 5.0, rel=0.05)
 
 
-@pytest.mark.parametrize("load", [0.3, 0.8, 0.95])
+@pytest.mark.parametrize("load", sampled([0.3, 0.8, 0.95], 1))
 def test_one_server_with_equal_services(load: float) -> None:
     """Answers of equal length are M/D/1, whose requests wait half as long."""
     requests = poisson(load / SERVICE, np.full(COUNT, SERVICE / STEP))
@@ -71,7 +73,7 @@ def test_one_server_with_any_services() -> None:
     agrees(stays(requests), services.mean() + waits)
 
 
-@pytest.mark.parametrize("load", [0.5, 0.8])
+@pytest.mark.parametrize("load", sampled([0.5, 0.8], 1))
 def test_processor_sharing(load: float) -> None:
     """An engine whose token rate does not depend on its batch is M/G/1 with processor sharing."""
     outputs = np.random.default_rng(4).choice([20, 60, 400], COUNT, p=[0.6, 0.3, 0.1])
@@ -92,7 +94,7 @@ def erlang_wait(servers: int, offered: float, mean: float) -> float:
     return waits * mean / (servers - offered)
 
 
-@pytest.mark.parametrize(("servers", "load"), [(4, 0.8), (16, 0.9)])
+@pytest.mark.parametrize(("servers", "load"), sampled([(4, 0.8), (16, 0.9)], 1))
 def test_many_servers(servers: int, load: float) -> None:
     """Sequences that do not slow each other are the servers of M/M/c."""
     requests = poisson(servers * load / SERVICE, geometric(SERVICE))
@@ -108,6 +110,7 @@ def test_batch_service() -> None:
     assert counts.prefilled / counts.iterations == pytest.approx(6.002, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [1, 2, 16, 64])
 def test_closed_network(clients: int) -> None:
     """Clients that think beside one exponential server follow exact mean value analysis."""

@@ -116,6 +116,7 @@ def test_keys_and_values_take_the_link_there_is() -> None:
     assert whole.token == pytest.approx(8 * token / network.bandwidth)
 
 
+@pytest.mark.slow
 def test_the_slowest_stage_bounds_what_is_completed() -> None:
     """With ever more replicas for answers the prompts bind, and the other way round."""
     wide = ("hardware.count=4", "load.output.tokens=2000")

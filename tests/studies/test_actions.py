@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import pytest
+from support.stages import sampled
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
@@ -43,7 +44,7 @@ def asked(name: str, *settings: str) -> tuple[Prediction, tuple[Action, ...]]:
     return base, actions(reader, base, Catalogue.default(()), in_a_hurry=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_every_claim_is_true(name: str) -> None:
     """The lines put into the scenario give the time and the bill that were told."""
     base, found = asked(name)
@@ -116,6 +117,7 @@ def test_accelerators_that_stand_idle_are_put_to_work() -> None:
     assert "8 times as many samples" in found[0].lever.note
 
 
+@pytest.mark.slow
 def test_helpers_that_nobody_waits_for_are_sent_back() -> None:
     """A thousand machines beside one trainer are told to become the few that feed it."""
     _, found = asked("heterogeneous-tfdata", "remote.count=1000")
@@ -170,6 +172,7 @@ def test_lines_are_toml() -> None:
     assert said == 'a.b = "x", c.d = true, e.f = 3'
 
 
+@pytest.mark.slow
 def test_workers_that_leave_a_full_resource_idle_at_times_get_company() -> None:
     """64 workers that fetch and decode in turn keep 64 threads half busy: more of them help."""
     settings = (

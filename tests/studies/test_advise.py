@@ -44,6 +44,7 @@ def test_what_is_enough_already_is_kept() -> None:
     assert found.chosen == found.base
 
 
+@pytest.mark.slow
 def test_the_advice_is_no_slower_than_what_was_tried(tmp_path: Path) -> None:
     """Eight workers make batches just in time: no wait for data, and yet a step 4% longer."""
     job = {"hardware.gpus": "1", "data.samples": "3400000", "data.bytes_per_sample": "220 kB"}

@@ -32,6 +32,7 @@ def found() -> tuple[Bounded, ...]:
     return bound(Chunk(assignment=assignment, candidates=expand(axes, reader)))
 
 
+@pytest.mark.slow
 def test_the_published_way_is_among_the_best(found: tuple[Bounded, ...]) -> None:
     """No step that fits into memory is shorter by more than a twentieth, in thousands of ways."""
     assert len(found) >= LEAST

@@ -66,6 +66,7 @@ def test_screening_loses_nothing_of_the_front() -> None:
         assert mine == theirs or mine.status is Status.SCREENED
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_screening_loses_nothing_on_machines_to_rent() -> None:
     """Busy cores and busy devices, near ties among workers and batches: the same front."""
@@ -98,6 +99,7 @@ def test_what_is_screened_out_says_what_beats_it() -> None:
         )
 
 
+@pytest.mark.slow
 def test_the_same_at_one_two_and_three_workers() -> None:
     """The outcomes are equal to the last bit."""
     assert run(request(), 1) == run(request(), 2) == run(request(), 3)
@@ -260,6 +262,7 @@ def test_what_does_not_fit_is_infeasible_with_and_without_screening() -> None:
     assert "needed" in one[1].reason
 
 
+@pytest.mark.slow
 def test_killed_workers_are_replaced(tmp_path: Path) -> None:
     """A candidate that kills once is predicted after all, one that always kills has failed."""
     few = grid(input_workers=(1, 2, 3, 4, 5, 6))

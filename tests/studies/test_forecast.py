@@ -79,6 +79,7 @@ def test_a_groups_constant_is_found_from_its_anchor(known: MeasurementSet) -> No
     assert total.score.largest < 0.01
 
 
+@pytest.mark.slow
 def test_measured_values_of_test_rows_are_never_read(known: MeasurementSet) -> None:
     """Shuffled among the test rows, they change errors but no prediction; an anchor's does."""
     tested = [row for row in known.rows if row.split is Split.TEST]

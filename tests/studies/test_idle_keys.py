@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.stages import sampled
 
 from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader
@@ -85,7 +86,7 @@ def test_no_shipped_scenario_gives_a_key_without_effect(name: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["data.cache=preloaded", "train.batch_size=64"])
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", sampled(scenario_names(), 8))
 def test_what_is_said_to_be_idle_is(name: str, setting: str) -> None:
     """Left out, the whole prediction stays as it is."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.stages import sampled
 
 from simulator.predict import predict
 from simulator.studies.levers import knobs, turned
@@ -16,7 +17,7 @@ SCENARIOS = (
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", sampled(SCENARIOS, 3))
 def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
     """The value that a knob is said to have now is the one the prediction rests on."""
     read = reader(name)

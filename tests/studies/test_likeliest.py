@@ -17,6 +17,7 @@ JOB = "cpu-starved-p4d"
 TRUTH = 0.7
 
 
+@pytest.mark.slow
 def test_slow_cores_are_found() -> None:
     """Runs made with slower cores at several numbers of workers are explained by cpu alone."""
     lines = ["id,input.workers,train.epochs,measured.step_time_s.mean,split"]

@@ -47,6 +47,7 @@ def test_front_is_what_none_beats(points: list[tuple[float, float]]) -> None:
     assert set(np.flatnonzero(on_front(np.array(points)))) == front(points)
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_no_member_of_the_front_is_lost(
@@ -57,6 +58,7 @@ def test_no_member_of_the_front_is_lost(
     assert front(truth) <= found
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @given(POINTS, SLACK, st.integers(1, 10))
 def test_none_of_the_best_is_lost(
@@ -68,6 +70,7 @@ def test_none_of_the_best_is_lost(
     assert set(best) | front(truth) <= found
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_nothing_within_the_margin_is_lost(

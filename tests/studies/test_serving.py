@@ -74,6 +74,7 @@ def test_sizing_needs_a_rate() -> None:
         _ = sizing(replace(service, load=load)).offered
 
 
+@pytest.mark.slow
 def test_the_cheapest_comes_first() -> None:
     """Choices are in the order of their price, and what was left out costs more."""
     asked = reader("load.rate=40 /s")
@@ -104,6 +105,7 @@ def test_variants_of_no_key(text: str) -> None:
         variants([text])
 
 
+@pytest.mark.slow
 def test_changes() -> None:
     """More bandwidth shortens tokens, more load lengthens them."""
     base, worths = whatif(reader().read({}))

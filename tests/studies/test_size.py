@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.stages import sampled
 
 from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader
@@ -31,10 +32,15 @@ def least(name: str, resource: Resource, *counts: int) -> tuple[Sized, ...]:
 @pytest.mark.parametrize(
     ("name", "resource"),
     [
-        ("imagenet-object-store-g5", Resource.STORAGE),
-        ("offline-preparation", Resource.STORAGE),
         ("llama3-8b-fsdp", Resource.NETWORK),
-        ("resnet50-imagenet-p4d", Resource.CPU),
+        *sampled(
+            [
+                ("imagenet-object-store-g5", Resource.STORAGE),
+                ("offline-preparation", Resource.STORAGE),
+                ("resnet50-imagenet-p4d", Resource.CPU),
+            ],
+            0,
+        ),
     ],
 )
 def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> None:
@@ -83,6 +89,7 @@ def test_nothing_to_size() -> None:
         least("unet-m1-max", Resource.NETWORK)
 
 
+@pytest.mark.slow
 def test_plenty_is_never_slower_than_what_is_there(tmp_path: Path) -> None:
     """64 times the workers of a short job would start for longer than they work."""
     job = {"hardware.count": "8", "hardware.storage": "s3", "input.workers": "64"}

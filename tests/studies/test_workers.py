@@ -131,6 +131,7 @@ def test_workers_end_with_a_killed_parent(
         wait_until_gone(worker)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_processes(asleep: tuple[subprocess.Popen[str], list[int]]) -> None:
     """An interrupt ends the run and its workers at once."""
     run, workers = asleep

@@ -20,6 +20,7 @@ def found() -> Runs:
     return runs()
 
 
+@pytest.mark.slow
 def test_runs_together_are_predicted_as_one_by_one(found: Runs) -> None:
     """Stacked descriptions and figures give each run's own step and memory, to the last digit."""
     some = found.chosen(np.arange(len(found.rows)) % 100 == 0)

@@ -50,6 +50,7 @@ def test_a_program_runs_where_it_is_at_home() -> None:
     assert program_of("pytorch", HERE, wanted()).runs_on(machine("cpu", gpu="", stack=""))
 
 
+@pytest.mark.slow
 def test_an_ordinary_job_is_offered_no_other_accelerators() -> None:
     """A PyTorch job on A100s: nothing but CUDA is searched, and the others are counted."""
     reader = CandidateReader("resnet50-imagenet-p4d")

@@ -88,6 +88,7 @@ def busy_cores(draw: st.DrawFn) -> Scenario:
     )
 
 
+@pytest.mark.slow
 @FEW
 @given(busy_cores())
 def test_makers_in_step_are_never_undercut(job: Scenario) -> None:
