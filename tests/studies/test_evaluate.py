@@ -20,6 +20,7 @@ PUBLISHED = {
 """Korthikanti et al., the run of 530 billion parameters on 2,240 accelerators."""
 LEAST = 8000
 """Candidates that the search has to look at."""
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,6 @@ def found() -> tuple[Bounded, ...]:
     return bound(Chunk(assignment=assignment, candidates=expand(axes, reader)))
 
 
-@pytest.mark.slow
 def test_the_published_way_is_among_the_best(found: tuple[Bounded, ...]) -> None:
     """No step that fits into memory is shorter by more than a twentieth, in thousands of ways."""
     assert len(found) >= LEAST

@@ -13,6 +13,8 @@ from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.files.kernel_figures import kernel_files, with_values
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found() -> Runs:
@@ -20,7 +22,6 @@ def found() -> Runs:
     return runs()
 
 
-@pytest.mark.slow
 def test_runs_together_are_predicted_as_one_by_one(found: Runs) -> None:
     """Stacked descriptions and figures give each run's own step and memory, to the last digit."""
     some = found.chosen(np.arange(len(found.rows)) % 100 == 0)
@@ -44,7 +45,6 @@ def test_a_figure_moves_the_runs_it_holds_for(found: Runs) -> None:
     assert np.any(after[hopper] < before[hopper])
 
 
-@pytest.mark.slow
 def test_the_shipped_figures_come_out_of_the_fit(found: Runs) -> None:
     """The fit begins at what is expected and ends, in four digits, at what ships."""
     values = expected()
