@@ -8,17 +8,22 @@ written from the publication alone. What the publication states and had no key w
 written is added: its framework (`framework_named`) where there are kernels of it, and the order of
 images that the name of the source's file has (``nhwc``, ``nchw``). With ``--as-written`` scenarios
 are taken as they are. Prints, by family, the median and the 90th percentile of the relative error
-and the share of values inside the 80% interval, then the worst misses.
+and the share of values inside the 80% interval, the error of ratios between accelerators, then
+the worst misses.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
+import tomllib
+from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +37,7 @@ from simulator.results.prediction import Prediction
 
 _NOT_ALLOCATED = ("context", "collective_buffers", "workspace")
 """Items of device memory that a framework's own allocator does not see."""
+_NO_GPU_RATES = ("mem_gb", "MB_s")
 _GB = 1e9
 
 
@@ -53,6 +59,10 @@ class Scored:
     def error(self) -> float:
         """Relative error, positive where the prediction is too high."""
         return self.predicted / self.published - 1.0
+
+    def error_ratio(self, other: Scored) -> float:
+        """Relative error of the ratio of this one to another."""
+        return (1.0 + self.error) / (1.0 + other.error) - 1.0
 
     @property
     def covered(self) -> bool | None:
@@ -145,6 +155,25 @@ def table(rows: list[Scored]) -> str:
     return "\n".join(lines)
 
 
+def speedups(rows: list[dict[str, str]], found: list[Scored], scenarios: Path) -> list[float]:
+    """Errors of predicted ratios between accelerators, of runs that differ in nothing else.
+
+    Batches may differ as well, since suites fill the memory of each.
+    """
+    alike: dict[tuple[str, ...], list[Scored]] = defaultdict(list)
+    for row, one in zip(rows, found, strict=True):
+        if row["gpu"] and row["metric"] not in _NO_GPU_RATES and np.isfinite(one.predicted):
+            document = tomllib.loads((scenarios / f"{row['id']}.toml").read_text(encoding="utf-8"))
+            job = {key: document[key] for key in document.keys() - {"hardware", "name", "title"}}
+            train = {key: value for key, value in job["train"].items() if key != "batch_size"}
+            data = {key: value for key, value in job["data"].items() if key != "samples"}
+            said = json.dumps({**job, "train": train, "data": data}, sort_keys=True)
+            alike[row["source"], row["n"], row["metric"], said].append(one)
+    pairs = (pair for runs in alike.values() for pair in combinations(runs, 2))
+    slow_fast = (sorted(pair, key=lambda one: one.published) for pair in pairs)
+    return [fast.error_ratio(slow) for slow, fast in slow_fast]
+
+
 def main() -> int:
     """Read the table, predict every row, print what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -160,6 +189,13 @@ def main() -> int:
         one = partial(score, scenarios=args.tables / "foreign_runs", as_written=args.as_written)
         found = list(pool.map(one, rows))
     sys.stdout.write(table(found) + "\n\n")
+    ratios = np.abs(speedups(rows, found, args.tables / "foreign_runs"))
+    if ratios.size:
+        median, p90 = 100.0 * np.percentile(ratios, [50, 90])
+        sys.stdout.write(
+            f"from one accelerator to a faster one: {ratios.size} pairs, error of the ratio"
+            f" {median:.1f} (p90 {p90:.1f})\n\n"
+        )
     for row in sorted(found, key=lambda r: -abs(r.error) if r.error == r.error else 0.0)[
         : args.worst
     ]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Final
+
+import numpy as np
 
 from simulator.report.evidence import ALL, NAME_WIDTH, WORST_HEAD, share, worst_rows
 from simulator.report.layout import WIDTH, columns, printable, section, wrapped
 from simulator.report.markdown import as_line, table
 from simulator.report.table import Cell, Table
+from simulator.studies.speedups import Speedup
 from simulator.studies.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
 from simulator.studies.validate import EVERY_FAMILY, Judged
 from simulator.version import __version__
@@ -27,6 +31,12 @@ ABOUT: Final = (
     "80%. Score: interval (Winkler) score, less is better; one width: that of the single relative "
     "width that would have served all these rows best."
 )
+SPEEDUP_HEAD: Final = ("set", "from", "to", "pairs", "measured", "predicted", "median", "p90")
+SPEEDUP_ALIGN: Final = "<<<>>>>>"
+ABOUT_SPEEDUPS: Final = (
+    "Pairs of runs that differ in the accelerator alone, as many of each: how many times as fast "
+    "the job is on the faster one (median of the pairs), and the error of the predicted ratio."
+)
 _UNKNOWN: Final = "not known"
 
 
@@ -39,6 +49,7 @@ def as_text(found: LeftOut, worst: int = 0) -> str:
     rows = worst_rows(found.judged, worst)
     lines += [
         *wrapped(ABOUT, hang="", width=WIDTH),
+        *section("From one accelerator to a faster one", _speedup_lines(found.speedups)),
         *section(
             "Rest on figures of their own", [t for line in _resting(found) for t in wrapped(line)]
         ),
@@ -57,6 +68,17 @@ def as_json(found: LeftOut) -> str:
         "schema": 1,
         "version": __version__,
         "unseen": [_object(one) for one in found.families],
+        "speedups": [
+            {
+                "set": one.set,
+                "from": one.slower,
+                "to": one.faster,
+                "rows": list(one.rows),
+                "measured": one.measured,
+                "predicted": one.predicted,
+            }
+            for one in found.speedups
+        ],
         "resting_on_own_figures": dict(found.resting),
         "coverage_off": [{"set": one.set, "family": one.name} for one in found.off],
     }
@@ -77,6 +99,11 @@ def as_page(found: LeftOut) -> str:
         own = list(_of(found, name, metric))
         by = "; ".join(dict.fromkeys(one.by for one in own if one.name != EVERY_FAMILY))
         parts += [f"`{name}`, `{metric}`; {by}:\n", table(HEAD, [_cells(one) for one in own])]
+    if found.speedups:
+        parts += [
+            "From one accelerator to a faster one. " + ABOUT_SPEEDUPS + "\n",
+            table(SPEEDUP_HEAD, _speedup_rows(found.speedups)),
+        ]
     off = [f"- {as_line(line)}" for line in _off(found)]
     if off:
         parts += ["Coverage is not what it should be:\n", "\n".join(off) + "\n"]
@@ -93,6 +120,36 @@ def as_page(found: LeftOut) -> str:
             table(head, rows),
         ]
     return "\n".join(parts)
+
+
+def _speedup_lines(pairs: Sequence[Speedup]) -> list[str]:
+    if not pairs:
+        return []
+    rows = columns([SPEEDUP_HEAD, *_speedup_rows(pairs)], SPEEDUP_ALIGN)
+    return [*wrapped(ABOUT_SPEEDUPS, hang=""), *rows]
+
+
+def _speedup_rows(pairs: Sequence[Speedup]) -> list[tuple[str, ...]]:
+    """Ratios and their errors by set and accelerators; those of all pairs last."""
+    kinds = dict.fromkeys((one.set, one.slower, one.faster) for one in pairs)
+    groups = [(kind, [one for one in pairs if kind == _kind(one)]) for kind in kinds]
+    whole = [((ALL, "", ""), list(pairs))] if len(groups) > 1 else []
+    return [_speedup_cells(kind, own) for kind, own in (*groups, *whole)]
+
+
+def _kind(one: Speedup) -> tuple[str, str, str]:
+    return one.set, one.slower, one.faster
+
+
+def _speedup_cells(kind: tuple[str, str, str], own: Sequence[Speedup]) -> tuple[str, ...]:
+    ratios = (median(one.measured for one in own), median(one.predicted for one in own))
+    middle, tail = np.percentile([abs(one.error) for one in own], [50, 90])
+    name, slower, faster = kind
+    return (
+        *(name, slower.removeprefix("gpu/"), faster.removeprefix("gpu/"), f"{len(own):,}"),
+        *((f"x{ratio:.2f}" for ratio in ratios) if slower else ("", "")),
+        *(share(float(middle)), share(float(tail))),
+    )
 
 
 def _worst(found: LeftOut) -> list[Judged]:

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from simulator.confidence.measurement import MeasurementSet, Row
+from simulator.files.catalogue import Catalogue
 from simulator.files.keys import numeric_key
 from simulator.files.unseen import siblings
 from simulator.studies.forecast import (
@@ -37,6 +38,7 @@ from simulator.studies.scores import (
     score,
     with_width,
 )
+from simulator.studies.speedups import Speedup, speedups
 from simulator.studies.validate import EVERY_FAMILY, Judged, judge
 from simulator.studies.workers import Progress, cores, local_workers
 
@@ -86,13 +88,15 @@ class LeftOut:
     """What leaving out found.
 
     `families` are in the order of the rows, each set's total last. `judged` are the unseen
-    figures. `resting` says of other sets by name which figures of their own they rest on.
+    figures, `speedups` what they say of jobs that ran on two types of accelerators. `resting` says
+    of other sets by name which figures of their own they rest on.
     """
 
     sets: tuple[MeasurementSet, ...]
     families: tuple[Unseen, ...]
     judged: tuple[Judged, ...]
     resting: Mapping[str, str]
+    speedups: tuple[Speedup, ...] = ()
 
     @property
     def off(self) -> tuple[Unseen, ...]:
@@ -143,16 +147,20 @@ def leave_out(
         found_out = forecast_cases(unseen, workers, part(progress, 0.6, 1.0))
     families: list[Unseen] = []
     judged: list[Judged] = []
+    ratios: list[Speedup] = []
+    catalogue = Catalogue.default(profiles)
     for found in able:
         kept = replace(found, rows=tuple(_rows(found)))
         own = list(judge(kept, Forecasts(rows=found_out, groups=())))
         families += _families(kept, own, list(judge(kept, Forecasts(rows=known, groups=()))))
+        ratios += speedups(kept, own, catalogue)
         judged += own
     return LeftOut(
         sets=tuple(able),
         families=tuple(families),
         judged=tuple(judged),
         resting={found.name: _resting(found) for found in sets if _resting(found)},
+        speedups=tuple(ratios),
     )
 
 
