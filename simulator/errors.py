@@ -48,9 +48,14 @@ class Problem:
     def __str__(self) -> str:
         where = self.origin if self.line is None else f"{self.origin}:{self.line}"
         key = f" {self.key}:" if self.key else ""
+        return f"{where}:{key} {self.told}"
+
+    @property
+    def told(self) -> str:
+        """What is wrong and what would be right, where it is clear of what."""
         found = f", found {self.found}" if self.found is not None else ""
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{where}:{key} {self.message}{found}{hint}"
+        return f"{self.message}{found}{hint}"
 
 
 class InputError(PlanError):

@@ -7,7 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,96 +17,39 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit
 from simulator.cli.options import examples, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.questions import (
+    DESCRIBED,
+    MACHINE,
+    MEASURED,
+    MODEL,
+    OWN,
+    QUESTIONS,
+    STORE,
+    Question,
+    applies,
+    worded,
+)
 from simulator.errors import InputError, NotModelled, PlanError
 
 if TYPE_CHECKING:
+    from simulator.scenario.hardware.host import Host
     from simulator.scenario.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One thing to ask: the key it answers, its flag, and what is asked.
-
-    `own`: it describes a machine of one's own, and is asked only about such a one.
-    """
-
-    key: str
-    flag: str
-    text: str
-    own: bool = False
-
-    @property
-    def name(self) -> str:
-        """What the flag's value is called in Python."""
-        return self.flag.removeprefix("--").replace("-", "_")
-
-
-QUESTIONS: Final = (
-    Question(
-        key="hardware.machine",
-        flag="--machine",
-        text="Machine (names: plan hardware list); own: your own, described by its parts",
-    ),
-    Question(
-        key="hardware.gpu",
-        flag="--gpu",
-        text="Card of a machine of your own (names: plan hardware list gpu)",
-        own=True,
-    ),
-    Question(key="hardware.gpus", flag="--gpus", text="How many cards it has", own=True),
-    Question(
-        key="hardware.vcpus", flag="--vcpus", text="Its hardware threads, as nproc says", own=True
-    ),
-    Question(key="hardware.ram", flag="--ram", text="Its RAM, such as 64 GB", own=True),
-    Question(key="hardware.count", flag="--count", text="How many of them"),
-    Question(
-        key="hardware.storage",
-        flag="--storage",
-        text="Where the data lies (plan hardware list storage; Enter: the machine's own drives)",
-    ),
-    Question(key="data.samples", flag="--samples", text="Samples in an epoch"),
-    Question(
-        key="data.bytes_per_sample",
-        flag="--bytes",
-        text="Size of a sample on the store",
-    ),
-    Question(
-        key="input.workers", flag="--workers", text="DataLoader workers of each GPU's process"
-    ),
-    Question(
-        key="input.decode",
-        flag="--decode",
-        text="CPU time to decode one sample (plan probe --loader measures it)",
-    ),
-    Question(
-        key="model.name",
-        flag="--model",
-        text="Model (plan models; on a machine without accelerator none prepares data)",
-    ),
-    Question(
-        key="model.step_time",
-        flag="--step-time",
-        text="Time of a batch on the device, if measured (Enter: as the model computes)",
-    ),
-    Question(key="train.batch_size", flag="--batch-size", text="Samples a GPU takes"),
-    Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
-    Question(key="train.precision", flag="--precision", text="fp32, tf32, fp16, bf16 or amp"),
-)
-
-_MEASURED: Final = "model.step_time"
-_STORE: Final = "hardware.storage"
 _OWN_DRIVES: Final = frozenset({"nvme", "ssd", "local", "localnvme", "localssd"})
 """Words for the drives that a machine has: what stands there if no store is named."""
-_OWN: Final = "own"
-"""What stands for a machine that is described rather than named."""
-_DESCRIBED: Final = tuple(question.key for question in QUESTIONS if question.own)
-_ALWAYS: Final = frozenset({"hardware.storage", "model.name", _MEASURED, *_DESCRIBED})
-"""What is asked though nothing stands there by default."""
 _MOST_MACHINES: Final = 256
 """Beyond so many nobody begins."""
 _AMP: Final = "amp"
+_TRAIN: Final = "train"
+_PREPARE: Final = "prepare"
+_SERVE: Final = "serve"
+_PURPOSES: Final = (_TRAIN, _PREPARE, _SERVE)
+_PREPARES: Final = "m7i.16xlarge"
+"""The machine that is offered where data are only prepared."""
+_LIKE: Final = "llama3-8b-chat-h100"
+"""The service that is offered to begin with."""
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
 """How a message ends that knows just one name like the answer."""
 
@@ -186,11 +129,17 @@ def init(  # noqa: PLR0913 - one parameter an option
             msg = f"{target} exists; choose another --output, or --force to replace it"
             raise click.UsageError(msg)
     ask = sys.stdin is not None and sys.stdin.isatty() and not yes
+    purpose = _TRAIN
+    if ask and shipped is None and not any(flags.values()):
+        purpose = _purpose()
+    if purpose == _SERVE:
+        shipped = _service()
     if shipped is not None:
         text = _copied(shipped, name, flags)
         remarks = _about_base(text)
     else:
-        text, remarks = _written(name, title, flags, profiles, ask=ask)
+        given = _answers(flags, profiles, purpose=purpose if ask else "")
+        text, remarks = _written(name, title, given, profiles, keep=flags["batch_size"] is not None)
     if not to_file:
         emit(text.rstrip("\n"))
     else:
@@ -198,6 +147,40 @@ def init(  # noqa: PLR0913 - one parameter an option
         remarks = [f"wrote {target}; next: plan simulate {target}", *remarks]
     complain(*remarks)
     return Exit.FINE
+
+
+def _purpose() -> str:
+    """What the job does, which is asked before all else."""
+    click.echo(
+        "Enter takes what stands in brackets; Ctrl-C leaves, and nothing is written.", err=True
+    )
+    while True:
+        said = _prompt("What it does: train a model, prepare data, or serve requests", _TRAIN)
+        meant = [one for one in _PURPOSES if said and one.startswith(said.strip().lower())]
+        if meant:
+            return meant[0]
+        complain(f"write one of {', '.join(_PURPOSES)}")
+
+
+def _service() -> str:
+    """The shipped service that is most like the user's; its file is then changed by hand."""
+    from simulator.files.shipped import scenario_path, service_names
+
+    names = service_names()
+    for name in names:
+        path = scenario_path(name)
+        told = {} if path is None else tomllib.loads(path.read_text(encoding="utf-8"))
+        click.echo(f"  {name:<{max(map(len, names))}}  {told.get('title', '')}", err=True)
+    while True:
+        said = _prompt("Which of these is most like yours", _LIKE).strip()
+        if said in names:
+            return said
+        complain(f"there is no service '{said}'")
+
+
+def _prompt(text: str, default: str) -> str:
+    said: str = click.prompt(text, default=default, show_default=bool(default), err=True)
+    return said
 
 
 def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
@@ -239,15 +222,14 @@ def _about_base(text: str) -> list[str]:
 def _written(
     name: str,
     title: str,
-    flags: Mapping[str, str | None],
+    answers: dict[str, str],
     profiles: tuple[Path, ...],
     *,
-    ask: bool,
+    keep: bool,
 ) -> tuple[str, list[str]]:
-    """A scenario from questions and flags, and what is worth saying about it."""
-    answers = _answers(flags, profiles, ask=ask)
+    """A scenario from answers, and what is worth saying of it; `keep`: its batch is asked for."""
     _checked(name, title, answers, profiles)
-    answers, remarks = _fitted(answers, profiles, keep=flags["batch_size"] is not None)
+    answers, remarks = _fitted(answers, profiles, keep=keep)
     text = _checked(name, title, answers, profiles)
     return text, [*remarks, *_about_workers(text, profiles)]
 
@@ -329,30 +311,51 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
 
 
 def _answers(
-    flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, ask: bool
+    flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, purpose: str
 ) -> dict[str, str]:
-    """The answer to each question, a flag or what is typed, over the defaults."""
+    """The answer to each question, a flag or what is typed, over the defaults.
+
+    `purpose`: what the job does, where it is asked; nothing is, where it is empty.
+    """
     said = {q.key: _plain(q, given) for q in QUESTIONS if (given := flags[q.name]) is not None}
-    asked = [question for question in QUESTIONS if ask and question.key not in said]
-    for question in asked:
-        if question.own and not _is_own(said):
+    for question in QUESTIONS if purpose else ():
+        usual = dict(_usual(said, profiles))
+        if question.key in said or not applies(question, usual, own=_is_own(said)):
             continue
-        usual = _usual(said, profiles)
-        if question.key in _ALWAYS or question.key in usual:
-            said[question.key] = _asked(question, usual, said, profiles)
+        if question.key == MACHINE and purpose == _PREPARE:
+            usual[MACHINE] = _PREPARES
+        answer = _asked(question, usual, said, profiles)
+        while purpose == _PREPARE and question.key == MACHINE and _has_device(answer, profiles):
+            complain("data are prepared on machines without GPU; to train on this one begin again")
+            answer = _asked(question, usual, said, profiles)
+        said |= answer
+        if question.key == MACHINE:
+            _confirm(said, profiles)
     return _as_meant(_joined(_usual(said, profiles), said))
+
+
+def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
+    """Say what a named machine has, so that a wrong name is seen at once."""
+    from simulator.report.setting import machine_called
+
+    host = None if _is_own(said) else _host(said, profiles)
+    if host is not None:
+        click.echo(f"  {machine_called(host, host.gpu_count)}", err=True)
 
 
 def _plain(question: Question, given: str) -> str:
     """An answer as it goes into the file; nothing where it says what holds anyway."""
     word = re.sub(r"[\s_-]", "", given).lower()
-    return "" if question.key == _STORE and word in _OWN_DRIVES else given.strip()
+    empty = (question.key == STORE and word in _OWN_DRIVES) or (
+        question.key == MODEL and word == OWN
+    )
+    return "" if empty else given.strip()
 
 
 def _is_own(said: Mapping[str, str]) -> bool:
     """Whether a machine is described by its parts and not named."""
     machine = said.get("hardware.machine")
-    return machine == _OWN or (machine is None and any(key in said for key in _DESCRIBED))
+    return machine == OWN or (machine is None and any(key in said for key in DESCRIBED))
 
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
@@ -363,7 +366,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     meant = dict(answers)
     if "model.name" in meant:
         meant["model.name"] = called(meant["model.name"])
-    if meant.get("hardware.machine") == _OWN:
+    if meant.get("hardware.machine") == OWN:
         meant["hardware.machine"] = own_machine()
     if meant.get("train.precision", "").lower() == _AMP:
         # torch.autocast computes in fp16 on a GPU unless told otherwise.
@@ -371,23 +374,36 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     return meant
 
 
-def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
-    """What stands where nothing is said, on the machine that was named."""
+def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
+    """The machine that was named or described; None where there is none such."""
     from simulator.files.catalogue import Catalogue
-    from simulator.files.models import called
-    from simulator.files.starter import defaults, own_machine
+    from simulator.files.starter import own_machine
 
-    machine, card = said.get("hardware.machine"), said.get("hardware.gpu")
+    machine, card = said.get(MACHINE), said.get("hardware.gpu")
     if _is_own(said):
         machine = own_machine()
     try:
         catalogue = Catalogue.default(profiles)
         host = None if machine is None else catalogue.host(machine)
-        host = host if host is None or card is None else catalogue.with_gpu(host, card)
+        return host if host is None or card is None else catalogue.with_gpu(host, card)
     except PlanError:  # the file is read back, and that says what is wrong
-        host = None
+        return None
+
+
+def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
+    """Whether the machine has an accelerator."""
+    host = _host(said, profiles)
+    return host is not None and host.gpu_count > 0
+
+
+def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
+    """What stands where nothing is said, on the machine that was named."""
+    from simulator.files.models import called
+    from simulator.files.starter import defaults
+
     model = called(said.get("model.name", "")) or said.get("model.step_time", "")
     size = said.get("data.bytes_per_sample", "")
+    host = _host(said, profiles)
     return defaults(host, model, own_machine=_is_own(said), sample=size)
 
 
@@ -400,27 +416,48 @@ def _asked(
     usual: Mapping[str, str],
     said: Mapping[str, str],
     profiles: tuple[Path, ...],
-) -> str:
+) -> dict[str, str]:
     """An answer that the key may have; after a mistake Enter takes what was meant."""
     default = usual.get(question.key, "")
+    text = worded(question, usual, _host(said, profiles))
     while True:
-        given: str = click.prompt(question.text, default=default, err=True)
-        answer = _plain(question, given)
-        now = {**said, question.key: answer}
-        try:
-            _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
-        except InputError as error:
-            wrong = [one for one in error.problems if one.key == question.key]
-            if wrong:
-                complain(str(wrong[0]))
-                meant = _MEANT.search(str(wrong[0]))
-                default = meant[1] if meant else default
-                continue
-        except NotModelled as error:
-            if question.key == _MEASURED:
-                complain(str(error))
-                continue
-        return answer
+        answer = _plain(question, _prompt(text, default))
+        found = {question.key: answer}
+        if question.key == MACHINE and _is_card(answer, profiles):
+            found = {MACHINE: OWN, "hardware.gpu": answer}
+        problem = _mistake(question.key, {**said, **found}, profiles)
+        if not problem:
+            return found
+        complain(problem)
+        meant = _MEANT.search(problem)
+        default = meant[1] if meant else default
+
+
+def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
+    """Whether a name is that of a card and of no machine."""
+    from simulator.files.catalogue import Catalogue
+
+    catalogue = Catalogue.default(profiles)
+    try:
+        catalogue.gpu(name)
+    except PlanError:
+        return False
+    return _host({MACHINE: name}, profiles) is None
+
+
+def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
+    """What is wrong with the answer for a key; empty where nothing is."""
+    try:
+        _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
+    except InputError as error:
+        own = {key, "model"} if key == MEASURED else {key}
+        wrong = next((one for one in error.problems if one.key in own), None)
+        if wrong is not None and wrong.key == "model":
+            return "a model of your own needs the time of a batch, such as 120 ms"
+        return "" if wrong is None else wrong.told.replace(" without quotes", "")
+    except NotModelled as error:
+        return str(error) if key == MEASURED else ""
+    return ""
 
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:

@@ -8,6 +8,7 @@ from simulator.report.called import device_called
 from simulator.report.named import short
 from simulator.report.rounded import significant
 from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.hardware.host import Host
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
 from simulator.scenario.workload.loader import LoaderKind, Preparation
@@ -45,13 +46,17 @@ _MODES: Final = {
 
 
 def _machine(group: Group) -> str:
-    host, gpu = group.host, group.host.gpu
-    parts = []
-    if gpu is not None and group.gpus_per_host:
-        parts.append(f"{group.gpus_per_host} x {short(gpu.name).upper()}")
-    parts += [f"{significant(host.cpu.threads, 4)} vCPUs", f"{show(host.ram, BYTE, 3)} RAM"]
     each = " each" if group.count > 1 else ""
-    return f"{group.count} x {short(host.name)}: {', '.join(parts)}{each}"
+    return f"{group.count} x {machine_called(group.host, group.gpus_per_host)}{each}"
+
+
+def machine_called(host: Host, devices: int) -> str:
+    """A machine with what it has, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
+    parts = []
+    if host.gpu is not None and devices:
+        parts.append(f"{devices} x {short(host.gpu.name).upper()}")
+    parts += [f"{significant(host.cpu.threads, 4)} vCPUs", f"{show(host.ram, BYTE, 3)} RAM"]
+    return f"{short(host.name)}: {', '.join(parts)}"
 
 
 def _data(scenario: Scenario) -> str:

@@ -71,12 +71,16 @@ def test_a_wrong_answer_is_asked_again(
 ) -> None:
     """On a terminal a mistake is told at once, and nothing typed before it is lost."""
     typed = iter(
-        ["instance/g5.2xlarg", "instance/aws/g5.2xlarge", "2", "storage/ebs-gp3", "many", "500"]
+        [
+            *("train", "instance/g5.2xlarg", "instance/aws/g5.2xlarge", "2", "resnet50", ""),
+            *("storage/ebs-gp3", "many", "500"),
+        ]
     )
     asked: list[str] = []
 
-    def prompt(text: str, default: str, *, err: bool) -> str:
+    def prompt(text: str, default: str, *, show_default: bool, err: bool) -> str:
         assert err
+        assert show_default == bool(default)
         asked.append(text)
         return next(typed, default)
 
@@ -85,8 +89,9 @@ def test_a_wrong_answer_is_asked_again(
     assert main(["init"]) == Exit.FINE
     told = capsys.readouterr().err
     assert "did you mean 'instance/aws/g5.2xlarge'" in told
-    assert "data.samples: is not a whole number" in told
-    assert len(asked) == 12 + 2
+    assert "plan: is not a whole number, found 'many'" in told
+    assert "g5.2xlarge: 1 x A10G, 8 vCPUs" in told
+    assert len(asked) == 1 + 12 + 2
     written = tomllib.loads(Path("my-job.toml").read_text())
     assert written["hardware"]["machine"] == "instance/aws/g5.2xlarge"
     assert (written["hardware"]["count"], written["data"]["samples"]) == (2, 500)
@@ -94,20 +99,62 @@ def test_a_wrong_answer_is_asked_again(
 
 def test_enter_takes_the_name_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a mistake with just one name like it, that name stands in brackets."""
-    typed = iter(["m40"])
+    typed = iter(["train", "m40"])
     offered: list[str] = []
 
-    def prompt(_: str, default: str, *, err: bool) -> str:
-        assert err
+    def prompt(_: str, default: str, *, show_default: bool, err: bool) -> str:
+        assert show_default <= err
         offered.append(default)
         return next(typed, default)
 
     monkeypatch.setattr("click.prompt", prompt)
     monkeypatch.setattr(sys, "stdin", Terminal())
     assert main(["init"]) == Exit.FINE
-    assert offered[:2] == ["node/dgx-a100-80gb", "node/m40-server"]
+    assert offered[1:3] == ["node/dgx-a100-80gb", "node/m40-server"]
     written = tomllib.loads(Path("my-job.toml").read_text())
     assert written["hardware"]["machine"] == "node/m40-server"
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, *typed: str) -> list[str]:
+    """Answer the questions of a terminal with these texts, and Enter beyond; what is asked."""
+    asked: list[str] = []
+    left = iter(typed)
+
+    def prompt(text: str, default: str, **_: bool) -> str:
+        asked.append(text)
+        return next(left, "") or default
+
+    monkeypatch.setattr("click.prompt", prompt)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    return asked
+
+
+def test_a_card_is_a_machine_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has a card names it where a machine is asked for; a model of one's own needs its time."""
+    asked = answered(monkeypatch, "", "rtx4090", "1", "16", "64 GB", "", "own", "", "120 ms")
+    assert main(["init"]) == Exit.FINE
+    written = tomllib.loads(Path("my-job.toml").read_text())
+    assert written["hardware"]["gpu"] == "rtx4090"
+    assert written["model"] == {"step_time": "120 ms"}
+    assert sum("Time of a batch" in text for text in asked) == 2
+
+
+def test_who_prepares_data_is_asked_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU nobody is asked of epochs, steps, precision or GPUs' processes."""
+    asked = answered(monkeypatch, "prepare", "p4d.24xlarge", "m7i.16xlarge", "1", "", "s3")
+    assert main(["init"]) == Exit.FINE
+    assert load_scenario("my-job.toml").job.mode is Mode.PREPARE
+    assert not [text for text in asked[3:] if "GPU" in text or "epoch" in text or "step" in text]
+
+
+def test_who_serves_begins_with_a_service(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Shipped services are listed with what they ask, and one of them is copied."""
+    answered(monkeypatch, "serve", "none such", "embeddings-bert")
+    assert main(["init"]) == Exit.FINE
+    assert "there is no service 'none such'" in capsys.readouterr().err
+    assert "[serving]" in Path("my-job.toml").read_text()
 
 
 @pytest.mark.parametrize(
