@@ -7,6 +7,7 @@ from statistics import NormalDist, fmean
 
 from simpy import Environment, Event
 
+from simulator.engine.clock import Signal
 from simulator.engine.sharing import Alarm, checked
 
 
@@ -44,7 +45,7 @@ class Barrier:
         self._came: list[float] = []
         self._weights: list[float] = []
         self.lag = 0.0
-        self._open = Event(env)
+        self._open = Signal(env)
 
     @property
     def alone(self) -> bool:
@@ -70,7 +71,7 @@ class Barrier:
             self.lag = own + others
             self._came.clear()
             self._weights.clear()
-            self._open = Event(self._env)
+            self._open = Signal(self._env)
             if others > 0.0:
                 Alarm(self._env, partial(_open, opens), others)
             else:

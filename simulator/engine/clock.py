@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from heapq import heappop
+from heapq import heappop, heappush
 
 from simpy import Environment, Event
-from simpy.events import URGENT
+from simpy.events import NORMAL, PENDING, URGENT
 
 
 class Clock(Environment):
@@ -55,7 +55,29 @@ class Clock(Environment):
                 callback(event)
 
 
-class Routine(Event):
+class Signal(Event):
+    """An event that happens when it is told to; telling it takes a third of simpy's time."""
+
+    def succeed(self, value: object = None) -> Signal:
+        """Have it happen at this instant, after all that was told to before.
+
+        Raises
+        ------
+        RuntimeError
+            If it was told before.
+        """
+        if self._value is not PENDING:
+            msg = f"{self} has already been triggered"
+            raise RuntimeError(msg)
+        self._ok = True
+        self._value = value
+        env = self.env
+        # As the clock's own `schedule` does it: no other call but an alarm's is made as often.
+        heappush(env._queue, (env._now, NORMAL, next(env._eid), self))  # noqa: SLF001 - the same
+        return self
+
+
+class Routine(Signal):
     """Steps that wait for events, one after another; it happens itself when they have ended.
 
     What a step raises comes out of the clock's run.

@@ -15,6 +15,7 @@ from itertools import count
 
 from simpy import Environment, Event
 
+from simulator.engine.clock import Signal
 from simulator.engine.sharing import (
     Batch,
     Deadline,
@@ -110,9 +111,10 @@ class CpuPool:
         threads : float, optional
             Threads it keeps runnable; it is served that many times a single thread's rate.
         """
-        checked("core_seconds", core_seconds, zero=True)
-        checked("threads", threads)
-        done = Event(self._env)
+        if not (core_seconds >= 0.0 and threads > 0.0):
+            checked("core_seconds", core_seconds, zero=True)
+            checked("threads", threads)
+        done = Signal(self._env)
         if core_seconds == 0.0:
             return done.succeed()
         self._advance()
@@ -163,7 +165,7 @@ class CpuPool:
         self._advance()
         self._jobs.complete_next()
         gone = self._jobs.leave(self._rate * clock_slack(self._env.now))
-        self._runnable -= math.fsum(threads for _, threads, _ in gone)
+        self._runnable -= math.fsum([threads for _, threads, _ in gone])
         if not self._jobs.marks:
             self._runnable = 0.0
         succeed_in_order(gone)

@@ -31,7 +31,9 @@ from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 
+from simulator.engine.clock import Signal
 from simulator.engine.sharing import (
+    JUST_BELOW,
     TOGETHER,
     Alarm,
     Batch,
@@ -228,7 +230,7 @@ class FlowNetwork:
             checked("latency", latency, zero=True)
         if flows is None or amount == 0.0:
             return Alarm(self._env, ignore, latency + amount / ceiling)
-        done = Event(self._env)
+        done = Signal(self._env)
         if latency > 0.0:
             Alarm(self._env, partial(self._start, flows, amount, done), latency)
         else:
@@ -287,13 +289,17 @@ class FlowNetwork:
     def _complete(self) -> None:
         """Let go those whose amount has been carried; there is at least one."""
         self._advance()
-        slack = clock_slack(self._env.now)
+        slack = clock_slack(self._since)
         if self._next is not None:
             self._next.complete_next()
         gone: list[Departure] = []
+        emptied = False
         for flows in self._active:
-            gone += flows.leave(flows.rate * slack)
-        self._active = [flows for flows in self._active if flows.marks]
+            if flows.marks[0][0] * JUST_BELOW <= flows.progress + flows.rate * slack:
+                gone += flows.leave(flows.rate * slack)
+                emptied = emptied or not flows.marks
+        if emptied:
+            self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
         if self._active or self._on_change is not None:
             self._late.ask()
@@ -310,7 +316,7 @@ class FlowNetwork:
         for flows, rate in zip(self._active, self._state.rates, strict=True):
             flows.rate = rate
             lack = flows.marks[0][0] - flows.progress
-            left = max(0.0, lack) / rate
+            left = lack / rate if lack > 0.0 else 0.0
             if left < next_in:
                 self._next, next_in = flows, left
         self._deadline.move(next_in)

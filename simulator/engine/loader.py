@@ -17,6 +17,7 @@ from typing import Generic, TypeAlias, TypeVar
 from simpy import Environment, Event
 
 from simulator.engine.batches import Supply
+from simulator.engine.clock import Signal
 from simulator.scenario.workload.loader import Assignment
 
 Steps: TypeAlias = Generator[Event, object, None]
@@ -45,7 +46,7 @@ class Mailbox(Generic[T]):
         """Wait for the oldest item and take it."""
         if self._items:
             return self._items.popleft()
-        waiting = Event(self._env)
+        waiting = Signal(self._env)
         self._readers.append(waiting)
         return (yield waiting)
 

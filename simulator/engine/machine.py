@@ -73,6 +73,8 @@ class Machine:
         self._compute = {
             rank: Stream(env, on_change=on_change, unit=device(rank)) for rank in fold.ranks
         }
+        self._cpus = {topology.sites[n].prefix + CPU: pool for n, pool in self._pools.items()}
+        self._streams = {device(rank): stream for rank, stream in self._compute.items()}
 
     def task(self, demand: Demand, place: Location) -> Task | None:
         """How to carry out a demand at a place; None where it asks for nothing."""
@@ -106,15 +108,15 @@ class Machine:
 
     def busy(self) -> dict[str, float]:
         """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
-        flows = self._network.busy_times()
-        pools = {
-            self.topology.sites[site].prefix + CPU: pool.busy()
-            for site, pool in self._pools.items()
-        }
-        streams = {device(rank): stream.busy() for rank, stream in self._compute.items()}
-        shared = flows | pools
-        fixed = self._courses.busy()
-        return {unit: time + fixed.get(unit, 0.0) for unit, time in shared.items()} | streams
+        found = self._network.busy_times()
+        for unit, pool in self._cpus.items():
+            found[unit] = pool.busy()
+        for unit, time in self._courses.busy().items():
+            if unit in found:
+                found[unit] += time
+        for unit, stream in self._streams.items():
+            found[unit] = stream.busy()
+        return found
 
 
 def _machine_of(unit: str) -> str:

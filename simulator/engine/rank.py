@@ -10,6 +10,7 @@ from simpy import Environment, Event
 
 from simulator.engine.barrier import Barrier
 from simulator.engine.batches import Supply
+from simulator.engine.clock import Signal
 from simulator.engine.loader import Mailbox, RankLoader, Steps
 from simulator.engine.machine import Task
 from simulator.engine.trace_events import (
@@ -192,7 +193,7 @@ class Rank:
         self.ledger = Ledger()
         self._exposed_line = work.reduce[0].line if work.reduce else OTHER_RANKS_LINE
         self._reduced: float | None = None
-        self.finished = Event(env)
+        self.finished = Signal(env)
 
     def start(self) -> None:
         """Start the main thread, the device and its streams."""
@@ -213,7 +214,7 @@ class Rank:
             item = self._hand_over(batch, taken)
             taken += 1
             while self._slots == 0:
-                self._slot_free = Event(self._env)
+                self._slot_free = Signal(self._env)
                 yield self._slot_free
             if not self._rules.copies_beside_compute:
                 yield item.copied
@@ -229,8 +230,8 @@ class Rank:
             share=self._supply.share(batch),
             step=step,
             closes_step=closes,
-            copied=Event(self._env),
-            done=Event(self._env) if closes and self._rules.waits_each_step else None,
+            copied=Signal(self._env),
+            done=Signal(self._env) if closes and self._rules.waits_each_step else None,
         )
         self._slots -= 1
         if self._rules.copies_beside_compute:
@@ -342,7 +343,7 @@ class Rank:
             self._tell_of(part.slot, started, step)
 
     def _fill_buckets(self, item: _Item) -> Steps:
-        finished, last = Event(self._env), len(self._work.shares) - 1
+        finished, last = Signal(self._env), len(self._work.shares) - 1
         for number, share in enumerate(self._work.shares):
             for part in self._work.filling:
                 yield from self._do(part, item.share * share, item.step)

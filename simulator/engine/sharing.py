@@ -38,7 +38,9 @@ LAST: Final = EventPriority(NORMAL + 2)
 TOGETHER: Final = 1e-12
 """Finish marks this close, relative to their size, are one instant; below it is rounding."""
 
-_JUST_BELOW: Final = 1.0 - TOGETHER
+JUST_BELOW: Final = 1.0 - TOGETHER
+"""Of a finish mark: the service from which on its customer has had all."""
+
 _REBASE: Final = 1024.0
 _ULPS: Final = 4.0
 
@@ -95,9 +97,9 @@ class Deadline:
 
     def move(self, delay: float) -> None:
         """Set the deadline `delay` [s] from now, infinity for never."""
-        self._at = self._env.now + delay
-        if self._at < self._alarm_at:
-            self._alarm_at = self._at
+        at = self._at = self._env.now + delay
+        if at < self._alarm_at:
+            self._alarm_at = at
             self._alarm = Alarm(self._env, self._ring, delay)
 
     def _ring(self, alarm: Event) -> None:
@@ -128,9 +130,11 @@ class Late:
 
     def ask(self) -> None:
         """Have `action` called at the end of this instant."""
-        if self._asked.processed:
-            self._asked.callbacks = self._actions
-            self._env.schedule(self._asked, LATE)
+        asked = self._asked
+        if asked.processed:
+            asked.callbacks = self._actions
+            env = self._env
+            heappush(env._queue, (env._now, LATE, next(env._eid), asked))  # noqa: SLF001 - as an alarm
 
 
 Departure: TypeAlias = tuple[int, float, Event]
@@ -164,7 +168,7 @@ class Batch:
         """Remove and return those who lack no more than `slack` or rounding."""
         marks, served = self.marks, self.progress + slack
         gone: list[Departure] = []
-        while marks and marks[0][0] * _JUST_BELOW <= served:
+        while marks and marks[0][0] * JUST_BELOW <= served:
             _, number, weight, event = heappop(marks)
             gone.append((number, weight, event))
         return gone
@@ -193,7 +197,8 @@ def clock_slack(now: float) -> float:
 
 def succeed_in_order(gone: list[Departure]) -> None:
     """Fire the events of departures in the order in which they arrived."""
-    gone.sort(key=_arrival)
+    if len(gone) > 1:
+        gone.sort(key=_arrival)
     for _, _, event in gone:
         event.succeed()
 
