@@ -69,9 +69,11 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     asked = reader.read({}).scenario
+    trainers = asked.cluster.trainers
     told = interruptions_of(
         reader.document(),
-        devices=max(1, asked.cluster.trainers.gpus_per_host),
+        devices=max(1, trainers.gpus_per_host),
+        machines=trainers.count if trainers.gpus_per_host else 1,
         spot=asked.cost.purchase is Purchase.SPOT,
     )
     prediction = predict(replace(asked, interruptions=None), seed=seed)

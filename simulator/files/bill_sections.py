@@ -59,14 +59,16 @@ class OwnedSection(FileModel):
     life: TimeField | None = None
     """How long it is used before it is written off; 5 years by default."""
     network: ShareField | None = None
-    """Switches, cables and insurance beside it, as a share of its price; 12.5% by default."""
+    """Switches, cables and insurance beside it, as a share of its price; 12.5% by default, and
+    nothing for a machine under a desk."""
     residual: ShareField | None = None
     """What it is worth after its life, as a share of its price; nothing by default."""
     interest: ShareField | None = None
     """Cost of capital a year; 6% by default."""
     hosting: PriceOrZeroField | None = None
     """Room, racks and cooling plant for one machine, electricity apart, such as $1500/month;
-    $200 a month for each kW of its highest power by default."""
+    $200 a month for each kW of its highest power by default, and nothing for a machine under a desk
+    (desktop = true in the profile of its accelerator)."""
     staff: PriceOrZeroField | None = None
     """Share of the staff that looks after one machine, such as $500/month. No published figure was
     found: it is left out, and said to be, where it is not given."""

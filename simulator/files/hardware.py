@@ -95,6 +95,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
         multiprocessors=amount(file.multiprocessors),
         unified_memory=file.unified_memory,
         inference_only=file.inference_only,
+        desktop=file.desktop,
         note=file.note or "",
         sources=sources,
     )

@@ -91,6 +91,8 @@ class GpuFile(ProfileFile):
     """Whether it shares the host's RAM."""
     inference_only: bool = False
     """Whether the maker doesn't offer training on it."""
+    desktop: bool = False
+    """Whether it is made for machines under a desk: one that is owned pays for no data centre."""
     memory: ByteFigure
     """Device memory a program can have."""
     memory_bandwidth: ByteRateFigure

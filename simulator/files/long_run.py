@@ -46,6 +46,19 @@ would follow from it for 1,024 GPUs of RSC-1, 7.9 h were measured (arXiv 2410.21
 DOUBT: Final = 0.5
 """Standard deviation of the logarithm of rates that somebody gives: two published clusters of one
 size differ by a factor of two (RSC-1 and Llama 3)."""
+LEAST_PUBLISHED: Final = 384
+"""Accelerators of the smallest job with published figures of failures (BLOOM, arXiv 2211.05100)."""
+TAKEN: Final = "rsc-1"
+TAKEN_DOUBT: Final = math.log(2.0)
+"""Published clusters of one size differ by a factor of two."""
+NOT_STATED: Final = (
+    f"no rates of failures are given: those of {TAKEN} are taken, the doubt is a factor of two; "
+    "failures.per_machine and per_job state your own, 0 for none"
+)
+NONE_COUNTED: Final = (
+    "no failures are counted: none are stated, and no rates are published for jobs of fewer than "
+    f"{LEAST_PUBLISHED} accelerators; failures.per_machine and per_job state your own"
+)
 ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
     "add per_job from your own logs; the doubt is wide until then"
@@ -79,7 +92,9 @@ def _published() -> dict[str, PublishedCluster]:
     return {cluster.name: cluster for cluster in file.cluster}
 
 
-def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interruptions:
+def interruptions_of(
+    document: Document, *, devices: int, spot: bool, machines: int = 1
+) -> Interruptions:
     """What a document says about interruptions.
 
     Parameters
@@ -90,6 +105,9 @@ def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interru
         Accelerators of one machine; published rates count machines of a certain size.
     spot : bool
         Whether the machines are bought as spot capacity; [spot] counts only then.
+    machines : int
+        Those of the job: where it says nothing of failures, published rates stand in if they were
+        seen in jobs as large.
 
     Raises
     ------
@@ -110,6 +128,12 @@ def interruptions_of(document: Document, *, devices: int, spot: bool) -> Interru
     failures, notes = None, tuple[str, ...]()
     if failing is not None and ("failures" in given or spot):
         failures, notes = _failures(document, failing, devices, spot=spot)
+    elif machines * devices >= LEAST_PUBLISHED:
+        usual = FailuresSection(like=TAKEN, doubt=TAKEN_DOUBT)
+        failures, notes = _failures(document, usual, devices, spot=spot)
+        notes = (NOT_STATED, *notes)
+    else:
+        notes = (NONE_COUNTED,)
     if spot and (taken is None or "spot" not in given):
         hint = "add [spot] with mean_up and mean_down, or choose another cost.purchase"
         message = "is missing, and the machines are bought as spot capacity"
@@ -130,10 +154,11 @@ def _stated(draft: Draft) -> Interruptions | None:
     spot = draft.spot is not None and draft.cost.purchase is Purchase.SPOT
     if not spot and draft.run is None and draft.failures is None and draft.checkpoint is None:
         return None
-    return interruptions_of(draft.document, devices=max(1, draft.gpus), spot=spot)
+    devices, machines = max(1, draft.gpus), draft.hardware.count if draft.gpus else 1
+    return interruptions_of(draft.document, devices=devices, spot=spot, machines=machines)
 
 
-INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus")
+INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus hardware")
 """What may interrupt the run of a draft; None: the prediction is of the steady run alone."""
 
 
@@ -171,7 +196,9 @@ def _failures(
     size = 1.0 if like is None else devices / like.devices
     machine = _first(section.per_machine, None if like is None else like.per_machine * size)
     job = _first(section.per_job, None if like is None else like.per_job)
-    if machine <= 0.0 and job <= 0.0 and not spot:
+    stated = (section.per_machine, section.per_job, section.planned)
+    none = machine <= 0.0 and job <= 0.0
+    if none and all(rate is None for rate in stated) and not spot:
         hint = f'say per_machine and per_job, or like = "{next(iter(_published()))}"'
         message = "has no rate of failures"
         raise InputError((document.problem(("failures",), message, hint=hint, show=False),))

@@ -38,7 +38,7 @@ def _verdict(found: Outlook) -> str:
             "interrupted faster than they get on."
         )
     often = (
-        "nothing interrupts it (failures.like=rsc-1 takes the rates of a published cluster)"
+        "no failures are counted"
         if math.isinf(found.between)
         else f"something interrupts it every {_time(found.between)}"
     )

@@ -11,6 +11,7 @@ from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import listed_price
+from simulator.results.ownership import in_a_rack
 from simulator.results.prediction import Timing
 from simulator.results.stores import uses
 from simulator.scenario.hardware.host import Host
@@ -20,6 +21,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
+    HOUR,
     KILOGRAM_PER_JOULE,
     MONTH,
     SECOND,
@@ -33,6 +35,12 @@ from simulator.units import (
     show,
 )
 
+BETWEEN_STOPS = 1024 * 7.9 * HOUR
+"""Accelerator-time between interruptions of jobs of 1,024 A100 (RSC-1, arXiv 2410.21680) [s]."""
+LEAST_STOPPED = 384
+"""Accelerators of the smallest job with published failures (BLOOM, arXiv 2211.05100)."""
+OF_RACKS = ("network", "hosting")
+"""What only machines in a data centre pay for, unless a scenario states it."""
 SHAKY_WIDTH = 0.01
 """Relative half-width of the mean step above which the run says it is not known well."""
 
@@ -171,10 +179,11 @@ def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
         "interest": f"{plan.interest:g} a year",
         "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
     }
+    racks = any(in_a_rack(group) for group in scenario.cluster.groups)
     taken = [
         Assumption(what=f"owned.{name} (not given)", value=value, source=plan.sources[name])
         for name, value in shown.items()
-        if name in plan.sources
+        if name in plan.sources and (racks or name not in OF_RACKS)
     ]
     for group in scenario.cluster.groups:
         source = group.host.sources.get("capex")
@@ -315,6 +324,7 @@ def warnings(
     found += _drives(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)
+    found += _failures(scenario, timing)
     found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
     unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
@@ -361,6 +371,21 @@ def _spot(scenario: Scenario) -> list[str]:
         return [said]
     between = f"{show(price.low, USD_PER_SECOND)} to {show(price.high, USD_PER_SECOND)}"
     return [f"{said}; the price is the middle of {between}"]
+
+
+def _failures(scenario: Scenario, timing: Timing) -> list[str]:
+    """Say so where a job as large and long would be interrupted, and nothing is said of that."""
+    trainers = scenario.cluster.trainers
+    accelerators = trainers.count * trainers.gpus_per_host
+    stops = timing.total_time * accelerators / BETWEEN_STOPS
+    if scenario.interruptions is not None or accelerators < LEAST_STOPPED or stops < 1.0:
+        return []
+    return [
+        (
+            "no failures are counted in time and cost (jobs of 1,024 GPUs were stopped every "
+            "7.9 h, arXiv 2410.21680): plan goodput counts them"
+        )
+    ]
 
 
 def _helpers(scenario: Scenario) -> list[str]:

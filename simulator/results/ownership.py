@@ -56,7 +56,9 @@ def standing(scenario: Scenario, group: Group) -> Standing | None:
     if paid is None or watts is None:
         return None
     rest, most = watts
-    with_network = paid * (1.0 + plan.network)
+    usual = in_a_rack(group)
+    network = plan.network if usual or "network" not in plan.sources else 0.0
+    with_network = paid * (1.0 + network)
     capital = term(
         equations.capital_cost,
         capex=with_network,
@@ -64,7 +66,8 @@ def standing(scenario: Scenario, group: Group) -> Standing | None:
         interest=plan.interest,
         life=plan.life,
     )
-    hosting = most * plan.hosting_per_watt if plan.hosting is None else plan.hosting
+    room = most * plan.hosting_per_watt if usual else 0.0
+    hosting = room if plan.hosting is None else plan.hosting
     return Standing(
         capex=with_network,
         capital=capital,
@@ -72,6 +75,12 @@ def standing(scenario: Scenario, group: Group) -> Standing | None:
         staff=plan.staff or 0.0,
         electricity=electricity_by_time(energy, rest),
     )
+
+
+def in_a_rack(group: Group) -> bool:
+    """Whether the machines of a group stand in a data centre unless somebody says otherwise."""
+    gpu = group.host.gpu
+    return gpu is None or not gpu.desktop
 
 
 def electricity_by_time(plan: EnergyPlan, power: Watts) -> Term:

@@ -16,16 +16,29 @@ from simulator.scenario.long_run import Interruptions, Spares
 HOUR, DAY = 3600.0, 86400.0
 
 
-def told(*settings: str, devices: int = 8, spot: bool = False) -> Interruptions:
+def told(*settings: str, devices: int = 8, spot: bool = False, machines: int = 1) -> Interruptions:
     """What a shipped scenario says with some settings."""
     reader = CandidateReader("llama3-405b-megatron", overrides=settings)
-    return interruptions_of(reader.document(), devices=devices, spot=spot)
+    return interruptions_of(reader.document(), devices=devices, spot=spot, machines=machines)
 
 
 def test_nothing_is_said() -> None:
-    """Without the sections nothing happens."""
-    found = told()
-    assert (found.failures, found.spells, found.notes) == (None, None, ())
+    """Without the sections nothing happens to a small job, and a note says that nothing counts."""
+    found = told(machines=47)
+    assert (found.failures, found.spells) == (None, None)
+    assert "no failures are counted" in found.notes[0]
+
+
+def test_nothing_is_said_of_a_large_job() -> None:
+    """From 384 accelerators on, published rates stand in with a doubt of two; 0 leaves them out."""
+    found = told(machines=48)
+    assert found.failures is not None
+    assert found.failures.per_machine == pytest.approx(0.0065 / DAY)
+    assert found.failures.doubt == math.log(2.0)
+    assert "rsc-1" in found.notes[0]
+    none = told("failures.per_machine=0 /d", machines=48).failures
+    assert none is not None
+    assert (none.per_machine, none.per_job) == (0.0, 0.0)
 
 
 def test_a_published_cluster() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.metrics import number_at
@@ -79,6 +82,19 @@ def test_a_profile_states_what_its_machine_costs() -> None:
     sources = {one.what: one.source for one in found.assumptions}
     assert sources["what node/dgx-h100 costs to buy"].date == "2023-05"
     assert "owned.staff (not given)" in sources
+
+
+def test_a_machine_under_a_desk_pays_for_no_data_centre() -> None:
+    """Neither room nor switches for GeForce boards, unless the scenario says so."""
+    bare = ("cost.purchase=owned",)
+    host = read().cluster.trainers.host
+    desk = replace(host, gpu=Catalogue.default().gpu("rtx-3090"), capex=4000.0)
+    for settings, room in ((bare, 0.0), ((*bare, "owned.hosting=$73/month"), 0.1)):
+        scenario = read(*settings)
+        found = standing(scenario, replace(scenario.cluster.trainers, host=desk))
+        assert found is not None
+        assert found.capex == 4000.0
+        assert found.hosting * HOUR == pytest.approx(room)
 
 
 def test_what_is_missing_is_named() -> None:

@@ -52,7 +52,8 @@ class Gpu:
     kernels and, where the profile states none, its multiprocessors; None where kernels of the
     device's own architecture were measured.
     `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
-    `inference_only`: the maker doesn't offer training on it. `emulated`: there is none, a program
+    `inference_only`: the maker doesn't offer training on it. `desktop`: it is made for machines
+    under a desk. `emulated`: there is none, a program
     waits as long as one would compute.
     """
 
@@ -76,6 +77,7 @@ class Gpu:
     relative: Relative | None = None
     unified_memory: bool = False
     inference_only: bool = False
+    desktop: bool = False
     emulated: bool = False
     note: str = ""
     sources: Mapping[str, Source] = field(default_factory=dict)
