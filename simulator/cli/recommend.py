@@ -15,6 +15,7 @@ from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.scenarios import (
+    as_typed,
     calibration_option,
     candidate_reader,
     seed_option,
@@ -111,7 +112,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     services = [service_reader(name, overrides, profiles) for name in scenarios]
     if any(services):
         beside = {"goal": goal, "html": html, "calibration": calibration}
-        return _sized(services, form, seed, price_age, **beside)
+        refuse(**beside)
+        return _sized(services, form, seed, price_age, as_typed(scenarios[0], overrides))
     from simulator.files.rented import RentingReader
 
     readers = [
@@ -161,15 +163,14 @@ def _sized(
     form: str,
     seed: int,
     price_age: str | None,
-    **beside: object,
+    typed: str,
 ) -> int:
-    """The machines of one service; options of searches mean nothing for it."""
-    refuse(**beside)
+    """The machines of one service."""
     first = services[0]
     if first is None or len(services) > 1:
         msg = "one service at a time: each has limits of its own"
         raise click.UsageError(msg)
-    return sized_service(first, form, seed, price_age)
+    return sized_service(first, form, seed, price_age, typed)
 
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:

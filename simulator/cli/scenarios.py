@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
@@ -27,6 +28,17 @@ _KEPT = "simulator.cli.scenarios.standard_input"
 def set_option(help_: str) -> Callable[[Verb], Verb]:
     """Add ``--set`` to a verb, which gets it as `overrides`."""
     return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_)
+
+
+def as_typed(scenario: str, overrides: Sequence[str]) -> str:
+    """SCENARIO and its settings as the user would type them again.
+
+    Examples
+    --------
+    >>> as_typed("my job.toml", ["load.rate=10 /s"])
+    "'my job.toml' --set 'load.rate=10 /s'"
+    """
+    return " ".join([shlex.quote(scenario), *(f"--set {shlex.quote(one)}" for one in overrides)])
 
 
 def scenario_arguments(verb: Verb) -> Verb:

@@ -40,7 +40,9 @@ def simulated(
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
 
 
-def recommended(reader: ServiceReader, form: str, seed: int, price_age: str | None) -> Exit:
+def recommended(
+    reader: ServiceReader, form: str, seed: int, price_age: str | None, typed: str
+) -> Exit:
     """``plan recommend`` of a service; exit code 1: no candidate keeps the limits."""
     from simulator.cli.progress import progress_line
     from simulator.report.serving_studies import SizedReport
@@ -51,12 +53,12 @@ def recommended(reader: ServiceReader, form: str, seed: int, price_age: str | No
     _check_limits(reader)
     with progress_line("sizing") as progress:
         found = size(reader.read, reader.candidates(), seed=seed, progress=progress)
-    emit(reported(SizedReport(), found, Format(form)))
+    emit(reported(SizedReport(typed), found, Format(form)))
     warn_of_old([one for c in found.choices for one in listed_prices(c.service)], price_age)
     return Exit.FINE if found.choices else Exit.DOES_NOT_FIT
 
 
-def sized_machines(reader: ServiceReader, form: str, seed: int) -> Exit:
+def sized_machines(reader: ServiceReader, form: str, seed: int, typed: str) -> Exit:
     """``plan size machines``; exit code 1: no number of its machines keeps the limits."""
     from simulator.cli.progress import progress_line
     from simulator.report.serving_needs import NeedsReport
@@ -66,7 +68,7 @@ def sized_machines(reader: ServiceReader, form: str, seed: int) -> Exit:
     service = _check_limits(reader)
     with progress_line("sizing") as progress:
         found = needs(service, seed=seed, progress=progress)
-    emit(reported(NeedsReport(service), found, Format(form)))
+    emit(reported(NeedsReport(service, typed), found, Format(form)))
     return Exit.FINE if found[0].machines is not None else Exit.DOES_NOT_FIT
 
 

@@ -12,6 +12,7 @@ from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
+    as_typed,
     calibration_option,
     candidate_reader,
     scenario_arguments,
@@ -75,7 +76,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     """
     service = service_reader(scenario, overrides, profiles)
     if service is not None:
-        return _of_service(service, resource, form, seed)
+        return _of_service(service, resource, form, seed, as_typed(scenario, overrides))
     if resource == MACHINES:
         msg = "machines are sized for services; for a job: plan sweep --over hardware.count=1..8"
         raise click.UsageError(msg)
@@ -100,7 +101,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     job = reader.read({}).scenario
     found = report.Answer(
         name=job.name,
-        asked=scenario,
+        asked=as_typed(scenario, overrides),
         resource=asked,
         loss=share,
         rows=rows,
@@ -111,13 +112,13 @@ def size(  # noqa: PLR0913 - one parameter an option
     return Exit.FINE
 
 
-def _of_service(reader: ServiceReader, resource: str, form: str, seed: int) -> int:
+def _of_service(reader: ServiceReader, resource: str, form: str, seed: int, typed: str) -> int:
     from simulator.cli.serving import sized_machines
 
     if resource != MACHINES:
         msg = f"a service is no job that reads data; plan size {MACHINES} says how many it needs"
         raise click.UsageError(msg)
-    return sized_machines(reader, form, seed)
+    return sized_machines(reader, form, seed, typed)
 
 
 def _share(text: str) -> float:

@@ -24,7 +24,7 @@ from simulator.scenario.serving import (
     Spread,
     Trace,
 )
-from simulator.units import HOUR
+from simulator.units import HOUR, PerSecond
 
 _NEEDS: Final = {
     Arrivals.CLOSED: ("concurrency", "prompt", "output"),
@@ -40,11 +40,19 @@ _NEEDS: Final = {
 STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMERAS)
 """Arrivals that go on for ever at one rate."""
 _LENGTHS: Final = ("prompt", "output")
-_MAY: Final = {Arrivals.CLOSED: ("think",), Arrivals.DAILY: ("curve", "period")}
+_PEOPLE: Final = ("users", "per_user")
+"""Keys that stand for a rate."""
+_MAY: Final = {
+    Arrivals.CLOSED: ("think", "users"),
+    Arrivals.POISSON: _PEOPLE,
+    Arrivals.GAMMA: _PEOPLE,
+    Arrivals.EVEN: _PEOPLE,
+    Arrivals.DAILY: ("curve", "period", *_PEOPLE),
+}
 """Keys beside them that mean something with a kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
-    *("think", "curve", "period", "cameras", "frame_rate", "samples"),
+    *("think", "curve", "period", "cameras", "frame_rate", "samples", *_PEOPLE),
 )
 """Keys that mean something with some kinds of arrivals only."""
 DAY: Final = 24.0 * HOUR
@@ -67,7 +75,7 @@ def load_problems(
     """
     kind = given.arrivals
     needs = tuple(name for name in _NEEDS[kind] if not (one_pass and name in _LENGTHS))
-    for name in needs:
+    for name in _lacking(given, needs):
         if getattr(given, name) is None:
             message = f"is missing: {kind.value} arrivals need it"
             yield document.problem(("load", name), message)
@@ -84,6 +92,14 @@ def load_problems(
     if given.prompt is not None and given.shared_prefix >= given.prompt.tokens:
         hint = "at least one token of a prompt is its own"
         yield document.problem(("load", "shared_prefix"), "is as long as a prompt", hint=hint)
+
+
+def _lacking(given: LoadSection, needs: tuple[str, ...]) -> tuple[str, ...]:
+    """What the arrivals need beside what users stand for."""
+    if given.users is None and given.per_user is None:
+        return needs
+    people = {"rate": _PEOPLE, "concurrency": ("users",)}
+    return tuple(one for name in needs for one in people.get(name, (name,)))
 
 
 def load_notes(given: LoadSection) -> Iterator[Assumption]:
@@ -111,7 +127,9 @@ def load_of(given: LoadSection, document: Document, *, one_pass: bool = False) -
             ways = replace(ways, prompts=(samples,) * count, outputs=(1,) * count)
         one = Lengths(tokens=1.0)
         prompt = Lengths(tokens=float(samples))
-        return Load(arrivals=ways, prompt=prompt, output=one, requests=given.requests)
+        return Load(
+            arrivals=ways, prompt=prompt, output=one, requests=given.requests, users=given.users
+        )
     if isinstance(ways, Trace):
         prompt = Lengths(tokens=float(np.mean(ways.prompts)))
         output = Lengths(tokens=float(np.mean(ways.outputs)))
@@ -122,6 +140,7 @@ def load_of(given: LoadSection, document: Document, *, one_pass: bool = False) -
         prompt=prompt,
         output=output,
         requests=given.requests,
+        users=given.users,
         shared_prefix=given.shared_prefix,
         prefix_hit_rate=given.prefix_hit_rate,
     )
@@ -134,23 +153,32 @@ def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop |
         folder = origin.parent if origin.suffix == ".toml" else Path()
         return read_requests(folder / (given.trace or ""))
     if kind is Arrivals.CLOSED:
-        return ClosedLoop(concurrency=given.concurrency or 1, think=given.think)
+        return ClosedLoop(concurrency=given.users or given.concurrency or 1, think=given.think)
     if kind is Arrivals.CAMERAS:
         cameras = given.cameras or 1
         rate = cameras * (given.frame_rate or math.inf)
         return OpenLoop(rate=rate, burstiness=math.inf, sources=cameras)
     if kind is Arrivals.DAILY:
         shares = tuple(given.curve or OFFICE)
-        # The rate is that of the peak, whatever the largest share is called.
-        return RateCurve(
-            rate=given.rate or math.inf,
+        # The rate is that of the peak, whatever the largest share is called; that of users is the
+        # mean.
+        curve = RateCurve(
+            rate=_rate(given),
             shares=tuple(share / max(shares) for share in shares),
             period=given.period or DAY,
         )
+        return curve if given.users is None else replace(curve, rate=curve.rate**2 / curve.mean)
     if kind is Arrivals.AT_ONCE:
         return OpenLoop(rate=math.inf)
     shapes = {Arrivals.GAMMA: given.burstiness or 1.0, Arrivals.EVEN: math.inf}
-    return OpenLoop(rate=given.rate or math.inf, burstiness=shapes.get(kind, 1.0))
+    return OpenLoop(rate=_rate(given), burstiness=shapes.get(kind, 1.0))
+
+
+def _rate(given: LoadSection) -> PerSecond:
+    """Requests a second: those of the users, where they are given, win over a rate."""
+    if given.users is not None and given.per_user is not None:
+        return given.users * given.per_user
+    return given.rate or math.inf
 
 
 def _lengths(given: LengthTable | None) -> Lengths:

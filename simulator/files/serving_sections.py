@@ -198,6 +198,12 @@ class LoadSection(FileModel):
     rate: RateField | None = None
     """Requests a second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
     ones."""
+    users: CountField | None = None
+    """How many people use it, in place of a rate (with `per_user`), or of the clients of a closed
+    loop (with `think`)."""
+    per_user: RateField | None = None
+    """Requests of each user, such as 20 /day, or 30 /hour at the busiest hour; spread over time as
+    the arrivals are, over the whole day where they are daily."""
     cameras: CountField | None = None
     """How many cameras (or other sources) send pictures at equal gaps."""
     frame_rate: RateField | None = None

@@ -141,8 +141,10 @@ def load_called(service: Service) -> str:
         lengths = f"{load.prompt.tokens:,.0f} sample{'s' if load.prompt.tokens > 1.0 else ''} each"
     if isinstance(ways, ClosedLoop):
         think = f" that think {show(ways.think, SECOND)}" if ways.think else ""
-        return f"{ways.concurrency:,} clients{think}, a request each; {lengths}"
-    return f"{_arrivals(ways)}; {lengths}"
+        who = "clients" if load.users is None else "users"
+        return f"{ways.concurrency:,} {who}{think}, a request each; {lengths}"
+    users = "" if load.users is None else f" of {load.users:,} users"
+    return f"{_arrivals(ways)}{users}; {lengths}"
 
 
 def _arrivals(ways: OpenLoop | RateCurve) -> str:

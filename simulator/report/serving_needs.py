@@ -21,10 +21,11 @@ HEAD: Final = (
 
 
 class NeedsReport:
-    """Its methods are those of `report.table.Report`."""
+    """Its methods are those of `report.table.Report`; `typed` is the service as it was typed."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, typed: str = "") -> None:
         self.service = service
+        self.typed = typed or service.name
 
     def as_text(self, found: Sequence[Need]) -> str:
         """The report."""
@@ -57,8 +58,7 @@ class NeedsReport:
 
     def _trial(self, need: Need) -> Iterator[str]:
         if need.machines is not None:
-            name = self.service.name
-            yield from wrapped(f"plan simulate {name} --set hardware.count={need.machines}")
+            yield from wrapped(f"plan simulate {self.typed} --set hardware.count={need.machines}")
 
     def as_object(self, found: Sequence[Need]) -> dict[str, Any]:
         """The same for programs, in SI units."""

@@ -45,7 +45,13 @@ OF_BATCHES: Final = (
 
 
 class SizedReport:
-    """The cheapest machines for a service; its methods are those of `report.table.Report`."""
+    """The cheapest machines for a service; its methods are those of `report.table.Report`.
+
+    `typed` is the service with its settings as they were typed after the verb.
+    """
+
+    def __init__(self, typed: str = "") -> None:
+        self.typed = typed
 
     def as_text(self, found: Sized) -> str:
         """The report."""
@@ -59,7 +65,7 @@ class SizedReport:
                 *section("Choices, the cheapest first", _choice_lines(found)),
                 *section("Cost more", list(_dearer_lines(found))),
                 *section("Will not do", list(_refused_lines(found.refused))),
-                *section("Try it", _try_lines(found)),
+                *section("Try it", _try_lines(found, self.typed)),
             ]
         )
 
@@ -192,11 +198,11 @@ def _settings(settings: Mapping[str, Plain]) -> str:
 _FIXED: Final = frozenset({"hardware.count", "serving.replicas"})
 
 
-def _try_lines(found: Sized) -> list[str]:
+def _try_lines(found: Sized, typed: str) -> list[str]:
     if not found.choices:
         return []
     options = " ".join(f"--set {k}={v}" for k, v in found.choices[0].settings.items())
-    return wrapped(f"plan simulate {found.service.name} {options}")
+    return wrapped(f"plan simulate {typed or found.service.name} {options}")
 
 
 class SweptReport:

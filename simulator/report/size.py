@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,14 +15,20 @@ from simulator.studies.size import Resource, Size, Sized
 from simulator.units import BYTE, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
+_LEAST: Final = {
+    Resource.CPU: "the least CPU",
+    Resource.RAM: "the least RAM",
+    Resource.NETWORK: "the slowest network",
+    Resource.STORAGE: "the slowest storage",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What was asked, and what came out: a row for each number of machines.
 
-    `asked` is the scenario as it was typed; `accelerated`: the machines compute on accelerators,
-    which are counted.
+    `asked` is the scenario with its settings as they were typed; `accelerated`: the machines
+    compute on accelerators, which are counted.
     """
 
     name: str
@@ -40,7 +45,8 @@ def as_text(found: Answer) -> str:
     lines = [_head(found), *(_row(one, found) for one in found.rows)]
     table = columns(lines, ">" * len(lines[0]))
     lost = f"{found.loss * PERCENT:.3g}%"
-    title = f"{found.name}: the least {found.resource} that loses no more than {lost} of the speed"
+    least = _LEAST.get(found.resource, f"the least {found.resource}")
+    title = f"{found.name}: {least} that loses no more than {lost} of the speed"
     return "\n".join(
         [
             *wrapped(title, hang=""),
@@ -103,7 +109,7 @@ def _trial(found: Answer) -> list[str]:
     settings = [f"--set {_option(size)}" for size in one.sizes if size.value is not None]
     if not settings:
         return [f"any {found.resource} is enough: something else limits, as plan simulate says"]
-    return [f"plan simulate {shlex.quote(found.asked)} {' '.join(settings)}"]
+    return [f"plan simulate {found.asked} {' '.join(settings)}"]
 
 
 def _option(size: Size) -> str:

@@ -288,13 +288,15 @@ class Load:
     `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
     for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
     `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
-    prefixes; of the others `prefix_hit_rate` are found there.
+    prefixes; of the others `prefix_hit_rate` are found there. `users` is how many people that is,
+    where the load was told so.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
     prompt: Lengths
     output: Lengths
     requests: int | None = None
+    users: int | None = None
     shared_prefix: int = 0
     prefix_hit_rate: float = 0.0
 

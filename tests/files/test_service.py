@@ -18,6 +18,7 @@ from simulator.files.service import ServiceReader
 from simulator.files.service_mode import describes_service
 from simulator.files.shipped import service_names
 from simulator.predict import pass_of
+from simulator.report.serving import load_called
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import (
     Admission,
@@ -264,6 +265,21 @@ def test_a_day_has_a_curve() -> None:
     assert isinstance(usual.load.arrivals, RateCurve)
     assert (max(usual.load.arrivals.shares), usual.load.arrivals.period) == (1.0, 86400.0)
     assert any("load.curve not given" in note.what for note in usual.notes)
+
+
+def test_users_are_a_rate() -> None:
+    """Users times their requests are the rate, and the mean rate of a day."""
+    steady = service("load.users=5000", "load.per_user=60 /hour").load
+    assert isinstance(steady.arrivals, OpenLoop)
+    assert steady.arrivals.rate == pytest.approx(5000 / 60)
+    assert load_called(service("load.users=5000", "load.per_user=60 /hour")).startswith(
+        "83.3 requests/s of 5,000 users; "
+    )
+    daily = service("load.users=8640", "load.per_user=20 /day", name=OFFICE).load.arrivals
+    assert isinstance(daily, RateCurve)
+    assert daily.mean == pytest.approx(2.0)
+    assert "load.per_user: is missing" in mistakes("load.users=5000")
+    assert "load.users: is missing" in mistakes("load.per_user=20 /day")
 
 
 def test_autoscaling_comes_in_whole_machines() -> None:
