@@ -143,15 +143,21 @@ def _every_second(d: Description, f: MemoryFigures) -> Bytes | Real:
 
 
 def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
-    """What one layer keeps of a micro-batch for its backward pass [B].
+    """What a layer keeps of a micro-batch for its backward pass, the mean of all [B].
 
     Parameters
     ----------
     d : Description
-        Its `redo_*` shares say what is recomputed.
+        Its `redo_*` shares say what is recomputed, in `redone_layers` of its layers.
     f : MemoryFigures
         Whether outputs that are not read are kept.
     """
+    share, whole = d.work.redone_layers, _whole(d, f) + _scores(d) / d.layout.tensor
+    return share * _kept_where_redone(d, f) + (1.0 - share) * tokens(d) * whole
+
+
+def _kept_where_redone(d: Description, f: MemoryFigures) -> Bytes | Real:
+    """The same of a layer that is recomputed [B]."""
     work = d.work
     scores = where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
     modules, whole = (work.redo_passes > 0) & (work.redo_passes < 1), _whole(d, f)
@@ -169,7 +175,7 @@ def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     """
     s, layout, rows = d.shape, d.layout, tokens(d)
     whole = _whole(d, f) + _scores(d) / layout.tensor
-    again = recomputed_layer_bytes(rows * whole, kept_bytes(d, f))
+    again = recomputed_layer_bytes(rows * whole, _kept_where_redone(d, f))
     widest = at_least((2.0 + s.gated) * _inside(d), 2.0 * _sides(d))
     split = d.work.element * widest + where(
         d.work.fused_attention > 0, 0.0, 2.0 * d.work.element * s.heads * s.sequence

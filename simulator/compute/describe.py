@@ -327,6 +327,7 @@ def _work(job: Job, model: Transformer) -> Work:
         redo_passes=1.0 if full or operators else small,
         redo_exchange=float(full or operators),
         redo_launches=float(full or operators),
+        redone_layers=train.recompute_share,
         fused_attention=float(software.fused_attention),
         fused_softmax=where(fits, own, 0.0),
         padded_vocabulary=float(software.padded_vocabulary),

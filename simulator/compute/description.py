@@ -114,7 +114,8 @@ class Work:
 
     `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
     16 bit. `optimizer_bytes` are those of state in fp32 beside a weight. `redo_*` are the shares
-    of a forward pass that the backward pass repeats. `fused_softmax`: scale, mask and softmax of
+    of a forward pass that the backward pass of a layer repeats, `redone_layers` the share of layers
+    that do. `fused_softmax`: scale, mask and softmax of
     unfused attention are one kernel. `waits`: the host waits for the counts of tokens that go to
     experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
     the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
@@ -135,6 +136,7 @@ class Work:
     redo_passes: Real = 0.0
     redo_exchange: Real = 0.0
     redo_launches: Real = 0.0
+    redone_layers: Real = 1.0
     fused_attention: Real = 1.0
     fused_softmax: Real = 1.0
     padded_vocabulary: Real = 1.0

@@ -396,8 +396,8 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
 
 
 def _redone(work: Work, train: Train) -> Work:
-    """With the forward pass again in the backward one where all is recomputed."""
-    again = train.recompute is Recompute.FULL
+    """With the forward pass again in the backward one as far as all is recomputed."""
+    again = train.recompute_share * (train.recompute is Recompute.FULL)
     return Work(
         forward=work.forward,
         backward=work.backward + again * work.forward,

@@ -16,7 +16,7 @@ from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.train import Train
+from simulator.scenario.workload.train import Recompute, Train
 from simulator.units import Bytes, Real, at_least
 
 
@@ -98,7 +98,11 @@ def of_whole(model: Model, train: Train) -> Holding:
         Where the model does not say what some recomputation saves.
     """
     looked_up = model.parameters - model.dense_parameters
-    kept = model.activation_bytes(train.batch_size, train.precision, train.recompute)
+    plain, redone = (
+        model.activation_bytes(train.batch_size, train.precision, recompute)
+        for recompute in (Recompute.NONE, train.recompute)
+    )
+    kept = plain + train.recompute_share * (redone - plain)
     return Holding(
         layers=1.0,
         unit=model.parameters,

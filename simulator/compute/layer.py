@@ -78,7 +78,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
     rest = attention + passed + small
     products = products.times(_clock(k, products, rest, host))
     work = d.work
-    again = (
+    again = work.redone_layers * (
         work.redo_products * products.forward
         + work.redo_attention * attention.forward
         + work.redo_passes * (passed.forward + small.forward)

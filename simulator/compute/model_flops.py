@@ -98,7 +98,8 @@ def _again(scenario: Scenario) -> float:
     heads = _FLOPS_PER_MAC * sum(stack.head_macs for stack in _stacks(scenario.job.model))
     if scenario.job.mode is not Mode.TRAIN:
         return 0.0
-    return {
+    share = scenario.job.train.recompute_share
+    return share * {
         Recompute.SELECTIVE: _PASSES[Mode.TRAIN] * attention,
         Recompute.OPERATORS: _EVERY_SECOND * (products - heads),
         Recompute.FULL: products - heads + attention,

@@ -79,7 +79,8 @@ def layer_pass(d: Description, k: Kernels, times: LayerTimes, gathered: Gatherin
 
 def _of_layer(d: Description, k: Kernels, times: LayerTimes, device: Both) -> Both:
     host, routing = times.host, times.routing
-    back = host.backward + d.work.redo_launches * host.forward
+    again = d.work.redone_layers * d.work.redo_launches
+    back = host.backward + again * host.forward
     return Both(
         launch.layer_beside(d, k, device.forward, host.forward, routing),
         launch.layer_beside(d, k, device.backward, back, routing),

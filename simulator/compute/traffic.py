@@ -103,7 +103,8 @@ def tensor_reduces(d: Description) -> tuple[Real, Real]:
     """
     forward = where(d.shape.experts > 0, 1.0 + d.shape.dense_share, 2.0)
     gathered = where(d.layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
-    return forward, forward * (1.0 + gathered + d.work.redo_exchange)
+    again = d.work.redone_layers * d.work.redo_exchange
+    return forward, forward * (1.0 + gathered + again)
 
 
 _GATHERED_AGAIN = 0.5

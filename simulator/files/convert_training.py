@@ -20,6 +20,7 @@ from simulator.scenario.workload.models import Model, StepTimes
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.software import MemoryFormat
 from simulator.scenario.workload.train import (
@@ -35,6 +36,10 @@ from simulator.scenario.workload.train import (
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 _SIXTEEN = (Precision.FP16, Precision.BF16)
+_ON_PYTORCH: Final = frozenset(
+    {"apex", "composer", "deepspeed", "fsdp", "huggingface", "lightning", "transformers"}
+)
+"""Frameworks built on PyTorch whose names don't say so."""
 
 
 def model_of(draft: Draft) -> Model | None:
@@ -42,7 +47,7 @@ def model_of(draft: Draft) -> Model | None:
     section = draft.model
     if draft.library_model is not None:
         model = _attending(draft.library_model, fused=draft.software.fused_attention)
-        return _laid_out(model, memory_format(draft))
+        return _laid_out(_scoring(model, draft.software.framework), memory_format(draft))
     if section is None or section.parameters is None:
         return None
     return CustomModel(
@@ -101,6 +106,7 @@ def train_of(draft: Draft) -> Train:
         optimizer=given.optimizer or _optimizer(given.mode),
         mixed=bool(given.mixed_precision),
         recompute=given.recompute,
+        recompute_share=float(given.recompute_share),
         sync_every_step=given.sync_every_step,
         straggling=float(given.straggling),
         device_spread=spread_of(given.device_spread),
@@ -166,6 +172,19 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
     return _attended.of((model,), lambda: with_attention(model, fused=fused), fused)
 
 
+_scored: Final[Memo[Model]] = Memo(64)
+
+
+def _scoring(model: Model, framework: str) -> Model:
+    """The model with scores of all positions, where the framework computes those unasked."""
+    if not isinstance(model, Transformer) or not habit(framework).scores_all:
+        return model
+    head = model.head
+    if model.causal or head.share is None or head.share == 1.0:
+        return model
+    return _scored.of((model,), lambda: replace(model, head=replace(head, share=1.0)))
+
+
 _laid: Final[Memo[Model]] = Memo(64)
 
 
@@ -180,15 +199,16 @@ def _laid_out(model: Model, order: MemoryFormat) -> Model:
 def memory_format(draft: Draft) -> MemoryFormat:
     """Order of images in memory: as the file says, else the framework's own.
 
-    PyTorch's tensors are contiguous with channels first [1]_; TensorFlow, JAX and what NVIDIA ships
-    for MXNet and Paddle keep them last.
+    Tensors of PyTorch, and so of what is built on it, are contiguous with channels first [1]_;
+    TensorFlow, JAX and what NVIDIA ships for MXNet and Paddle keep them last.
 
     References
     ----------
     .. [1] "Channels Last Memory Format in PyTorch", PyTorch tutorials
     """
     given, framework = draft.software.memory_format, draft.software.framework.lower()
-    usual = MemoryFormat.CHANNELS_FIRST if "torch" in framework else MemoryFormat.CHANNELS_LAST
+    on_torch = "torch" in framework or framework in _ON_PYTORCH
+    usual = MemoryFormat.CHANNELS_FIRST if on_torch else MemoryFormat.CHANNELS_LAST
     return usual if given is None else given
 
 

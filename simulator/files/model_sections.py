@@ -130,6 +130,8 @@ class GptShape(TokensShape):
 
     positions: CountOrZeroField
     """Longest sequence; 0 where positions are not learned."""
+    kv_heads: CountOrZeroField = 0
+    """Heads of keys and values; as many as heads by default."""
     ffn: CountOrZeroField = 0
     """Width inside the MLP; four times hidden by default."""
     bias: bool = True

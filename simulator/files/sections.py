@@ -471,6 +471,9 @@ class TrainSection(FileModel):
     """Whether weights are kept in fp32 beside the compute precision; false by default."""
     recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
     """Which activations are computed again in the backward pass."""
+    recompute_share: PositiveShareField = 1.0
+    """Share of the layers in which they are, such as 0.5 for every second one; the others keep
+    all."""
     sync_every_step: bool = False
     """Whether the program waits for the device after each step, to read the loss."""
     straggling: NumberOrZeroField = 0.0

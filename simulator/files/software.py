@@ -51,6 +51,8 @@ class HabitTable(SourcedTable):
     """Whether it exchanges gradients beside the backward pass where the optimizer is sharded."""
     joined_projections: bool = False
     """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
+    scores_all: bool = False
+    """Whether its encoders score all positions in training, not only those that are masked."""
 
 
 class SoftwareFile(FileModel):

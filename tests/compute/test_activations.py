@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
-from simulator.compute.describe import describe
+from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
+from simulator.compute.layer import layer_times
 from simulator.files.scenario import load_scenario
 from simulator.units import Real
 
@@ -137,3 +138,18 @@ def test_narrow_inputs_are_kept_as_they_are_read() -> None:
     wide, kept = kept_bytes(one, FIGURES), kept_bytes(one, narrow)
     assert float((wide - kept) / (tokens * one.shape.hidden)) == pytest.approx(2.0 + 4.0 - 1.0)
     assert float(kept_bytes(plain, narrow)) == float(kept_bytes(plain, FIGURES))
+
+
+def test_layers_that_are_not_recomputed_keep_everything() -> None:
+    """With a quarter of the layers recomputed the mean layer keeps and repeats a quarter of it."""
+    keys = ("train.recompute=full", "train.recompute_share=0.25")
+    base = "llama3-8b-fsdp"
+    quarter, full = (load_scenario(base, overrides=some) for some in (keys, keys[:1]))
+    none = load_scenario(base, overrides=("train.recompute=none",))
+    figures = full.job.software.memory
+    kept = [kept_bytes(describe(one), figures) for one in (none, quarter, full)]
+    assert kept[1] == pytest.approx(0.75 * kept[0] + 0.25 * kept[2])
+    again = [
+        layer_times(describe(one), kernels_of(one)).device.backward for one in (none, quarter, full)
+    ]
+    assert again[1] == pytest.approx(0.75 * again[0] + 0.25 * again[2])

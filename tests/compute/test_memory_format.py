@@ -37,7 +37,8 @@ def test_faster_memory_hardly_helps_where_each_channel_is_one_block() -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "last"), [("pytorch", False), ("tensorflow", True), ("mxnet", True)]
+    ("framework", "last"),
+    [("pytorch", False), ("lightning", False), ("tensorflow", True), ("mxnet", True)],
 )
 def test_the_order_is_the_frameworks_own_where_none_is_given(framework: str, *, last: bool) -> None:
     """PyTorch's tensors have channels first."""

@@ -23,6 +23,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models import Model, StepTimes
 from simulator.scenario.workload.models.families import with_attention
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.software import Software
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -181,3 +182,15 @@ def test_stages_dealt_by_compute_leave_the_head_s_stage_fewer_layers() -> None:
     assert even[0] < even[2]
     assert dealt[0] > dealt[2]
     assert dealt[0] / even[0] == pytest.approx(18 / 16, rel=0.01)
+
+
+def test_hugging_face_scores_all_positions_of_an_encoder() -> None:
+    """BertForMaskedLM computes scores of unmasked positions too; a decoder's are all computed."""
+    names = ("bert-large-dgx-a100", "llama3-8b-fsdp")
+    shares = {}
+    for framework in ("pytorch", "transformers"):
+        found = [load_scenario(n, overrides=(f"software.framework={framework}",)) for n in names]
+        models = [one.job.model for one in found]
+        shares[framework] = [m.head.share for m in models if isinstance(m, Transformer)]
+    assert shares["transformers"] == [1.0, 1.0]
+    assert shares["pytorch"] == [pytest.approx(0.15, rel=0.1), 1.0]

@@ -125,7 +125,7 @@ class Train:
     checkpoint, whatever store is below it. Where there are `adapters`, only they learn, and all
     other parameters are frozen, as they are but for the last layer where `head_only`;
     `frozen_precision` is what the weights of frozen layers are stored
-    in (None: as they compute).
+    in (None: as they compute). `recompute` holds in `recompute_share` of the layers.
     """
 
     batch_size: float
@@ -140,6 +140,7 @@ class Train:
     optimizer: Optimizer = Optimizer.MOMENTUM
     mixed: bool = False
     recompute: Recompute = Recompute.NONE
+    recompute_share: float = 1.0
     sync_every_step: bool = False
     straggling: float = 0.0
     device_spread: Spread = CONSTANT

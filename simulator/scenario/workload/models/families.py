@@ -72,6 +72,7 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
     sequence: int,
     filled: float = 1.0,
     fused_attention: bool = True,
+    kv_heads: int = 0,
     ffn: int = 0,
     bias: bool = True,
     dropout: bool = True,
@@ -80,7 +81,8 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
 ) -> Transformer:
     """A decoder with learned positions whose head shares the token table [1]_.
 
-    The MLP is four times as wide as `hidden` where `ffn` is 0; `positions` 0: none are learned.
+    The MLP is four times as wide as `hidden` where `ffn` is 0; `positions` 0: none are learned;
+    `kv_heads` 0: as many heads of keys and values as of queries.
 
     References
     ----------
@@ -91,7 +93,7 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
         layers=layers,
         hidden=hidden,
         heads=heads,
-        kv_heads=heads,
+        kv_heads=kv_heads or heads,
         ffn=ffn or _MLP * hidden,
         sequence=sequence,
         embedding=Embedding(tokens=vocabulary, positions=positions),
