@@ -9,12 +9,16 @@ from typing import Any, Final
 from simulator.report.rounded import quantity
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
-from simulator.studies.actions import LEAST, SURELY, Action, bill_of
+from simulator.studies.actions import LEAST, SURELY, Action, bill_of, is_too_large
 from simulator.units import SECOND, USD, USD_PER_SECOND
 
 NOTHING: Final = (
     f"Nothing that was tried is likely to help: no change makes the run shorter or cheaper by more "
     f"than {LEAST:.0%}."
+)
+TOO_LARGE: Final = (
+    "Nothing that was tried makes it fit, alone or together: plan recommend looks for machines on "
+    "which it does."
 )
 AS_NOW: Final = 0.005
 """Change of a run's time that is none."""
@@ -22,7 +26,8 @@ AS_NOW: Final = 0.005
 
 def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
     """One text an action, best first; a single one that says so where nothing helps."""
-    return [action_text(one, base) for one in found] or [NOTHING]
+    nothing = TOO_LARGE if is_too_large(base) else NOTHING
+    return [action_text(one, base) for one in found] or [nothing]
 
 
 def action_text(one: Action, base: Prediction) -> str:

@@ -262,7 +262,7 @@ def _fit(prediction: Prediction) -> str:
 def _misfit(fit: MemoryFit | HostRam, what: str) -> str:
     if fit.verdict is Verdict.YES:
         return ""
-    figures = f"needs {show(fit.total, BYTE, 3)} of {show(fit.capacity, BYTE, 3)} of {what}"
+    figures = f"needs {show(fit.total, BYTE, 3)} where {what} holds {show(fit.capacity, BYTE, 3)}"
     if fit.verdict is Verdict.NO:
         return f"Does not fit: it {figures}; the times below are as if it did. "
     return f"May not fit: it {figures}. "

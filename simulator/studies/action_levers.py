@@ -20,7 +20,7 @@ from simulator.scenario.workload.loader import LoaderKind, Preparation
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Sharding
-from simulator.scenario.workload.train import Mode, Recompute
+from simulator.scenario.workload.train import Mode, Recompute, Trained
 from simulator.studies.recommend.baseline import MACHINE, STORE, WORKERS, Ground
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.remedies import remedies
@@ -63,6 +63,7 @@ class Kind(StrEnum):
     SOFTWARE = "compile"
     MEMORY = "memory of the device"
     PARALLELISM = "parallelism"
+    LEARNING = "what learns"
     CHECKPOINTS = "checkpoints"
     STORAGE = "storage"
     MACHINE = "another machine"
@@ -84,7 +85,7 @@ class Lever:
     log_sd: float = 0.0
 
 
-def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
+def levers(ground: Ground, *, starved: bool, cramped: bool = False) -> Iterator[Lever]:
     """Everything that could be changed about a job.
 
     Parameters
@@ -93,6 +94,8 @@ def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
         The scenario as it stands; machines of its cloud and stores on offer.
     starved : bool
         Whether the job waits for its data; else its input pipeline is no lever.
+    cramped : bool
+        Whether the job likely does not fit, so that changes are offered that go together.
     """
     job = ground.scenario.job
     if starved:
@@ -105,6 +108,8 @@ def levers(ground: Ground, *, starved: bool) -> Iterator[Lever]:
         yield from _memory(ground)
         yield from _parallelism(ground)
         yield from _accelerators(ground)
+        if cramped and job.mode is Mode.TRAIN:
+            yield from _smaller(ground)
     yield from _other_helpers(ground)
     yield from _checkpoints(ground)
     yield from _machines(ground)
@@ -386,6 +391,45 @@ def _recomputation(ground: Ground) -> Iterator[Lever]:
             what="shard parameters, gradients and optimizer (FSDP)",
             settings={"parallelism.sharding": Sharding.PARAMETERS.value},
         )
+
+
+def _smaller(ground: Ground) -> Iterator[Lever]:
+    """What together makes a language model small enough; adapters only where all else fails."""
+    scenario = ground.scenario
+    job, spread = scenario.job, scenario.job.parallelism
+    if not isinstance(job.model, Transformer) or job.train.freezes:
+        return
+    full: dict[str, Plain] = {"train.recompute": Recompute.FULL.value}
+    sharded: dict[str, Plain] = {"parallelism.sharding": Sharding.PARAMETERS.value}
+    host: dict[str, Plain] = {"parallelism.offload_optimizer": True}
+    if spread.devices == 1 and spread.sharding is Sharding.NONE and scenario.ranks > 1:
+        what = (
+            f"shard parameters, gradients and optimizer (FSDP), and {_RECOMPUTES[Recompute.FULL]}"
+        )
+        yield Lever(kind=Kind.PARALLELISM, what=what, settings={**sharded, **full})
+        what = f"{what}; update on the host (offload)"
+        yield Lever(kind=Kind.PARALLELISM, what=what, settings={**sharded, **full, **host})
+    what = f"{_RECOMPUTES[Recompute.FULL]}; update on the host (offload)"
+    yield Lever(kind=Kind.MEMORY, what=what, settings={**full, **host})
+    if job.model.causal:
+        yield from _adapters(full)
+
+
+def _adapters(full: Mapping[str, Plain]) -> Iterator[Lever]:
+    """Low-rank adapters, with frozen weights as they are or in 4 bit, recomputing all or not."""
+    few: dict[str, Plain] = {"train.trained": Trained.LORA.value}
+    narrow: dict[str, Plain] = {"train.frozen_precision": Precision.FP4.value}
+    for what, settings in (
+        ("train low-rank adapters (LoRA)", few),
+        ("train low-rank adapters over weights in 4 bit (QLoRA)", {**few, **narrow}),
+    ):
+        for more, extra in (("", {}), (f", and {_RECOMPUTES[Recompute.FULL]}", full)):
+            yield Lever(
+                kind=Kind.LEARNING,
+                what=f"{what}{more}",
+                settings={**settings, **extra},
+                note="for fine-tuning only: all else of the model stays as it is",
+            )
 
 
 _RECOMPUTES: Final = {

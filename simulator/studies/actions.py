@@ -147,7 +147,8 @@ def actions(
     """
     ground = _ground(reader, base.scenario, catalogue)
     unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
-    own, *others = _tried((unchanged, *levers(ground, starved=_waits(base))), reader)
+    offered = levers(ground, starved=_waits(base), cramped=is_too_large(base))
+    own, *others = _tried((unchanged, *offered), reader)
     if own is None:
         return ()
     found: list[Action] = []
@@ -252,14 +253,14 @@ def _enough(own: float) -> float:
 
 
 def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
-    """How probable it is that a job fits; that of RAM is 0, or not in doubt."""
+    """How probable it is that a job fits: 0 or 1 for RAM, and for memory without its doubts."""
     if ram.verdict is Verdict.NO:
         return 0.0
     if memory is None:
         return 1.0
     if memory.probability is not None:
         return memory.probability
-    return 0.0 if memory.verdict is Verdict.NO else 1.0
+    return float(memory.total <= memory.capacity)
 
 
 _FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
@@ -332,12 +333,19 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         rent=None if before is None or now is None else now - before + space,
         space=space,
         fitting=_fitting(after.memory, after.host_ram),
-        fits=_too_large(base) and not _too_large(after),
+        fits=is_too_large(base) and not is_too_large(after),
     )
 
 
 _COMPUTED: Final = frozenset(
-    {Kind.PRECISION, Kind.SOFTWARE, Kind.MEMORY, Kind.BATCH, Kind.PARALLELISM}
+    {
+        Kind.PRECISION,
+        Kind.SOFTWARE,
+        Kind.MEMORY,
+        Kind.BATCH,
+        Kind.PARALLELISM,
+        Kind.LEARNING,
+    }
 )
 """Levers after which the device computes in another way."""
 
@@ -374,14 +382,14 @@ def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
     return figures(question, prediction, draw(doubts, seed)).get(METRIC, figured)
 
 
-def _too_large(prediction: Prediction) -> bool:
+def is_too_large(prediction: Prediction) -> bool:
     """Whether a job is likely not to fit."""
     return _fitting(prediction.memory, prediction.host_ram) < LIKELY
 
 
 def _counts(base: Prediction, action: Action) -> bool:
     """Whether a change gains more than is known, in most cases."""
-    if _too_large(base):
+    if is_too_large(base):
         return action.fits
     noise = max(LEAST, SURE * math.hypot(chance(base), chance(action.prediction)))
     if action.fitting < _enough(_fitting(base.memory, base.host_ram)):

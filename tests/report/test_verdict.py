@@ -221,7 +221,7 @@ def test_a_misfit_comes_first(prediction: Prediction) -> None:
     assert prediction.memory is not None
     full = replace(prediction.memory, items={"activations": 93e9}, verdict=Verdict.NO)
     text = verdict(replace(prediction, memory=full))
-    assert text.startswith("Does not fit: it needs 93 GB of 40 GB of the GPU's memory;")
+    assert text.startswith("Does not fit: it needs 93 GB where the GPU's memory holds 40 GB;")
 
 
 def test_a_doubtful_fit_is_said(prediction: Prediction) -> None:

@@ -15,7 +15,16 @@ from simulator.report.actions import action_objects, action_texts, lines
 from simulator.results.prediction import Prediction
 from simulator.results.stores import data_rent
 from simulator.studies.action_levers import Kind
-from simulator.studies.actions import LEAST, LIKELY, MOST, SURELY, Action, actions, bill_of
+from simulator.studies.actions import (
+    LEAST,
+    LIKELY,
+    MOST,
+    SURELY,
+    Action,
+    actions,
+    bill_of,
+    is_too_large,
+)
 
 NAMES = (
     "bert-large-dgx-a100",
@@ -186,3 +195,30 @@ def test_workers_that_leave_a_full_resource_idle_at_times_get_company() -> None:
     workers = [one for one in found if one.lever.kind is Kind.WORKERS]
     assert workers, base.timing
     assert workers[0].shorter > LEAST
+
+
+def test_a_model_that_is_far_too_large_is_told_what_together_makes_it_fit() -> None:
+    """An 8B model on one card of 48 GB: adapters, with all activations recomputed."""
+    base, found = asked(
+        "llama3-8b-fsdp",
+        "hardware.machine=instance/aws/g6e.2xlarge",
+        "hardware.count=1",
+        "train.batch_size=1",
+    )
+    assert is_too_large(base)
+    one = next(one for one in found if one.lever.kind is Kind.LEARNING)
+    assert one.fits
+    assert one.settings["train.trained"] == "lora"
+    assert "fine-tuning only" in one.lever.note
+
+
+def test_what_fits_nowhere_is_sent_to_the_search() -> None:
+    """An 8B model on a card of 24 GB: no change makes it fit, and `recommend` is named."""
+    base, found = asked(
+        "llama3-8b-fsdp",
+        "hardware.machine=instance/aws/g5.2xlarge",
+        "hardware.count=1",
+        "train.batch_size=1",
+    )
+    assert not found
+    assert "plan recommend" in action_texts(found, base)[0]
