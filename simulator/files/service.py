@@ -47,6 +47,7 @@ from simulator.files.serving_figures import (
     serving_kernels,
 )
 from simulator.files.serving_sections import (
+    Arrivals,
     ServiceFile,
     ServiceGoal,
     ServingSection,
@@ -239,7 +240,7 @@ class _Draft:
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
-            log_sd=deviation(deviation_on(parts.gpu))[0] if one is None else doubt_of(one),
+            log_sd=deviation(self._doubt(parts.gpu))[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
         )
@@ -252,9 +253,13 @@ class _Draft:
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
-        measured = deviation_on(found.group.host.gpu)
+        measured = self._doubt(found.group.host.gpu)
         name = measured if self.file.calibration is None else "fitted_forward_pass"
         return serving_notes(given, settings, deviation(name))
+
+    def _doubt(self, gpu: Gpu | None) -> str:
+        """Which deviation the forward pass has."""
+        return deviation_on(gpu, offline=self.file.load.arrivals is Arrivals.AT_ONCE)
 
     def _scaling_problems(self) -> Iterator[Problem]:
         """Whether there is anything that replicas could come and go with."""

@@ -97,12 +97,17 @@ def deviation(name: str) -> tuple[float, Source]:
     return float(found.value), file.sources[found.source].source()
 
 
-def deviation_on(gpu: Gpu | None) -> str:
-    """Which deviation the forward pass has on an accelerator: it is least where it was fitted."""
+def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
+    """Which deviation the forward pass has on an accelerator: it is least where it was fitted.
+
+    Figures are fitted to clients that wait for their answers; `offline` all requests are there from
+    the start.
+    """
     if gpu is None or gpu.stack is not Stack.CUDA:
         return "other_stack"
-    fitted = gpu.architecture in serving_file().architectures
-    return "forward_pass" if fitted else "other_architecture"
+    if gpu.architecture not in serving_file().architectures:
+        return "other_architecture"
+    return "offline" if offline else "forward_pass"
 
 
 def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:

@@ -223,7 +223,7 @@ class Scheduler:
         while left > 0:
             if self._partial is not None:
                 request, before = self._partial
-            elif admit and self._may_start(left):
+            elif admit and self._may_start(left, budget):
                 request = self.waiting.popleft()
                 before = self._start(request)
             else:
@@ -245,13 +245,15 @@ class Scheduler:
             found += int(self.reuse.hit_rate * (prompt - found)) // block * block
         return min(found, self.length(request) - 1)
 
-    def _may_start(self, left: int) -> bool:
-        """Whether the request at the head may start with so many tokens left in the iteration."""
+    def _may_start(self, left: int, budget: int) -> bool:
+        """Whether the request at the head may start with `left` of the tokens for prompts."""
         if not self.waiting or len(self.running) >= self.serving.max_sequences:
             return False
         request = self.waiting[0]
-        whole = self.running and not self.serving.chunked_prefill
-        if whole and self.length(request) - self._cached(request) > left:
+        # A prompt that even alone has no room beside the answers is cut, whatever the engine does
+        # with others: it would wait until nothing runs any more.
+        todo = self.length(request) - self._cached(request)
+        if not self.serving.chunked_prefill and self.running and left < todo <= budget:
             return False
         return self._fits(request)
 

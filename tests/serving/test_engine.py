@@ -84,6 +84,13 @@ def test_without_chunks_a_prompt_waits_for_room_in_an_iteration() -> None:
     assert requests.first == pytest.approx([1.0, 2.0, 2.0])
 
 
+def test_a_prompt_that_never_has_room_beside_answers_is_cut() -> None:
+    """It fills iterations of whoever decodes, in place of waiting until nobody does."""
+    requests = Requests([1, 10], [100, 1], [0.0, 0.5])
+    run(requests, MadePass(fixed=1.0), settings(tokens=10, chunked=False))
+    assert requests.first[1] == pytest.approx(3.0)
+
+
 def test_prompts_first_let_answers_wait() -> None:
     """An engine that computes prompts alone stops decoding while one is computed."""
     for batching, last in ((Batching.MIXED, 10.0), (Batching.PREFILL_FIRST, 12.0)):
