@@ -35,8 +35,9 @@ LONGEST_TAIL: Final = 1.1
 FRACTION: Final = 0.025
 """How far apart a rate at P10 and at P90 must put the time of the run to be named, as a share."""
 MOST_WARNINGS: Final = 4
-_GUESSES: Final = "rests on unverified figures: "
-_SAID_BEFORE: Final = (_GUESSES, "GPU memory: the job ")
+GUESSES: Final = "rests on unverified figures: "
+"""How the warning begins that repeats what the list of assumptions marks."""
+_SAID_BEFORE: Final = (GUESSES, "GPU memory: the job ")
 """Warnings that the verdict or another line holds already."""
 _LISTS: Final = re.compile(
     r" \((?:measured(?: like this)?: [^)]*|nothing in this job depends on \w+)\)"

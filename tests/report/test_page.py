@@ -13,7 +13,7 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.report.page.bars import COLOURS, busy, idle, stack, waterfall
 from simulator.report.page.made import Made
-from simulator.report.page.prediction import as_page
+from simulator.report.page.prediction import as_page, shown
 from simulator.report.page.timeline import timeline
 from simulator.report.verdict import verdict
 from simulator.results.prediction import Prediction, Slice, Trace
@@ -211,3 +211,12 @@ def test_a_job_that_prepares_data_has_no_steps() -> None:
     words = re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
     shown = words.partition("What this rests on")[0]
     assert not re.search(r"\b(steps?|waiting for data|to train)\b", shown)
+
+
+def test_a_page_is_as_exact_as_its_intervals(prediction: Prediction) -> None:
+    """No bound in closed form, no bill of a single step, and no list of guesses said twice."""
+    told = shown(prediction)
+    names = [name for name, _ in (*told.run, *told.cost)]
+    assert "speed" in names
+    assert not {"bounds", "throughput", "1,000 samples", "step"} & set(names)
+    assert not [text for text in told.warnings if text.startswith("rests on")]

@@ -8,9 +8,8 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
-from simulator.report.layout import percent
 from simulator.report.named import parts_called, resource_called
-from simulator.report.rounded import digits_of, quantity, significant
+from simulator.report.rounded import digits_of, quantity, share_known, significant
 from simulator.report.rows import DIGITS, parts
 from simulator.report.verdict import marks
 from simulator.results.prediction import Prediction, Usage
@@ -81,7 +80,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
                     length=share,
                     value=quantity(length, SECOND, digits),
                     tone=tone,
-                    note=percent(share),
+                    note=share_known(share),
                 )
             )
         before += share
@@ -118,7 +117,7 @@ def busy(prediction: Prediction) -> tuple[Bar, ...]:
             label=resource_called(str(name), prediction.scenario),
             start=0.0,
             length=min(1.0, usage.mean),
-            value=percent(usage.mean),
+            value=share_known(usage.mean),
             tone=1 if name == timing.bottleneck else 0,
             note="; ".join(_busy_notes(usage, marked.get(name, ""))),
         )
@@ -157,7 +156,7 @@ def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
                 length=share,
                 value=show(size, BYTE, DIGITS),
                 tone=number,
-                note=percent(size / fit.capacity),
+                note=share_known(size / fit.capacity),
             )
         )
         before += share

@@ -12,16 +12,18 @@ from simulator.confidence.provenance import Assumption
 from simulator.report import goodput
 from simulator.report.called import batch_called
 from simulator.report.evidence_near import about, apart, headline, score_lines
-from simulator.report.layout import percent, printable
+from simulator.report.layout import printable
 from simulator.report.named import limit_called
 from simulator.report.page.bars import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.page.environment import rendered
+from simulator.report.page.figures import cost_figures, run_figures
 from simulator.report.page.made import Made
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rounded import digits_of, known, quantity
-from simulator.report.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
+from simulator.report.rounded import digits_of, known, quantity, share_known
+from simulator.report.rows import Row, hidden_exchange, token_rows
 from simulator.report.setting import setting_rows
+from simulator.report.summary import GUESSES
 from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
@@ -139,12 +141,14 @@ def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
         idle=idle(prediction),
         timeline=_timeline(prediction),
         stacks=_stacks(prediction),
-        run=tuple(run_rows(prediction)),
+        run=tuple(run_figures(prediction)),
         tokens=tuple(token_rows(prediction)),
-        cost=tuple(cost_rows(prediction)),
+        cost=tuple(cost_figures(prediction)),
         long_run=() if prediction.outlook is None else tuple(goodput.rows(prediction.outlook)),
         evidence=None if near is None else _evidence(near),
-        warnings=tuple(printable(line) for line in prediction.warnings),
+        warnings=tuple(
+            printable(line) for line in prediction.warnings if not line.startswith(GUESSES)
+        ),
         assumptions=tuple(sorted(prediction.assumptions, key=lambda one: one.source.verified)),
     )
 
@@ -196,7 +200,7 @@ def tiles(prediction: Prediction) -> list[Tile]:
     if timing.accelerator_utilization is not None:
         digits = digits_of(prediction, "step_time_s.mean")
         note = "of the time" if mfu is None else f"of the time; MFU {100.0 * mfu:.{digits}g}%"
-        computing = percent(timing.accelerator_utilization)
+        computing = share_known(timing.accelerator_utilization)
         found.append(Tile(name=f"{device}s compute", value=computing, note=note))
     said = marks(prediction)[timing.bottleneck]
     notes = [] if said == "bottleneck" else [said]

@@ -54,6 +54,9 @@ _TONE: Final = {
 }
 _OTHER: Final = TONES["other"]
 
+_SAID: Final = {"h2d": "copy to the device", "d2h": "copy back"}
+"""What a legend calls a part whose own name is an abbreviation."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
@@ -141,7 +144,11 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
             for i in range(TICKS + 1)
         ),
         keys=tuple(
-            Key(name=name, tone=_TONE.get(name, _OTHER), waits=name.startswith(WAITS))
+            Key(
+                name=_SAID.get(name, name),
+                tone=_TONE.get(name, _OTHER),
+                waits=name.startswith(WAITS),
+            )
             for name in dict.fromkeys(part.name for part in chosen)
             if _is_seen([part for part in chosen if part.name == name], start, end)
         ),
