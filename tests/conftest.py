@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -17,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the golden texts instead of comparing"
     )
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C: a shell starts what runs behind it deaf to it, and so what that starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)

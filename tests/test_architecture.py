@@ -133,21 +133,25 @@ def prefix_literals(module: ast.Module) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_files_are_short(path: Path) -> None:
+def test_files_are_short() -> None:
     """A file can be read at one sitting, and an exemption is still needed."""
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert (lines > FILE_LINES) == (relative(path) in LONG_FILES), f"{lines} lines"
+    lines = {relative(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    long = {name: count for name, count in lines.items() if count > FILE_LINES}
+    assert set(long) == set(LONG_FILES), long
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_functions_are_short(path: Path) -> None:
+def limit_of(path: Path) -> int:
+    """How many lines a function of a file may have."""
+    return EQUATION_LINES if relative(path).startswith("equations/") else FUNCTION_LINES
+
+
+def test_functions_are_short() -> None:
     """A function fits on a screen; an equation in a few lines."""
-    limit = EQUATION_LINES if relative(path).startswith("equations/") else FUNCTION_LINES
     long = {
         f"{relative(path)}:{function.name}": body_lines(function)
+        for path in FILES
         for function in functions(path)
-        if body_lines(function) > limit
+        if body_lines(function) > limit_of(path)
     }
     assert {name: size for name, size in long.items() if name not in LONG_FUNCTIONS} == {}
 
@@ -164,19 +168,26 @@ def test_no_exemption_is_stale() -> None:
     assert set(LONG_FILES) <= {relative(path) for path in FILES}
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_nesting_is_shallow(path: Path) -> None:
+def test_nesting_is_shallow() -> None:
     """No block lies deeper than three inside its function."""
-    deep = {function.name: depth(function) for function in functions(path)}
-    assert {name: levels for name, levels in deep.items() if levels > NESTING} == {}
+    deep = {
+        f"{relative(path)}:{function.name}": depth(function)
+        for path in FILES
+        for function in functions(path)
+        if depth(function) > NESTING
+    }
+    assert deep == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_only_units_knows_a_prefix(path: Path) -> None:
+def test_only_units_knows_a_prefix() -> None:
     """A power of 1000 or 1024 in code is a unit conversion done by hand."""
-    found = [f"{relative(path)}: {literal}" for literal in prefix_literals(tree(path))]
-    if relative(path) != "units.py":
-        assert [literal for literal in found if literal not in NO_PREFIX] == []
+    found = [
+        f"{relative(path)}: {literal}"
+        for path in FILES
+        for literal in prefix_literals(tree(path))
+        if relative(path) != "units.py"
+    ]
+    assert [literal for literal in found if literal not in NO_PREFIX] == []
 
 
 @pytest.mark.parametrize(
@@ -225,11 +236,13 @@ def words(path: Path) -> list[str]:
     return [word for word in found if isinstance(word, str)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_model_code_names_no_case(path: Path) -> None:
+def test_model_code_names_no_case() -> None:
     """No machine, shop, data set or source of a known answer steers the code."""
-    if not relative(path).startswith(NAMES_ALLOWED):
-        assert [word for word in words(path) if CASES.search(word)] == []
+    model = [path for path in FILES if not relative(path).startswith(NAMES_ALLOWED)]
+    said = [
+        f"{relative(path)}: {word}" for path in model for word in words(path) if CASES.search(word)
+    ]
+    assert said == []
 
 
 def test_model_code_names_no_scenario(root: Path) -> None:
@@ -240,22 +253,24 @@ def test_model_code_names_no_scenario(root: Path) -> None:
     assert [name for name in sorted(names) if any(name in word for word in said)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_suppressions_name_a_rule_and_a_reason(path: Path) -> None:
+def test_suppressions_name_a_rule_and_a_reason() -> None:
     """``noqa`` and ``type: ignore`` say which rule and why."""
-    text = path.read_text(encoding="utf-8")
-    marks = re.findall(r"#\s*(?:noqa|type:\s*ignore).*", text)
+    mark = re.compile(r"#\s*(?:noqa|type:\s*ignore).*")
+    marks = [
+        (relative(path), found)
+        for path in FILES
+        for found in mark.findall(path.read_text(encoding="utf-8"))
+    ]
     good = re.compile(r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|type: ignore\[[\w, -]+\]) ?(#|-) ?\S+")
-    assert [mark for mark in marks if not good.match(mark)] == []
+    assert [(name, found) for name, found in marks if not good.match(found)] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_nothing_is_imported_wholesale(path: Path) -> None:
+def test_nothing_is_imported_wholesale() -> None:
     """No ``import *``, and no assert on the user's input."""
-    nodes = list(ast.walk(tree(path)))
-    stars = [n for n in nodes if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
-    assert stars == []
-    assert [node.lineno for node in nodes if isinstance(node, ast.Assert)] == []
+    nodes = [(relative(path), node) for path in FILES for node in ast.walk(tree(path))]
+    imports = [(name, node) for name, node in nodes if isinstance(node, ast.ImportFrom)]
+    assert [name for name, node in imports if node.names[0].name == "*"] == []
+    assert [(name, node.lineno) for name, node in nodes if isinstance(node, ast.Assert)] == []
 
 
 def test_every_package_explains_itself() -> None:

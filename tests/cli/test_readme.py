@@ -36,7 +36,7 @@ def test_two_commands_are_the_first_code(readme: Path) -> None:
     first = blocks(readme.read_text(encoding="utf-8"), "sh")[0].splitlines()
     assert len(first) == 2
     assert first[0].endswith(f".venv/bin/plan simulate {SCENARIO}")
-    assert first[1].endswith(".venv/bin/python -m pytest")
+    assert first[1].endswith(".venv/bin/python -m pytest -n auto")
     assert all(line.startswith("python3 -m venv .venv && .venv/bin/pip install ") for line in first)
 
 

@@ -11,6 +11,9 @@ What a command only says on standard error (``plan: wrote report.html``) is show
 commands run in one empty folder, so a later one may use what an earlier one wrote, and
 commands in ```sh blocks that are not shown with their output are marked by
 ``<!-- not run: why -->`` above the block. ``pytest --update-golden`` writes the outputs anew.
+
+The tutorial recommends machines, which takes long: its outputs are checked in the slow stage, and
+``pytest --update-golden -m slow tests/docs`` writes them.
 """
 
 from __future__ import annotations
