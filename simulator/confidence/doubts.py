@@ -72,6 +72,8 @@ class Grade(StrEnum):
     GATHERED = "gathers between machines, as another framework's"
     """Sharded parameters gathered over a network by a framework of which no such run was
     measured."""
+    TABLES = "exchange of rows that is not counted"
+    """Tables spread over devices, whose rows all of them send one another for each batch."""
     SISTER = "measured on a sister card"
     """Somebody measured it on another card of the same chip."""
     OTHER_CARD = "measured on another card"

@@ -41,8 +41,10 @@ from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import CostBasis
+from simulator.scenario.workload.models.recommender import Dlrm
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Sharding
+from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
 
 
@@ -50,6 +52,7 @@ def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
     doubts = [_doubt(rate, grade, scenario) for rate, grade in _grades(scenario, draft)]
     doubts += outside(scenario, shipped_envelope(), _widest(doubts))
+    doubts += _of_tables(scenario)
     overlay = scenario.calibration.overlay
     if overlay is not None:
         doubts = _calibrated_over(doubts, overlay, scenario)
@@ -102,6 +105,37 @@ def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
     )
 
 
+def _of_tables(scenario: Scenario) -> Iterator[Doubt]:
+    """Tables that are spread over devices: what their rows take on the way both ways.
+
+    A device sends all others the rows that they look up in its tables, and gets gradients of those
+    back. None of it is counted, so a step may be longer by that.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    if not isinstance(job.model, Dlrm) or job.mode is not Mode.TRAIN or scenario.ranks == 1:
+        return
+    network, peer = group.host.network, group.host.peer_link or group.host.host_link
+    rate = math.inf if peer is None else peer.rate
+    if scenario.ranks > group.gpus_per_host and network is not None:
+        rate = min(rate, network.bandwidth / group.gpus_per_host)
+    away = 1.0 - 1.0 / scenario.ranks
+    sent = away * job.model.looked_up_bytes(job.train.batch_size, job.train.precision)
+    table = graded(Rate.STEP, Grade.TABLES)
+    yield Doubt(
+        name=f"{Rate.STEP}, {Grade.TABLES}",
+        rate=Rate.STEP,
+        grade=Grade.TABLES,
+        log_sd=table.log_sd,
+        seconds=float(np.max(2.0 * sent / rate)),
+        source=table.origin,
+        warning=_TABLES_EXCHANGED,
+    )
+
+
+_TABLES_EXCHANGED: Final = (
+    "rows that are looked up in tables on other accelerators, and their gradients, are exchanged "
+    "all to all; that time is not in the step, whose interval is wider by it"
+)
 _WARNED: Final = 0.1
 """Log deviation from which on it is worth a warning."""
 _GATHERS_SLOWLY: Final = (

@@ -47,6 +47,7 @@ _GRADES: Final = {
     Grade.CARRIED: "from kernels of other hardware or software",
     Grade.CARRIED_KERNELS: "small kernels of another framework",
     Grade.GATHERED: "gathers between machines as another framework's",
+    Grade.TABLES: "exchange of looked-up rows, not counted",
     Grade.SISTER: "measured on a card of the same chip",
     Grade.OTHER_CARD: "measured on a card of another chip",
     Grade.RELATIVE: "from kernels of a related card",

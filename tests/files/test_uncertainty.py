@@ -408,3 +408,19 @@ def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
     assert any("took 1.5 to 3.6 times what is predicted" in text for text in warned)
     assert deviations("torchtitan", *many) == []
     assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
+
+
+def test_tables_on_several_devices_are_told_with_what_their_rows_take() -> None:
+    """The exchange of rows is in no step: the doubt is its time, longer over a network."""
+    found = {}
+    for name, keys in {
+        "one": ("hardware.gpus=1",),
+        "eight": (),
+        "more": ("hardware.count=4",),
+    }.items():
+        job = load_scenario("dlrm-criteo-dgx-a100", overrides=keys)
+        found[name] = [d for d in about(job, Rate.STEP) if d.grade is Grade.TABLES]
+    assert not found["one"]
+    (eight,), (more,) = found["eight"], found["more"]
+    assert 0.0001 < eight.seconds < more.seconds
+    assert "all to all" in eight.warning

@@ -67,6 +67,10 @@ class Dlrm:
         """One probability in fp32 [B]."""
         return WIDE
 
+    def looked_up_bytes(self, samples: Real, precision: Precision) -> Real:
+        """Rows that are looked up for so many samples, as they are handed on [B]."""
+        return samples * self.tables * self.width * precision.bytes_per_element
+
     @property
     def interactions(self) -> float:
         """Dot products between the tables' vectors and the bottom MLP's."""
