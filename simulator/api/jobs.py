@@ -136,11 +136,16 @@ class Configuration:
     >>> job = load("resnet18-imagenet-hidden")
     >>> job.with_({"input.workers": 2}).scenario.job.loader.workers
     2
+    >>> Configuration("resnet18-imagenet-hidden").scenario.name
+    'resnet18-imagenet-hidden'
     """
 
-    def __init__(self, reader: CandidateReader) -> None:
-        self._reader = reader
-        self.scenario: Scenario = reader.read({}).scenario
+    def __init__(self, scenario: str | Path | CandidateReader) -> None:
+        """Read a scenario by its shipped name or its file, as `load` does."""
+        if not isinstance(scenario, CandidateReader):
+            scenario = CandidateReader(str(scenario))
+        self._reader = scenario
+        self.scenario: Scenario = self._reader.read({}).scenario
 
     def with_(self, settings: Mapping[str, Plain]) -> Configuration:
         """The same with some keys set, such as ``{"input.workers": 8, "train.batch_size": 64}``.

@@ -20,7 +20,7 @@ from simulator.report.recommend_words import (
     unit_of,
     worth,
 )
-from simulator.report.rounded import digits_between, quantity, share_known
+from simulator.report.rounded import GUESSES, digits_between, quantity, share_known, significant
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective
 from simulator.studies.recommend.answer import Recommendation
@@ -130,7 +130,8 @@ def before_lines(answer: Recommendation) -> list[str]:
     rent = number(winner.figures, "cost.usd_per_h")
     lines += [_moved(move, rent) for move in answer.moves]
     lines += _other_batch(answer.now, winner)
-    lines += [shorten(printable(text), LONGEST) for text in winner.outcome.warnings]
+    news = (text for text in winner.outcome.warnings if not text.startswith(GUESSES))
+    lines += [shorten(printable(text), LONGEST) for text in news]
     return [*lines, NOT_BILLED]
 
 
@@ -263,7 +264,7 @@ def _traded(trade: Trade, winner: Choice) -> str:
     base = number(winner.figures, MONEY) or 0.0
     money = f"{dollars(abs(trade.money))} {'more' if trade.money > 0.0 else 'less'}"
     share = f"{abs(trade.money) / base:.2g}x the cost" if trade.money > base else ""
-    share = share or f"{abs(trade.money) / base:.1%}"
+    share = share or f"{significant(100.0 * abs(trade.money) / base, 2)}%"
     times = [told(c, TIME, SECOND) for c in (trade.choice, winner)]
     if trade.time < 1.0:
         return (

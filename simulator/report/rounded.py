@@ -9,7 +9,7 @@ from typing import Final
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, USD, PerSecond, Unit, Usd, show
+from simulator.units import PER_SECOND, USD, PerSecond, Unit, Usd, scale, show
 
 WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
@@ -17,6 +17,8 @@ _COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "
 
 _SUREST: Final = 0.99
 HALF_PERCENT: Final = 0.005
+GUESSES: Final = "rests on unverified figures: "
+"""How the warning begins that repeats what the list of assumptions marks."""
 
 
 def significant(number: float, digits: int) -> str:
@@ -43,12 +45,17 @@ def quantity(value: float, unit: Unit | None, digits: int) -> str:
     >>> from simulator.units import SECOND
     >>> quantity(0.2704, SECOND, 2), quantity(15278.4, SECOND, 2), quantity(7574.2, PER_SECOND, 2)
     ('270 ms', '4.2 h', '7,600 samples/s')
+    >>> quantity(119.8, SECOND, 2)
+    '2 min'
     """
     if unit is None or unit in _COUNTED:
         symbol = "" if unit is None else f" {_COUNTED[unit]}"
         return f"{significant(value, digits)}{symbol}"
     if not math.isfinite(value):
         return show(value, unit)
+    # Rounded before the unit is chosen: 119.8 s to two digits are 2 min and not 120 s.
+    factor, _ = scale(value, unit)
+    value = float(f"{value / factor:.{digits}g}") * factor
     number, _, symbol = show(value, unit, 6).partition(" ")
     money = number.startswith("$")
     number, slash, per = number.removeprefix("$").partition("/")

@@ -11,7 +11,7 @@ from simulator.report import goodput
 from simulator.report.called import batch_called
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
 from simulator.report.named import doubted, parts_called, resource_called
-from simulator.report.rounded import chance, digits_of, known, quantity, significant
+from simulator.report.rounded import GUESSES, chance, digits_of, known, quantity, significant
 from simulator.report.rows import parts
 from simulator.report.setting import setting_rows
 from simulator.report.stores import in_short
@@ -35,8 +35,6 @@ LONGEST_TAIL: Final = 1.1
 FRACTION: Final = 0.025
 """How far apart a rate at P10 and at P90 must put the time of the run to be named, as a share."""
 MOST_WARNINGS: Final = 4
-GUESSES: Final = "rests on unverified figures: "
-"""How the warning begins that repeats what the list of assumptions marks."""
 _SAID_BEFORE: Final = (GUESSES, "GPU memory: the job ")
 """Warnings that the verdict or another line holds already."""
 _LISTS: Final = re.compile(

@@ -38,7 +38,7 @@ def test_half_the_time_for_a_little_more(answer: Recommendation) -> None:
     """The trade stands there as a sentence."""
     faster = Trade(choice=choice(7, 3600.0, 123.0), time=0.5, money=23.0)
     told = "\n".join(winner_lines(replace(answer, trades=(faster,))))
-    assert "$23 more (23.0%) halves the time: 1 x m7 (1 x x7) takes 60 min in place of 2 h" in told
+    assert "$23 more (23%) halves the time: 1 x m7 (1 x x7) takes 60 min in place of 2 h" in told
 
 
 def test_equal_choices_are_said_to_be_equal(answer: Recommendation) -> None:

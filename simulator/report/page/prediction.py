@@ -20,10 +20,9 @@ from simulator.report.page.figures import cost_figures, run_figures
 from simulator.report.page.made import Made
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rounded import digits_of, known, quantity, share_known
+from simulator.report.rounded import GUESSES, digits_of, known, quantity, share_known
 from simulator.report.rows import Row, hidden_exchange, token_rows
 from simulator.report.setting import setting_rows
-from simulator.report.summary import GUESSES
 from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
