@@ -14,8 +14,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -99,12 +100,13 @@ class ForwardPass:
     `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
     `by_scored` those of scores. `pair` and `context` are seconds of a pair of positions of a prompt
     and of a token of a decoding sequence's context, `fixed` those of every iteration, `sequence`
-    those of each sequence that takes a token.
+    those of each sequence that takes a token. `known` are iterations of so many sequences that
+    decode, without their contexts, as they were asked for.
     """
 
-    grid: Array
-    by_tokens: Array
-    by_scored: Array
+    grid: Sequence[float]
+    by_tokens: Sequence[float]
+    by_scored: Sequence[float]
     pair: Seconds
     context: Seconds
     fixed: Seconds
@@ -112,14 +114,15 @@ class ForwardPass:
     weights_bytes: Bytes
     kv_bytes_per_token: Bytes
     activation_bytes_per_token: Bytes
+    known: dict[int, Seconds] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of an iteration [s]."""
         scored = work.first_tokens + work.decoding
         return float(
             self.fixed
-            + np.interp(work.prefill_tokens + work.decoding, self.grid, self.by_tokens)
-            + np.interp(scored, self.grid, self.by_scored)
+            + _between(work.prefill_tokens + work.decoding, self.grid, self.by_tokens)
+            + _between(scored, self.grid, self.by_scored)
             + self.pair * work.prefill_pairs
             + self.context * work.context_tokens
             + self.sequence * scored
@@ -137,9 +140,20 @@ class ForwardPass:
         iterations : int
             How many.
         """
-        one = self.seconds(Iteration(decoding=decoding))
+        one = self.known.get(decoding)
+        if one is None:
+            one = self.known[decoding] = self.seconds(Iteration(decoding=decoding))
         read = growing_contexts(context_tokens, decoding, iterations)
         return float(iterations * one + self.context * read)
+
+
+def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
+    """The value at `x` on the straight lines through a grid's; beyond it that of its end."""
+    after = bisect_right(grid, x)
+    if after == len(grid):
+        return values[-1]
+    low, base = grid[after - 1], values[after - 1]
+    return base + (values[after] - base) * (x - low) / (grid[after] - low)
 
 
 def forward_pass(
@@ -168,9 +182,9 @@ def forward_pass(
     fixed = shape.layers * (figures.layer + layer_extra) + figures.iteration
     pair, context = _attention(on)
     return ForwardPass(
-        grid=np.concatenate(([0.0], grid)),
-        by_tokens=np.concatenate(([0.0], shape.layers * layer)),
-        by_scored=np.concatenate(([0.0], on.seconds([head]))),
+        grid=(0.0, *grid.tolist()),
+        by_tokens=(0.0, *(shape.layers * layer).tolist()),
+        by_scored=(0.0, *on.seconds([head]).tolist()),
         pair=pair,
         context=context,
         fixed=float(fixed),

@@ -74,7 +74,8 @@ class Autoscaler:
             self.replicas.append(self.make())
             self.started.append(now)
             self.opens.append(now + rules.delay)
-        most = max(count for _, count in history)
-        # The newest go first: some of them may not even be open yet.
-        for each in kept[max(most, wanted) :]:
-            self.stopped[each] = now
+        if wanted < len(kept):
+            most = max(count for _, count in history)
+            # The newest go first: some of them may not even be open yet.
+            for each in kept[most:]:
+                self.stopped[each] = now

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
@@ -16,30 +17,62 @@ from simulator.results.serving import (
     saturation_metrics,
     work_cost_metrics,
 )
-from simulator.scenario.serving import Service
+from simulator.scenario.serving import OpenLoop, RateCurve, Service
 from simulator.serving.cost import cost_of
 from simulator.serving.layout import Layout
+from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 
 P90: Final = NormalDist().inv_cdf(0.9)
+MANY: Final = 20_000
+"""Requests of a run that is repeated at other speeds, at most."""
+TOGETHER: Final = 1000
+"""The same where all are there from the start: times scale with those of iterations, however many
+they are."""
 
 
 def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
     if found.service.log_sd <= 0.0 or found.saturation is None:
         return {}
-    runs = [
-        _at(found, layout, -P90),
-        _figures(found.service, found.answered, found.saturation),
-        _at(found, layout, P90),
-    ]
+    middle = _figures(found.service, found.answered, found.saturation)
+    few = _fewer(found.service)
+    runs = [_at(found, layout, few, -P90), middle, _at(found, layout, few, P90)]
+    if few is not found.service:
+        base = _at(found, layout, few, 0.0)
+        runs = [_longer(run, base, middle) for run in (runs[0], base, runs[2])]
     names = [name for name in runs[0].keys() & runs[1].keys() if is_told(found.service, name)]
     return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
 
 
-def _at(found: ServicePrediction, layout: Layout, deviations: float) -> dict[str, float]:
+def _fewer(service: Service) -> Service:
+    """The service with as many requests as tell how a doubt goes through the queue."""
+    load, count = service.load, usual_count(service.load)
+    if isinstance(load.arrivals, RateCurve):
+        return service
+    together = isinstance(load.arrivals, OpenLoop) and math.isinf(load.arrivals.rate)
+    most = TOGETHER if together else MANY
+    if count is None or count <= most:
+        return service
+    return replace(service, load=replace(load, requests=most))
+
+
+def _longer(
+    run: Mapping[str, float], base: Mapping[str, float], middle: Mapping[str, float]
+) -> dict[str, float]:
+    """What a run of few requests says of all: figures differ by the factor that they differ by."""
+    return {
+        name: value * run[name] / base[name] if base[name] else value
+        for name, value in middle.items()
+        if name in run and name in base
+    }
+
+
+def _at(
+    found: ServicePrediction, layout: Layout, service: Service, deviations: float
+) -> dict[str, float]:
     """The figures of a run whose times are so many deviations longer than expected."""
-    service, known = found.service, found.saturation
+    known = found.saturation
     if known is None:
         return {}
     factor = math.exp(deviations * service.log_sd)

@@ -88,7 +88,7 @@ class Decoding:
     """
 
     __slots__ = (
-        *("_ends", "_heap", "_remainders", "_starts", "_total", "_until", "_whole"),
+        *("_ends", "_heap", "_needed", "_remainders", "_starts", "_total", "_until", "_whole"),
         *("block", "steps"),
     )
 
@@ -101,6 +101,7 @@ class Decoding:
         self._total = 0
         self._until = 0
         self._whole = 0
+        self._needed: int | None = None
         self._remainders = [0] * block
 
     def __len__(self) -> int:
@@ -124,6 +125,7 @@ class Decoding:
 
     def _count(self, start: int, sign: int) -> None:
         whole, remainder = divmod(start, self.block)
+        self._needed = None
         self._total += sign * start
         self._whole += sign * whole
         self._remainders[remainder] += sign
@@ -149,6 +151,8 @@ class Decoding:
 
     def blocks(self, ahead: int = 0) -> int:
         """Blocks they need for the iteration that comes after `ahead` others."""
+        if not ahead and self._needed is not None:
+            return self._needed
         whole, part = divmod(self.steps + ahead, self.block)
         remainders = self._remainders
         # Of a sequence that began with `remainder` tokens beyond whole blocks there are now
@@ -156,7 +160,10 @@ class Decoding:
         # none where nothing is left over.
         two = sum(remainders[self.block - part + 1 :])
         none = 0 if part else remainders[0]
-        return self._whole + len(self._starts) * (whole + 1) + two - none
+        needed = self._whole + len(self._starts) * (whole + 1) + two - none
+        if not ahead:
+            self._needed = needed
+        return needed
 
     def iterations_within(self, blocks: int, most: int) -> int:
         """Of the next `most` iterations those that need no more than so many blocks."""
@@ -172,6 +179,7 @@ class Decoding:
     def advance(self, iterations: int) -> list[int]:
         """So many iterations in a row, at most `left`; returns the sequences that end."""
         self.steps += iterations
+        self._needed = None
         done = []
         while self._ends and self.left <= 0:
             request = heappop(self._heap)[1]

@@ -14,6 +14,7 @@ from simulator.files.service_axes import variants
 from simulator.predict import layout_of, predict_service
 from simulator.results.serving import ServicePrediction
 from simulator.scenario.serving import ClosedLoop, Service, Slo
+from simulator.serving import intervals
 from simulator.serving.run import alone
 from simulator.serving.sizing import Sizing
 from simulator.studies.serving import size, sweep, whatif
@@ -138,6 +139,22 @@ def test_doubt_goes_through_the_queue() -> None:
     assert busy["p10"] is not None
     assert calm["p90"] / calm["p10"] < math.exp(2.0 * 1.2816 * 0.14) * 1.05
     assert busy["p90"] is None or busy["p90"] / busy["p10"] > 2.0 * calm["p90"] / calm["p10"]
+
+
+def test_few_of_the_requests_tell_how_far_a_long_run_may_be_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The bands of 1,500 requests at once are those that runs of all of them have."""
+    bulk = "nightly-summaries"
+    load = ("load.requests=1500", "load.prompt.tokens=600", "load.output.tokens=40")
+    service = ServiceReader(chain_of(bulk), bulk, overrides=load).read({})
+    few = predict_service(service, doubts=True).interval
+    monkeypatch.setattr(intervals, "TOGETHER", 2000)
+    every = predict_service(service, doubts=True).interval
+    for name in ("duration_s", "first_token_s.p99", "output_tokens_per_s"):
+        assert few[name] != every[name]
+        for end in ("p10", "p90"):
+            assert few[name][end] == pytest.approx(every[name][end], rel=0.01)
 
 
 def test_saturation_is_where_latencies_end() -> None:
