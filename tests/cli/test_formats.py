@@ -33,13 +33,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "arguments",
-    sampled(
-        [
-            pytest.param(arguments, id=name, marks=[pytest.mark.untraced] * (name in LONG))
-            for name, arguments in VERBS.items()
-        ],
-        8,
-    ),
+    [
+        pytest.param(arguments, id=name, marks=[pytest.mark.slow] * (name in LONG))
+        for name, arguments in VERBS.items()
+    ],
 )
 def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> None:
     """Each form is what its name says, on standard output alone, and ends with the same code."""

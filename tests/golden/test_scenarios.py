@@ -24,9 +24,7 @@ LONG = {"gpu-decode", "preprocess-beforehand", "stage-or-stream"}
 
 @pytest.mark.parametrize(
     "name",
-    sampled(
-        [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES], 12
-    ),
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in NAMES],
 )
 def test_report(
     name: str,
