@@ -23,6 +23,7 @@ from simulator.errors import InputError, Problem, UnitError
 
 if TYPE_CHECKING:
     from simulator.files.service import ServiceReader
+    from simulator.scenario.scenario import Scenario
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
@@ -107,9 +108,16 @@ def size(  # noqa: PLR0913 - one parameter an option
         rows=rows,
         offers=offers(rows[0], asked, job, Catalogue.default(profiles)),
         accelerated=job.cluster.trainers.gpus_per_host > 0,
+        steps=job.job.dataset.samples * job.cluster.trainers.count / _global_batch(job),
     )
     emit(reported(report, found, Format(form)))
     return Exit.FINE
+
+
+def _global_batch(scenario: Scenario) -> float:
+    """Samples of a step over all machines."""
+    train = scenario.job.train
+    return float(train.batch_size * train.accumulation * max(1, scenario.ranks))
 
 
 def _of_service(reader: ServiceReader, resource: str, form: str, seed: int, typed: str) -> int:

@@ -15,6 +15,8 @@ from simulator.studies.size import Resource, Size, Sized
 from simulator.units import BYTE, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
+FEW: Final = 10.0
+"""Steps of an epoch below which a row is warned of."""
 _LEAST: Final = {
     Resource.CPU: "the least CPU",
     Resource.RAM: "the least RAM",
@@ -28,7 +30,7 @@ class Answer:
     """What was asked, and what came out: a row for each number of machines.
 
     `asked` is the scenario with its settings as they were typed; `accelerated`: the machines
-    compute on accelerators, which are counted.
+    compute on accelerators, which are counted; `steps` is what an epoch has on one machine.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Answer:
     rows: Sequence[Sized]
     offers: Sequence[Offer]
     accelerated: bool = True
+    steps: float = math.inf
 
 
 def as_text(found: Answer) -> str:
@@ -52,10 +55,21 @@ def as_text(found: Answer) -> str:
             *wrapped(title, hang=""),
             "",
             *table,
+            *(line for text in _short_epochs(found) for line in wrapped(text, hang="")),
             *section(_offered(found), [_offer(one) for one in found.offers]),
             *section("Try it", _trial(found)),
         ]
     )
+
+
+def _short_epochs(found: Answer) -> Iterator[str]:
+    """That machines are too many for the data, where an epoch has next to no steps."""
+    few = [one.machines for one in found.rows if found.steps / one.machines < FEW]
+    if few:
+        yield (
+            f"On {few[0]} machines an epoch has fewer than {FEW:g} steps: so many are of use "
+            "only with more data or smaller batches, and their row says little."
+        )
 
 
 def _names(found: Answer) -> tuple[str, ...]:

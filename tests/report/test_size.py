@@ -1,0 +1,32 @@
+"""The report of sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.report.size import Answer, as_text
+from simulator.studies.size import Resource, Sized
+
+
+@pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])
+def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) -> None:
+    """Where an epoch has next to no steps for so many machines, their row says little."""
+    row = Sized(
+        machines=machines,
+        devices=8 * machines,
+        sizes=(),
+        speed=1.0,
+        ample=1.0,
+        now=1.0,
+        settings={},
+    )
+    found = Answer(
+        name="mine",
+        asked="mine.toml",
+        resource=Resource.RAM,
+        loss=0.05,
+        rows=(row,),
+        offers=(),
+        steps=1000.0,
+    )
+    assert ("On 1024 machines an epoch has fewer than 10 steps" in as_text(found)) == warned
