@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import compress
 from typing import Final, TypeAlias, TypeVar
 
@@ -21,10 +20,18 @@ import numpy as np
 from simulator.errors import PlanError
 from simulator.results.metrics import Value
 from simulator.scenario.goal import Objective, Sense
-from simulator.studies.evaluate import Assignment, Bounded, Chunk, Reader, bound, evaluate
+from simulator.studies.evaluate import (
+    Assignment,
+    Bounded,
+    Chunk,
+    Reader,
+    bound,
+    closer_key,
+    evaluate,
+    look_closer,
+)
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.pareto import comparable
-from simulator.studies.rivals import Rivals
 from simulator.studies.rounds import FIRST, Rounds, beaten_by
 from simulator.studies.scoring import Criteria, exact
 from simulator.studies.store import Store
@@ -47,6 +54,8 @@ UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
 """Outcomes that are not stored: another time, another version or another search may do better."""
 READING: Final = 0.05
 """Reading and bounding a candidate, in predictions."""
+LOOKING: Final = 0.5
+"""Simulating the later epochs of a candidate, in predictions."""
 NOT_STORED: Final = "not predicted in what is stored"
 """Why a candidate that was wanted has no figures where only what is stored counts."""
 
@@ -197,18 +206,21 @@ def _in_rounds(
     rounds = Rounds(least, top=request.top, margin=request.margin, first=request.first)
     scores: dict[int, tuple[float, ...]] = {}
     while chosen := rounds.next():
-        rivals = rounds.rivals(request.objectives)
-        found = search.predict([left[row] for row in chosen], rivals)
-        new = {
-            outcome.candidate.index: criteria.score(search.judged(outcome))
-            for outcome in found
-            if outcome.status is Status.PREDICTED
-        }
-        scores |= new
-        rounds.tell(tuple(new.values()))
+        if rounds.compares:
+            nearer = search.look_closer([left[row] for row in chosen])
+            rounds.know(chosen, [criteria.least(best) for best in nearer])
+        while closest := rounds.closest():
+            found = search.predict([left[row] for row in closest])
+            new = {
+                outcome.candidate.index: criteria.score(search.judged(outcome))
+                for outcome in found
+                if outcome.status is Status.PREDICTED
+            }
+            scores |= new
+            rounds.tell(tuple(new.values()))
         search.tell(given_up=len(least) - rounds.taken - int(rounds.possible.sum()))
     spared = [row for row, one in enumerate(left) if one.candidate.index not in search.found]
-    beaters = beaten_by(least[spared], scores)
+    beaters = beaten_by(rounds.least[spared], scores)
     for row, beater in zip(spared, beaters, strict=True):
         search.give_up(left[row], f"even at best worse than candidate {beater}")
 
@@ -236,7 +248,7 @@ class _Search:
         self._bounded = request.bounded
         self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
         self._by_key: dict[str, Outcome] = {}
-        self._read = self._predicted = self._stored = self._given_up = 0
+        self._read = self._looked = self._predicted = self._stored = self._given_up = 0
 
     def read(self) -> list[Bounded]:
         """Candidates that may run, with the best they can be; the others are found already."""
@@ -292,20 +304,15 @@ class _Search:
                 self._work_out((one.candidate,), {one.candidate.index: one.key}, 1)
 
     def _work_out(
-        self,
-        candidates: Sequence[Candidate],
-        keys: Mapping[int, str],
-        at_once: int,
-        rivals: Rivals | None = None,
+        self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
     ) -> None:
-        """Predict candidates that rivals do not beat before, and store each as it is finished."""
-        work = partial(evaluate, rivals=rivals)
-        for part in self._answers(work, candidates, at_once, 1.0, _died):
+        """Predict candidates, and store each as it is finished."""
+        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
             told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status not in UNSOUND])
             self._by_key |= {outcome.key: outcome for outcome in told}
-            self._predicted += sum(o.status is not Status.SCREENED for o in told)
+            self._predicted += len(told)
             self.tell()
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
@@ -314,7 +321,29 @@ class _Search:
             return outcome.figures
         return self._judge(outcome.candidate, outcome.figures)
 
-    def predict(self, chosen: Sequence[Bounded], rivals: Rivals | None = None) -> list[Outcome]:
+    def look_closer(self, chosen: Sequence[Bounded]) -> list[Mapping[str, float]]:
+        """The best that candidates can be once their later epochs are known, in their order."""
+        first = {closer_key(one.key): one.candidate for one in reversed(chosen)}
+        known = {} if self._store is None else self._store.found(first)
+        new = {one.index: key for key, one in first.items() if key not in known}
+        if self._stored_only:
+            new = {}
+        candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
+        at_once = _at_once(len(candidates))
+        for part in self._answers(look_closer, candidates, at_once, LOOKING, _died):
+            told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
+            if self._store is not None:
+                self._store.add([o for o in told if o.status is Status.SCREENED])
+            known |= {outcome.key: outcome for outcome in told}
+            self._looked += len(told)
+            self.tell()
+        closer = [known.get(closer_key(one.key)) for one in chosen]
+        return [
+            (_numbers(seen.figures) if seen else {}) or one.best
+            for seen, one in zip(closer, chosen, strict=True)
+        ]
+
+    def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
         """Predict some candidates: equal contents once, and none that the store has."""
         first = {one.key: one.candidate for one in reversed(chosen) if one.key not in self._by_key}
         if self._store is not None:
@@ -326,8 +355,7 @@ class _Search:
             self._by_key |= {one.key: _unknown(one) for one in chosen if one.key in new.values()}
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
-        at_once = min(PREDICTED_AT_ONCE, -(-len(candidates) // TASKS_OF_A_ROUND) or 1)
-        self._work_out(candidates, new, at_once, rivals)
+        self._work_out(candidates, new, _at_once(len(candidates)))
         return [self._settle(one) for one in chosen]
 
     def give_up(self, one: Bounded, reason: str) -> None:
@@ -345,7 +373,7 @@ class _Search:
         self._given_up = self._given_up if given_up is None else given_up
         settled = len(self.found) + self._given_up
         count = len(self._all)
-        worked = READING * self._read + self._predicted
+        worked = READING * self._read + LOOKING * self._looked + self._predicted
         open_ = READING * (count - self._read) + max(0, count - settled)
         self._progress(
             Standing(
@@ -406,6 +434,15 @@ class _Search:
                 yield (lost(parts[number][0], answer.deaths),)
         if alone:
             yield from self._answers(function, alone, 1, weight, lost)
+
+
+def _at_once(candidates: int) -> int:
+    """How many of so many candidates a worker takes as one task."""
+    return min(PREDICTED_AT_ONCE, -(-candidates // TASKS_OF_A_ROUND) or 1)
+
+
+def _numbers(figures: Mapping[str, Value]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if isinstance(value, float)}
 
 
 def _as_bounded(outcome: Outcome, key: str) -> Outcome:

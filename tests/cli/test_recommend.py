@@ -12,7 +12,6 @@ import yaml
 from simulator.studies import explore as exploring
 from simulator.studies.evaluate import Chunk, evaluate
 from simulator.studies.outcome import Outcome as Predicted
-from simulator.studies.rivals import Rivals
 from tests.cli.conftest import Outcome, Plan
 
 TWO = """\
@@ -116,9 +115,9 @@ def test_a_changed_goal_takes_what_is_stored(
     )
     asked: list[int] = []
 
-    def counted(chunk: Chunk, rivals: Rivals | None = None) -> tuple[Predicted, ...]:
+    def counted(chunk: Chunk) -> tuple[Predicted, ...]:
         asked.extend(one.index for one in chunk.candidates)
-        return evaluate(chunk, rivals=rivals)
+        return evaluate(chunk)
 
     monkeypatch.setattr(exploring, "evaluate", counted)
     done = ask("choose-starved-gpus", "--goal", str(goal), "--json")

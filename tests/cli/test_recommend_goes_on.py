@@ -18,7 +18,6 @@ from simulator.cli.exits import Exit
 from simulator.studies import explore as exploring
 from simulator.studies.evaluate import Chunk, evaluate
 from simulator.studies.outcome import Outcome as Predicted
-from simulator.studies.rivals import Rivals
 from tests.cli.conftest import Plan
 
 pytestmark = pytest.mark.no_cover
@@ -65,12 +64,12 @@ class Stopped:
     def __init__(self, chunks: int) -> None:
         self.left = chunks
 
-    def __call__(self, chunk: Chunk, rivals: Rivals | None = None) -> tuple[Predicted, ...]:
+    def __call__(self, chunk: Chunk) -> tuple[Predicted, ...]:
         """Predict, or stop."""
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
-        return evaluate(chunk, rivals=rivals)
+        return evaluate(chunk)
 
 
 @pytest.mark.slow

@@ -1,0 +1,59 @@
+"""A closer look at a candidate: its later epochs simulated, the rest at its best."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from simulator.engine.run import Options, later_epoch
+from simulator.files.candidates import CandidateReader
+from simulator.predict import predict, question_of
+from simulator.studies.evaluate import Assignment, Chunk, closer_key, evaluate, look_closer
+from simulator.studies.explore import Request, explore
+from simulator.studies.outcome import Candidate, Status
+from simulator.studies.store import Store
+from simulator.studies.workers import local_workers
+
+SCENARIO = "resnet50-imagenet-p4d"
+WORKERS = tuple(
+    Candidate(index=number, settings={"input.workers": workers, "data.samples": 128_000})
+    for number, workers in enumerate((8, 9, 10))
+)
+
+
+@pytest.mark.untraced
+def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
+    """The best case with later epochs known is near the prediction, and never better."""
+    scenario = CandidateReader(SCENARIO).read({"input.workers": 8}).scenario
+    prediction = predict(scenario, doubts=False)
+    assert later_epoch(question_of(scenario), Options()) == prediction.timing.epoch_time
+    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, doubts=False)
+    eight = (Candidate(index=0, settings={"input.workers": 8}),)
+    chunk = Chunk(assignment=assignment, candidates=eight)
+    (closer,), (known,) = look_closer(chunk), evaluate(chunk)
+    assert (closer.status, closer.key) == (Status.SCREENED, closer_key(known.key))
+    time = float(str(closer.figures["total_time_s"]))
+    assert 0.99 < time / prediction.timing.total_time <= 1.0
+    assert float(str(closer.figures["cost.usd_to_train"])) <= prediction.cost.to_train
+
+
+def test_what_cannot_be_predicted_has_no_closer_look() -> None:
+    """It has no figures, and its prediction says why."""
+    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, doubts=False)
+    none = (Candidate(index=0, settings={"input.workers": "many"}),)
+    (closer,) = look_closer(Chunk(assignment=assignment, candidates=none))
+    assert closer.status is Status.REFUSED
+    assert not closer.figures
+
+
+@pytest.mark.untraced
+def test_closer_looks_are_stored(tmp_path: Path) -> None:
+    """A search that is run again finds them, and ends the same."""
+    request = Request(reader=CandidateReader(SCENARIO), candidates=WORKERS, first=1)
+    with Store(tmp_path / "s.sqlite") as store, local_workers(1) as workers:
+        first = explore(request, workers=workers, store=store)
+        keys = [closer_key(one.key) for one in first if one.status is Status.SCREENED]
+        assert keys
+        assert set(store.found(keys)) == set(keys)
+        assert explore(request, workers=workers, store=store) == first
