@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.compute.activations import kept_bytes
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.experts import passes
 from simulator.compute.kernels import bandwidth, cast_bytes
+from simulator.compute.kernels import passes as small_kernels
 from simulator.compute.shapes import tokens
 from simulator.files.scenario import load_scenario
 from simulator.scenario.workload.kernels import Kernels
@@ -58,3 +60,29 @@ def test_casts_below_16_bit_cover_twice_the_width_of_experts_in_the_backward_pas
     assert float(more.backward - less.backward) == pytest.approx(
         fused * each * (shape.hidden + 2.0 * shape.expert_ffn)
     )
+
+
+def test_shared_experts_add_what_they_keep() -> None:
+    """Each token keeps the gate, the input of the function and its result of the shared width."""
+    with_them, _ = mixture(shared=4096.0)
+    without, _ = mixture()
+    figures = load_scenario("mixtral-8x7b-megatron").job.software.memory
+    widths = [kept_bytes(one, figures) for one in (with_them, without)]
+    assert float(widths[0] - widths[1]) >= float(tokens(with_them)) * 4096.0 * (
+        with_them.work.element / with_them.layout.tensor
+    )
+
+
+def test_casts_of_a_dense_layer_cover_its_sides_in_the_backward_pass() -> None:
+    """Queries, keys, values and both halves of the gated width; forward the two results only."""
+    scenario = load_scenario("llama3-8b-fsdp")
+    wide, kernels = describe(scenario), kernels_of(scenario)
+    narrow = replace(wide, work=replace(wide.work, low=1.0))
+    more, less = small_kernels(narrow, kernels), small_kernels(wide, kernels)
+    shape = wide.shape
+    width, sides = shape.heads * shape.head_width, 2.0 * shape.kv_heads * shape.head_width
+    norms = 2.0 * shape.hidden
+    forward = norms + width + shape.ffn
+    backward = norms + width + sides + 2.0 * shape.ffn
+    ratio = float((more.backward - less.backward) / (more.forward - less.forward))
+    assert ratio == pytest.approx(backward / forward)
