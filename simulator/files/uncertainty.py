@@ -37,8 +37,10 @@ from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
 from simulator.files.sisters import is_sister
+from simulator.pipeline.stages.read import most_samples
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, outside, placed
 from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import CostBasis
 from simulator.scenario.workload.models.recommender import Dlrm
@@ -300,7 +302,8 @@ def _of_handover(scenario: Scenario, draft: Draft) -> Grade:
 
 
 def _of_storage(scenario: Scenario, draft: Draft) -> Grade:
-    if _given(draft, *_STORAGE_KEYS):
+    timed = _given(draft, "data.read_time") and not _store_decides(scenario)
+    if timed or _given(draft, *_STORAGE_KEYS):
         return Grade.STATED
     measured = scenario.cluster.trainers.storage.achievable_read_bandwidth
     return Grade.DATASHEET if measured is None else Grade.MEASURED
@@ -309,8 +312,16 @@ def _of_storage(scenario: Scenario, draft: Draft) -> Grade:
 _STORAGE_KEYS: Final = (
     "hardware.storage_bandwidth",
     "hardware.storage_operations",
-    "data.read_time",
 )
+
+
+def _store_decides(scenario: Scenario) -> bool:
+    """Whether readers that take their stated time ask for more than the store delivers."""
+    cluster, job = scenario.cluster, scenario.job
+    shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
+    processes = scenario.ranks_per_host * shared
+    readers = max(1, job.loader.workers) * processes * scenario.maker_threads
+    return readers > most_samples(scenario) * (job.dataset.read_time or 0.0)
 
 
 def _of_network(scenario: Scenario, draft: Draft) -> Grade | None:

@@ -68,10 +68,10 @@ def _fits(one: Action) -> str:
 
 def _price(one: Action, base: Prediction) -> str:
     """What the change costs an hour and what the run then costs."""
-    before, after = bill_of(base, with_space=one.space != 0.0), one.bill
+    before, after = bill_of(base, with_stores=one.stores), one.bill
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
-    held = " with its store" if one.space else ""
+    held = " with its stores" if one.stores else ""
     bill = f"{quantity(after, USD, 2)} a run{held} in place of {quantity(before, USD, 2)}"
     if not one.rent:
         return f"free, {bill}"

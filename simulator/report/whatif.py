@@ -143,9 +143,17 @@ def _per_dollar(worth: Worth) -> str:
 
 def _below(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
     worths = margins.worths
-    idle = [w.change.name for w in worths if w.prediction is not None and not margins.matters(w)]
+    tried = [w for w in worths if w.prediction is not None and not margins.matters(w)]
+    idle = [w.change.name for w in tried if not margins.is_open(w)]
     if idle:
         yield f"No effect (below {percent(margins.floor)}): {', '.join(idle)}"
+    for worth in tried:
+        if margins.is_open(worth):
+            yield (
+                f"Not known: {worth.change.name}: {_signed(margins.effect(worth))} of "
+                f"{metric_called(margins.metric)}, which simulations know to "
+                f"{percent(margins.doubt(worth))}"
+            )
     for worth in worths:
         if worth.prediction is None:
             yield f"Not possible: {worth.change.name}: {worth.reason}"

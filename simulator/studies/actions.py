@@ -73,9 +73,10 @@ class Action:
     """One change and what it does.
 
     `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
-    share, `low` and `high` the 80% interval of that. `rent` is what machines, and the `space` for
-    the data, cost more [$/s], None where no price of machines is known. `fits` says that the job
-    is likely not to fit now and likely to fit then, `fitting` how likely.
+    share, `low` and `high` the 80% interval of that. `rent` is what machines, and the space for
+    the data, cost more [$/s], None where no price of machines is known; `stores` says that bills
+    are those of machines and stores, since what stores cost changes. `fits` says that the job is
+    likely not to fit now and likely to fit then, `fitting` how likely.
     """
 
     lever: Lever
@@ -84,7 +85,7 @@ class Action:
     low: float
     high: float
     rent: UsdPerSecond | None
-    space: UsdPerSecond = 0.0
+    stores: bool = False
     fits: bool = False
     fitting: float = 1.0
 
@@ -100,16 +101,19 @@ class Action:
 
     @property
     def bill(self) -> Usd | None:
-        """Its bill, with the space for the data where that changes [$]; None: no price is known."""
-        return bill_of(self.prediction, with_space=self.space != 0.0)
+        """Its bill, with the stores where what they cost changes [$]; None: no price is known."""
+        return bill_of(self.prediction, with_stores=self.stores)
 
 
-def bill_of(prediction: Prediction, *, with_space: bool) -> Usd | None:
-    """Bill of a run's machines, and of the space for its data [$]; None: no price is known."""
-    paid, scenario = prediction.cost.to_train, prediction.scenario
-    if paid is None or not with_space:
-        return paid
-    return paid + data_rent(scenario) * (prediction.timing.total_time + scenario.cost.provisioning)
+def bill_of(prediction: Prediction, *, with_stores: bool) -> Usd | None:
+    """Bill of a run's machines, and of its stores [$]; None: no price is known."""
+    return prediction.in_all if with_stores else prediction.cost.to_train
+
+
+def _other_stores(base: Prediction, after: Prediction) -> bool:
+    """Whether stores are known to cost something else after a change."""
+    known = base.in_all is not None and after.in_all is not None
+    return known and after.storage.total != base.storage.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,7 +335,7 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         low=low,
         high=high,
         rent=None if before is None or now is None else now - before + space,
-        space=space,
+        stores=_other_stores(base, after),
         fitting=_fitting(after.memory, after.host_ram),
         fits=is_too_large(base) and not is_too_large(after),
     )
@@ -397,7 +401,7 @@ def _counts(base: Prediction, action: Action) -> bool:
     # Whoever tries what is free loses nothing, so three chances in four are enough.
     least = 0.0 if action.rent else -action.shorter
     surely_shorter = action.shorter > noise and action.low > least
-    before = bill_of(base, with_space=action.space != 0.0)
+    before = bill_of(base, with_stores=action.stores)
     if not action.rent or before is None or action.bill is None:
         return surely_shorter
     longest = (1.0 - action.low) / (1.0 - action.shorter)

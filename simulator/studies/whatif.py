@@ -92,9 +92,20 @@ class Margins:
 
         It must move one of them by more than what both simulations know of a mean step.
         """
+        return self._moved(worth) > max(self.floor, self.doubt(worth))
+
+    def is_open(self, worth: Worth) -> bool:
+        """Whether a change seems to have an effect that chance in the simulations could make."""
+        return self.floor < self._moved(worth) <= self.doubt(worth)
+
+    def doubt(self, worth: Worth) -> float:
+        """What both simulations know of a mean step, as a share of it."""
+        return math.hypot(chance(self.base), chance(worth.prediction))
+
+    def _moved(self, worth: Worth) -> float:
+        """The largest relative change of the figures that are shown."""
         shown = (self.metric, "throughput_samples_per_s", "total_time_s")
-        least = max(self.floor, math.hypot(chance(self.base), chance(worth.prediction)))
-        return any(abs(self.effect(worth, name) or 0.0) > least for name in shown)
+        return max(abs(self.effect(worth, name) or 0.0) for name in shown)
 
 
 def chance(prediction: Prediction | None) -> float:

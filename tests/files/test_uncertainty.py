@@ -169,6 +169,15 @@ def test_distance_from_the_anchors_widens() -> None:
     assert widths[0] < widths[-1]
 
 
+def test_a_stated_read_time_says_nothing_of_a_store_that_is_asked_for_more() -> None:
+    """A disk of 100 reads a second, asked for 700: its own figures decide, and their doubt."""
+    own = ["hardware.storage=storage/hdd-7200rpm", "data.cache=none", "input.workers=8"]
+    (slow,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 s"]), Rate.STORAGE)
+    (fast,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 ms"]), Rate.STORAGE)
+    assert slow.name == f"{Rate.STORAGE}, stated"
+    assert fast.log_sd == graded(Rate.STORAGE, Grade.DATASHEET).log_sd
+
+
 @pytest.mark.parametrize(
     ("key", "rate"),
     [

@@ -13,7 +13,6 @@ from simulator.files.catalogue import Catalogue
 from simulator.predict import predict
 from simulator.report.actions import action_objects, action_texts, lines
 from simulator.results.prediction import Prediction
-from simulator.results.stores import data_rent
 from simulator.studies.action_levers import Kind
 from simulator.studies.actions import (
     LEAST,
@@ -67,10 +66,7 @@ def test_every_claim_is_true(name: str) -> None:
         shorter = 1.0 - again.timing.total_time / base.timing.total_time
         assert one.low - 0.03 <= shorter <= one.high + 0.03
         if one.bill is not None:
-            assert again.cost.to_train is not None
-            held = again.timing.total_time + again.scenario.cost.provisioning
-            space = data_rent(again.scenario) * held if one.space else 0.0
-            assert again.cost.to_train + space == pytest.approx(one.bill, rel=0.03)
+            assert bill_of(again, with_stores=one.stores) == pytest.approx(one.bill, rel=0.03)
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, 4))
@@ -79,7 +75,7 @@ def test_nothing_below_the_noise_is_advised(name: str) -> None:
     base, found = asked(name)
     for one in found:
         cheaper = 0.0
-        before = bill_of(base, with_space=one.space != 0.0)
+        before = bill_of(base, with_stores=one.stores)
         if before and one.bill is not None:
             cheaper = 1.0 - one.bill / before
         assert one.fits or one.shorter > LEAST or cheaper > LEAST
@@ -222,3 +218,13 @@ def test_what_fits_nowhere_is_sent_to_the_search() -> None:
     )
     assert not found
     assert "plan recommend" in action_texts(found, base)[0]
+
+
+def test_another_store_is_compared_with_all_that_this_one_costs() -> None:
+    """Requests to an object store are a part of the bill that another store saves."""
+    base, found = asked("offline-preparation")
+    for one in found:
+        if one.stores:
+            assert bill_of(base, with_stores=True) == base.in_all
+            assert one.bill == one.prediction.in_all
+    assert any(one.stores for one in found)

@@ -18,7 +18,7 @@ from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, La
 from simulator.scenario.workload.loader import Remote
 from simulator.scenario.workload.train import Mode
 from simulator.terms import term
-from simulator.units import Real
+from simulator.units import PerSecond, Real
 
 UNLIMITED = float("inf")
 INSTANT = 1e-15
@@ -199,6 +199,16 @@ def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
     if store.read_operations is None:
         return 0.0 * operations
     return operations / (store.read_operations * drives_of(scenario.site, store))
+
+
+def most_samples(scenario: Scenario) -> PerSecond | Real:
+    """Samples a second that the store delivers, however many readers ask and wait [1/s]."""
+    store, dataset = scenario.site.storage, scenario.job.dataset
+    drives = drives_of(scenario.site, store)
+    by_bytes = store.read_rate * drives / read_bytes(dataset, scenario.job.stored_bytes)
+    if store.read_operations is None:
+        return by_bytes
+    return np.minimum(by_bytes, store.read_operations * drives / _operations(scenario, store))
 
 
 def drives_of(group: Group, store: Storage) -> int:
