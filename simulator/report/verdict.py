@@ -119,6 +119,8 @@ def _without_device(prediction: Prediction) -> str:
     if limit is not None:
         return f"Worker-bound: {makes_of(limit, prediction)} {rate}.{_slack(prediction)}"
     name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
+    if _fullest(prediction) is not None:
+        return f"Held up by waiting: {rate}.{_slack(prediction)}"
     said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy"
     return f"{said}{_of_cores(prediction)}.{_slack(prediction)}"
 

@@ -37,6 +37,8 @@ PARTS: Final[Mapping[str, Part]] = {
     "other": Part.WAITING,
 }
 """By their names in `StepSplit`."""
+_COPYING: Final = (Resource.PCIE, Resource.HOST_MEMORY)
+"""What carries batches to the devices."""
 _LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
 
 
@@ -80,10 +82,12 @@ def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
     if split.checkpoint > line:
         return None
     ranked = [name for name in imposed if name != Resource.GPU]
-    late = starved(split)
+    if starved(split):
+        return ranked[0] if ranked else None
     # copies beside compute are what binds where they take longer than it
-    copying = split.h2d >= STARVED * line and next(iter(imposed), None) != Resource.GPU
-    return ranked[0] if ranked and (late or copying) else None
+    longest = next(iter(imposed), None)
+    copying = split.h2d >= STARVED * line and longest in _COPYING
+    return longest if copying else None
 
 
 def starved(split: StepSplit) -> bool:

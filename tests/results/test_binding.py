@@ -60,6 +60,12 @@ def test_copies_beside_compute_bind_where_they_take_longer() -> None:
     assert binding({GPU: 1.0, PCIE: 0.2}, split, used(pcie=0.2))[0] == GPU
 
 
+def test_copies_are_not_carried_by_cores() -> None:
+    """A device that computes and copies all the time is not held up by cores that keep up."""
+    split = StepSplit(h2d=0.06, compute=0.94)
+    assert binding({CPU: 0.97, GPU: 0.94, PCIE: 0.1}, split, used(cpu=0.6))[0] == GPU
+
+
 def test_a_full_link_stands_for_its_communication() -> None:
     """Only a link that carries all it can is named in place of communication."""
     split = StepSplit(compute=0.2, communication=0.8)
