@@ -46,8 +46,6 @@ _TRAIN: Final = "train"
 _PREPARE: Final = "prepare"
 _SERVE: Final = "serve"
 _PURPOSES: Final = (_TRAIN, _PREPARE, _SERVE)
-_PREPARES: Final = "m7i.16xlarge"
-"""The machine that is offered where data are only prepared."""
 _LIKE: Final = "llama3-8b-chat-h100"
 """The service that is offered to begin with."""
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
@@ -317,13 +315,15 @@ def _answers(
 
     `purpose`: what the job does, where it is asked; nothing is, where it is empty.
     """
+    from simulator.files.starter import preparing_machine
+
     said = {q.key: _plain(q, given) for q in QUESTIONS if (given := flags[q.name]) is not None}
     for question in QUESTIONS if purpose else ():
         usual = dict(_usual(said, profiles))
         if question.key in said or not applies(question, usual, own=_is_own(said)):
             continue
         if question.key == MACHINE and purpose == _PREPARE:
-            usual[MACHINE] = _PREPARES
+            usual[MACHINE] = preparing_machine()
         answer = _asked(question, usual, said, profiles)
         while purpose == _PREPARE and question.key == MACHINE and _has_device(answer, profiles):
             complain("data are prepared on machines without GPU; to train on this one begin again")

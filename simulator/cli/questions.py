@@ -42,12 +42,12 @@ QUESTIONS: Final = (
     Question(
         key=MACHINE,
         flag="--machine",
-        text="Machine, such as p4d.24xlarge (plan hardware list), or own, or its card, as rtx4090",
+        text="Machine (names: plan hardware list), or own, or the name of its card",
     ),
     Question(
         key="hardware.gpu",
         flag="--gpu",
-        text="Its card, such as rtx4090 (plan hardware list gpu)",
+        text="Its card (names: plan hardware list gpu)",
         own=True,
     ),
     Question(key="hardware.gpus", flag="--gpus", text="How many such cards it has", own=True),

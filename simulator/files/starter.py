@@ -96,6 +96,11 @@ def own_machine() -> str:
     return str(_shipped()["own_machine"]["hardware.machine"])
 
 
+def preparing_machine() -> str:
+    """The profile that is offered where data are only prepared."""
+    return str(_shipped()["preparing_machine"]["hardware.machine"])
+
+
 def _of_model(name: str) -> dict[str, str]:
     """What suits a model of tokens or of a table; nothing for others, and for unknown names."""
     if name not in model_names():

@@ -47,7 +47,7 @@ from simulator.scenario.workload.models.recommender import Dlrm
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.scenario.workload.train import Mode
-from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND
+from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, anywhere
 
 
 def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
@@ -321,7 +321,7 @@ def _store_decides(scenario: Scenario) -> bool:
     shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
     processes = scenario.ranks_per_host * shared
     readers = max(1, job.loader.workers) * processes * scenario.maker_threads
-    return readers > most_samples(scenario) * (job.dataset.read_time or 0.0)
+    return anywhere(readers > most_samples(scenario) * (job.dataset.read_time or 0.0))
 
 
 def _of_network(scenario: Scenario, draft: Draft) -> Grade | None:
