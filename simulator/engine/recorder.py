@@ -276,8 +276,10 @@ class Observer:
         """What the finished run showed."""
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
-            first = warm_up(last, self._in_flight) if last >= LEAST_ROUNDS * self._in_flight else 0
-            if self._goes_on or last > MOST_STEPS:
+            short = last < LEAST_ROUNDS * self._in_flight
+            # The wait for the first batch is the run's start, not what a step takes.
+            first = min(1, last - 1) if short else warm_up(last, self._in_flight)
+            if short or self._goes_on or last > MOST_STEPS:
                 # What the next epoch is begun with was made in this one.
                 self._floor = self._plan.least_step
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0

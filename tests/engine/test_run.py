@@ -337,6 +337,17 @@ def test_workers_that_prepare_take_their_time() -> None:
     assert timing.total_time >= 10_000 * bound(job)
 
 
+@pytest.mark.parametrize("workers", [100, 200, 400, 800])
+def test_the_wait_for_the_first_batch_is_no_part_of_the_step(workers: int) -> None:
+    """However few waves of the workers an epoch has, a step of it is the device's own."""
+    machine = host(cores=workers)
+    job = scenario(batches=500, batch_cpu=8.0, workers=workers, compute=0.1, machine=machine)
+    timing = solve(question(job), Options())
+    assert timing.first_step == pytest.approx(8.1, rel=1e-3)
+    assert timing.step_time.mean == pytest.approx(0.1, rel=1e-3)
+    assert timing.total_time == pytest.approx(8.0 + 500 * 0.1, rel=1e-2)
+
+
 def test_beyond_the_cap_the_bound_is_used() -> None:
     """Steps within a wave are no steady ones: the mean is the bound, and the timing says so."""
     job = scenario(batches=2000, batch_cpu=17.2, workers=48, prefetch=1, compute=0.11)
