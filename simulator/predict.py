@@ -201,7 +201,7 @@ def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
 
 def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
     """What an accelerator's memory comes to nine times in ten, at least and at most."""
-    if fit is None or fit.log_sd <= 0.0:
+    if fit is None or fit.log_sd <= 0.0 or fit.known_verdict is None:
         return {}
     low, high = fit.band
     return {"gpu_memory_bytes.total": {"p10": low, "p50": float(fit.total), "p90": high}}

@@ -132,7 +132,7 @@ class Configuration:
 
     Examples
     --------
-    >>> from simulator import load
+    >>> from simulator import Configuration, load
     >>> job = load("resnet18-imagenet-hidden")
     >>> job.with_({"input.workers": 2}).scenario.job.loader.workers
     2

@@ -28,6 +28,7 @@ from simulator.equations.uncertainty import probability, room
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind
+from simulator.scenario.workload.models.custom import CustomModel
 from simulator.terms import Term, term
 from simulator.units import BYTE, Bytes, Real, parse, show
 
@@ -65,6 +66,11 @@ class HostRam:
     terms: Mapping[str, Term] = field(default_factory=dict)
 
     @property
+    def known_verdict(self) -> Verdict:
+        """Whether it fits: every item of it is counted."""
+        return self.verdict
+
+    @property
     def total(self) -> Bytes:
         """Sum of the items [B]."""
         return sum(self.items.values())
@@ -76,7 +82,8 @@ class MemoryFit:
 
     Where stages of a pipeline differ, `items` are those of the fullest one and `stages` says what
     each needs in all: the first, one in the middle, the last [B]. `log_sd` is the log deviation of
-    what is needed; 0: nothing is known of it.
+    what is needed; 0: nothing is known of it. `least` says that activations are left out, since the
+    model states none: what is needed is more than the items.
     """
 
     items: Mapping[str, Bytes]
@@ -85,6 +92,12 @@ class MemoryFit:
     terms: Mapping[str, Term] = field(default_factory=dict)
     stages: Mapping[str, Bytes] = field(default_factory=dict)
     log_sd: float = 0.0
+    least: bool = False
+
+    @property
+    def known_verdict(self) -> Verdict | None:
+        """Whether it fits; None where only the least that is needed is known, and that fits."""
+        return None if self.least and self.verdict is not Verdict.NO else self.verdict
 
     @property
     def total(self) -> Bytes:
@@ -105,7 +118,7 @@ class MemoryFit:
     @property
     def probability(self) -> float | None:
         """How probable it is that it fits [1]; None where it is not known how far it may be off."""
-        if self.log_sd <= 0.0:
+        if self.log_sd <= 0.0 or self.known_verdict is None:
             return None
         return float(probability(room(self.total - self.waste, self.capacity, self.log_sd)))
 
@@ -266,6 +279,7 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
     if gpu is None or held is None:
         return None
     waste, off = held.items.get("fragmentation", 0.0), scenario.memory_log_sd
+    model = scenario.job.model
     return MemoryFit(
         items=_for_result(held.items),
         terms=held.terms,
@@ -273,6 +287,7 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
         verdict=verdict(sum(held.items.values(), 0.0), gpu.memory, waste, off),
         stages=_for_result(held.stages),
         log_sd=off,
+        least=isinstance(model, CustomModel) and model.activation is None,
     )
 
 

@@ -48,7 +48,8 @@ class Estimate:
     @property
     def fits(self) -> str:
         """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty: not known."""
-        return "" if self.memory is None else str(self.memory.verdict)
+        known = None if self.memory is None else self.memory.known_verdict
+        return "" if known is None else str(known)
 
 
 def estimate(scenario: Scenario) -> Estimate:

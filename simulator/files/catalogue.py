@@ -144,6 +144,11 @@ class Catalogue:
         name = self._meant(name, _MACHINES)
         if name.partition("/")[0] not in _MACHINES:
             machines = (*self.names("node"), *self.names("instance"))
+            cards = [gpu for gpu in self.names("gpu") if _folded(gpu) == _folded(name)]
+            if cards:
+                meant = f"it is an accelerator: write machine = 'workstation', gpu = '{cards[0]}'"
+                msg = f"there is no {_CALLED['node']} '{name}'; {meant}"
+                raise UnknownName(msg)
             raise _unknown(_CALLED["node"], name, machines)
 
         def build(document: Document) -> Host:

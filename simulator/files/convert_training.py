@@ -55,7 +55,7 @@ def model_of(draft: Draft) -> Model | None:
         parameters=section.parameters,
         forward_flops=section.forward_flops_per_sample or 0.0,
         traffic=section.memory_traffic_per_sample or 0.0,
-        activation=section.activation_bytes_per_sample or 0.0,
+        activation=section.activation_bytes_per_sample,
         input_bytes=section.input_bytes_per_sample or 0.0,
         output_bytes=section.output_bytes_per_sample or 0.0,
         sources=said_in(

@@ -296,7 +296,8 @@ def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
     owner = model_at(model, path[:-1])
     names = tuple(_names(owner)) if owner else ()
     beside = slip_of(key, names)
-    home = next((home for home in _paths(model, ()) if home[-1] == key), None)
+    homes = (home for home in _paths(model, ()) if home[-1] == key)
+    home = next((home for home in homes if len(home) >= min(len(path), 2)), None)
     if beside is not None and (home is None or len(path) > 1):
         home = (*path[:-1], beside)
     return nearest_hint(key, names) if home is None else f"did you mean '{dotted(home)}'?"

@@ -216,7 +216,8 @@ class Number(Checked):
             hint = f"write a {kind} without quotes, {self._allowed()}"
             refuse(f"is not a {kind}", hint)
         if self.whole and not isinstance(value, int):
-            refuse("is not a whole number", f"write it without a point, {self._allowed()}")
+            meant = f"write {value:.0f}" if _whole(value) else "write it without a point"
+            refuse("is not a whole number", f"{meant}, {self._allowed()}")
         if isinstance(value, float) and not math.isfinite(value):
             refuse("is not a finite number", self._allowed())
         if value < self.low or value > self.high or (self.above and value <= self.low):
@@ -235,6 +236,11 @@ class Number(Checked):
         low = "exclusiveMinimum" if self.above else "minimum"
         high = {} if self.high >= _MOST else {"maximum": self.high}
         return {"type": kind, low: self.low, **high}
+
+
+def _whole(value: float) -> bool:
+    """Whether a number with a point is a whole one, short enough to be written out."""
+    return value.is_integer() and abs(value) <= _MOST
 
 
 def _spelt(value: object) -> object:

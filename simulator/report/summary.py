@@ -232,6 +232,11 @@ def _fit(fit: MemoryFit | HostRam | None) -> str:
     most = max(fit.items, key=lambda name: fit.items[name])
     item = f"{printable(most).replace('_', ' ')} {show(fit.items[most], BYTE, 2)}"
     where = " a machine" if isinstance(fit, HostRam) else ""
+    if fit.known_verdict is None:
+        return (
+            f"{show(fit.total, BYTE, 3)} of {show(fit.capacity, BYTE, 3)} and activations, which "
+            "the model does not state (model.activation_bytes_per_sample)"
+        )
     sure = "" if isinstance(fit, HostRam) else _sureness(fit)
     return (
         f"{show(fit.total, BYTE, 3)} needed of {show(fit.capacity, BYTE, 3)}{where}: "

@@ -168,6 +168,8 @@ def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
         low, high = (show(end, BYTE, 3) for end in fit.band)
         known = f"80%: {low} to {high}, fits with {chance(fit.probability)}"
         return f"{what}: {total} needed of {capacity} ({known})"
+    if fit.known_verdict is None:
+        return f"{what}: {total} needed of {capacity}, and what activations take (not stated)"
     return f"{what}: {total} needed of {capacity}, {_FITS[fit.verdict]}"
 
 

@@ -305,7 +305,7 @@ def warnings(
     found: list[str] = []
     again = "step" if scenario.job.mode.learns else "batch"
     many = "steps" if scenario.job.mode.learns else "batches"
-    if memory is not None and memory.verdict is not Verdict.YES:
+    if memory is not None and memory.known_verdict not in {None, Verdict.YES}:
         total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
         word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
         found.append(f"GPU memory: the job {word}: {total} of {capacity}")

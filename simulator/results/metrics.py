@@ -307,7 +307,7 @@ _MEMORY: Final = (
     ),
     _ratio(
         "fits.gpu",
-        lambda p: None if p.memory is None else p.memory.verdict,
+        lambda p: None if p.memory is None else p.memory.known_verdict,
         "yes, no or uncertain.",
     ),
     _ratio(

@@ -61,7 +61,8 @@ class Generation:
     def fits(self) -> bool | None:
         """Whether the job fits into its memory; None where what it needs is not known."""
         memory = None if self.prediction is None else self.prediction.memory
-        return None if memory is None else memory.verdict is not Verdict.NO
+        known = None if memory is None else memory.known_verdict
+        return None if known is None else known is not Verdict.NO
 
 
 def generations(

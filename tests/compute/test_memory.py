@@ -86,3 +86,24 @@ def test_experts_are_shared_by_their_ranks() -> None:
         for ranks in (2, 4, 8)
     ]
     assert weights[0] - weights[1] == pytest.approx(2.0 * (weights[1] - weights[2]), rel=1e-9)
+
+
+def test_activations_that_nobody_stated_leave_the_fit_open() -> None:
+    """A model given by its figures: 1 GB of all else fits for sure only once activations do."""
+    stated = ("model.activation_bytes_per_sample=1 MB",)
+    fit = memory_fit(load_scenario("rl-actors"))
+    assert fit is not None
+    assert fit.verdict is Verdict.YES
+    assert (fit.known_verdict, fit.probability) == (None, None)
+    known = memory_fit(load_scenario("rl-actors", overrides=stated))
+    assert known is not None
+    assert known.known_verdict is Verdict.YES
+    assert known.probability is not None
+    assert known.probability > 0.99
+
+
+def test_what_does_not_fit_without_activations_does_not_fit() -> None:
+    """The least that is needed decides where it is above what the device holds."""
+    fit = memory_fit(load_scenario("rl-actors", overrides=("model.parameters=20_000_000_000",)))
+    assert fit is not None
+    assert fit.known_verdict is Verdict.NO

@@ -162,7 +162,7 @@ def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
         before += share
     return Stack(
         title=title,
-        verdict=str(fit.verdict),
+        verdict="not known" if fit.known_verdict is None else str(fit.known_verdict),
         bars=tuple(drawn),
         capacity=fit.capacity / whole,
         whole=show(fit.total, BYTE, DIGITS),

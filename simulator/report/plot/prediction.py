@@ -124,7 +124,7 @@ def _stack(axes: Axes, title: str, fit: HostRam | MemoryFit) -> None:
     axes.set_yticks([])
     axes.set_xlim(0.0, 1.05 * max(fit.total, fit.capacity) / factor)
     axes.set_xlabel(f"[{symbol}]; dashed: capacity")
-    axes.set_title(f"{title}: fits: {fit.verdict}")
+    axes.set_title(f"{title}: fits: {fit.known_verdict or 'not known'}")
     axes.legend(fontsize=6.5, ncols=3, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 

@@ -22,17 +22,17 @@ class CustomModel:
     """A model as one operator; all figures but `parameters` are per sample.
 
     `traffic` is what a forward pass moves to and from device memory and `activation` what it keeps
-    for the backward pass, at the compute precision. Where `element_bytes` is given, both were
-    counted with elements of that size and follow the precision. Compute and traffic of the whole
-    model overlap perfectly, so the time is a lower bound: layers would tell which of them wait for
-    memory.
+    for the backward pass, at the compute precision; None: not known, and counted nowhere. Where
+    `element_bytes` is given, both were counted with elements of that size and follow the precision.
+    Compute and traffic of the whole model overlap perfectly, so the time is a lower bound: layers
+    would tell which of them wait for memory.
     """
 
     name: str
     parameters: float
     forward_flops: Flops
     traffic: Bytes = 0.0
-    activation: Bytes = 0.0
+    activation: Bytes | None = None
     input_bytes: Bytes = 0.0
     output_bytes: Bytes = 0.0
     kernels: float = 1.0
@@ -78,11 +78,11 @@ class CustomModel:
         if recompute is not Recompute.NONE:
             msg = f"recomputing activations of '{self.name}', which is known by its totals only"
             raise NotModelled(msg)
-        return self.activation * self._scale(precision) * samples
+        return (self.activation or 0.0) * self._scale(precision) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
         """All activations: totals don't say which of them exist at a time."""
-        return Forward(live=self.activation * self._scale(precision) * samples)
+        return Forward(live=(self.activation or 0.0) * self._scale(precision) * samples)
 
     def _scale(self, precision: Precision) -> float:
         if self.element_bytes is None:
