@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -37,6 +37,18 @@ _NEEDS: Final = {
     Arrivals.TRACE: ("trace",),
 }
 """Keys that each kind of arrivals needs."""
+_EXAMPLES: Final = {
+    "concurrency": "32",
+    "rate": "10 /s",
+    "burstiness": "0.5",
+    "requests": "1000",
+    "cameras": "8",
+    "frame_rate": "10 /s",
+    "trace": "requests.csv",
+    "per_user": "20 /day",
+    "users": "1000",
+}
+"""Values of keys that are missing, as they may be written."""
 STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMERAS)
 """Arrivals that go on for ever at one rate."""
 _LENGTHS: Final = ("prompt", "output")
@@ -66,6 +78,17 @@ A guess, 2026-11-23; a log of one's own is better.
 """
 
 
+def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bool:
+    """Whether a key of a [load] table was meant for arrivals of a kind.
+
+    Users with a rate of their own are not those of a closed loop.
+    """
+    if key == "users" and "per_user" in given and kind is Arrivals.CLOSED:
+        return False
+    lengths = () if kind is Arrivals.TRACE else (*_LENGTHS, "samples")
+    return key not in _OWN or key in (*_NEEDS[kind], *_MAY.get(kind, ()), *lengths)
+
+
 def load_problems(
     given: LoadSection, document: Document, *, one_pass: bool = False
 ) -> Iterator[Problem]:
@@ -78,7 +101,9 @@ def load_problems(
     for name in _lacking(given, needs):
         if getattr(given, name) is None:
             message = f"is missing: {kind.value} arrivals need it"
-            yield document.problem(("load", name), message)
+            value = _EXAMPLES.get(name)
+            hint = None if value is None else f"such as --set 'load.{name}={value}'"
+            yield document.problem(("load", name), message, hint=hint)
     for name in _OWN:
         wanted = (*needs, *_MAY.get(kind, ()), *(("samples",) if one_pass else ()))
         if name not in wanted and getattr(given, name) not in (None, 0.0):

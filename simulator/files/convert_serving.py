@@ -12,13 +12,13 @@ from simulator.equations.decoding import accepted_tokens
 from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.engines import cache_of, engine_file, stands_in
-from simulator.files.serving_figures import serving_figures
+from simulator.files.serving_figures import deviation, serving_figures
 from simulator.files.serving_sections import (
     ServingSection,
 )
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Autoscaling, Prefill, Serving, Speculation
+from simulator.scenario.serving import Autoscaling, Prefill, Service, Serving, Speculation
 from simulator.units import SECOND, show
 
 _SETTINGS: Final = (
@@ -242,16 +242,38 @@ def serving_notes(
 
 
 def version_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
-    """Whose rules hold, where that is not the version that is named."""
-    source = found.engine.source
+    """Whose rules hold, where no version is named."""
     if given.version is None:
         version = f"{found.engine.name} {found.engine.version}"
         yield Assumption(
-            what="engine version (serving.version not given)", value=version, source=source
+            what="engine version (serving.version not given)",
+            value=version,
+            source=found.engine.source,
         )
-    elif nearest := stands_in(engine_file(given.engine), given.version):
-        what = f"rules of {found.engine.name} {given.version}, which nobody looked at"
-        yield Assumption(what=what, value=f"those of {nearest}, the nearest known", source=source)
+
+
+def nearest_version(given: ServingSection) -> str | None:
+    """The version whose rules stand in for one that nobody looked at; None where none has to."""
+    return None if given.version is None else stands_in(engine_file(given.engine), given.version)
+
+
+def unknown_version(service: Service, given: ServingSection) -> Service:
+    """A service with the doubt that a version brings of which nothing is known, and the caution."""
+    nearest = nearest_version(given)
+    if nearest is None:
+        return service
+    forward, request = (deviation(f"other_version{name}")[0] for name in ("", "_request"))
+    beside = service.overhead_log_sd
+    caution = (
+        f"nobody looked at {given.engine} {given.version}: rules are those of {nearest}, the "
+        "nearest known version, and intervals are wider for it"
+    )
+    return replace(
+        service,
+        log_sd=math.hypot(service.log_sd, forward),
+        overhead_log_sd=beside and math.hypot(beside, request),
+        cautions=(*service.cautions, caution),
+    )
 
 
 def guessed_notes(given: ServingSection) -> Iterator[Assumption]:

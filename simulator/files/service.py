@@ -22,10 +22,12 @@ from simulator.files.convert_serving import (
     serving_notes,
     serving_of,
     serving_problems,
+    unknown_version,
 )
 from simulator.files.document import Document, check
 from simulator.files.engines import engine_file, usual_settings
 from simulator.files.lines import KeyPath
+from simulator.files.load_change import without_former_load
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
 from simulator.files.one_pass import (
@@ -168,7 +170,7 @@ class ServiceReader:
         )
         if problems:
             raise InputError(problems)
-        return document
+        return without_former_load(document, self.chain)
 
 
 def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dict[str, Plain]]:
@@ -246,7 +248,8 @@ class _Draft:
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
-        return replace(found, notes=(*self._notes(found), *load_notes(file.load)))
+        noted = replace(found, notes=(*self._notes(found), *load_notes(file.load)))
+        return unknown_version(noted, given)
 
     def _notes(self, found: Service) -> Iterator[Assumption]:
         """What the engine and the forward pass rest on."""

@@ -46,8 +46,8 @@ class ServingFile(FileModel):
     """Of all engines."""
     deviations: dict[str, ServingFigure]
     """Standard deviations of the logarithm: of the forward pass (on accelerators of other
-    architectures, and with other software than CUDA, too), and of what a request takes beside its
-    iterations."""
+    architectures, with other software than CUDA, and with versions of an engine that nobody looked
+    at, too), and of what a request takes beside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 

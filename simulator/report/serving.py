@@ -8,8 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from simulator.report.json import SCHEMA, assumption_object
-from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
-from simulator.report.rounded import WIDE, quantity, significant
+from simulator.report.layout import WIDTH, columns, printable, section, wrapped
+from simulator.report.rounded import (
+    HALF_PERCENT,
+    digits_between,
+    quantity,
+    share_known,
+    significant,
+)
 from simulator.report.table import Cell, Table
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
 from simulator.scenario.serving import (
@@ -24,7 +30,7 @@ from simulator.scenario.serving import (
     Spread,
     Trace,
 )
-from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, show
+from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, PerSecond, show
 from simulator.version import __version__
 
 LATENCIES: Final = {
@@ -41,6 +47,7 @@ _LIMITS: Final = {
 }
 
 
+_NEARLY: Final = 0.99
 _OF_TOKENS: Final = {
     "a million output tokens": "cost.usd_per_million_output_tokens",
     "a million tokens": "cost.usd_per_million_tokens",
@@ -180,23 +187,39 @@ def verdict(prediction: ServicePrediction) -> str:
     saturation, service = prediction.saturation, prediction.service
     if saturation is None:
         return "It does not fit the memory of its devices."
-    most = f"{significant(saturation.request_rate, 3)} requests/s"
+    digits = _digits(prediction, "saturation.requests_per_s")
+    most = f"{significant(saturation.request_rate, digits)} requests/s"
     if prediction.answered is None:
-        drift = significant(saturation.drift or 0.0, 3)
+        drift = significant(saturation.drift or 0.0, digits)
         return (
             f"The load is beyond saturation: the replicas complete {most}, and the queue grows by "
             f"{drift} requests/s. No latency holds."
         )
     room = ""
     if saturation.headroom is not None:
-        more = significant(saturation.headroom, 3)
+        more = significant(saturation.headroom, digits)
         room = f" It saturates at {most}{_band(prediction, 'saturation.requests_per_s')}, {more} "
         room += "times the load."
     if not service.slo.limits:
         return f"It keeps up with its load.{room}"
-    share = percent(prediction.answered.attainment)
+    share = kept_share(prediction.answered.attainment, service.slo.share)
     kept = "keeps" if prediction.keeps_limits else "does not keep"
     return f"It {kept} its limits: {share} of the requests are within all of them.{room}"
+
+
+def kept_share(share: float, wanted: float) -> str:
+    """A share of requests in whole per cent, nearly all told from all.
+
+    In tenths where more than 99% are wanted.
+
+    Examples
+    --------
+    >>> kept_share(0.9982, 0.95), kept_share(0.9982, 0.999), kept_share(0.978, 0.95)
+    ('over 99%', '99.8%', '98%')
+    """
+    if wanted > _NEARLY and share < 1.0:
+        return f"{math.floor(10.0 * PERCENT * share) / 10.0:g}%"
+    return f"over {_NEARLY:.0%}" if 1.0 - HALF_PERCENT <= share < 1.0 else share_known(share)
 
 
 def _band(prediction: ServicePrediction, name: str) -> str:
@@ -240,7 +263,7 @@ def latencies_of(service: Service) -> dict[str, str]:
 def _digits(prediction: ServicePrediction, name: str) -> int:
     ends = prediction.interval.get(name)
     low, high = (None, None) if ends is None else (ends["p10"], ends["p90"])
-    return 3 if low is not None and high is not None and high <= WIDE * low else 2
+    return 2 if low is None or high is None else digits_between(low, high)
 
 
 def _time_band(prediction: ServicePrediction, name: str) -> str:
@@ -256,26 +279,30 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     """Rates, what is in the system, what an iteration holds."""
     told, at_once = prediction.answered, prediction.service.one_pass is not None
     if told is not None:
-        requests = _band(prediction, "requests_per_s")
-        yield "requests", f"{significant(told.request_rate, 3)}/s{requests}"
+        yield "requests", _rate(prediction, "requests_per_s", told.request_rate)
         if not at_once:
-            tokens = _band(prediction, "output_tokens_per_s")
-            yield "output tokens", f"{significant(told.output_rate, 3)}/s{tokens}"
+            yield "output tokens", _rate(prediction, "output_tokens_per_s", told.output_rate)
         if is_bulk(prediction.service):
-            yield "all answered", f"after {show(told.duration, SECOND, 3)}"
-        yield "within the limits", f"{significant(told.goodput, 3)}/s"
+            time = quantity(told.duration, SECOND, _digits(prediction, "duration_s"))
+            yield "all answered", f"after {time}"
+        yield "within the limits", f"{significant(told.goodput, 2)}/s"
         yield (
             "in the system",
-            f"{significant(told.running, 3)} running, {significant(told.waiting, 2)} waiting",
+            f"{significant(told.running, 2)} running, {significant(told.waiting, 2)} waiting",
         )
         yield from _device_rows(prediction, told)
     found = prediction.saturation
     if found is not None:
         name = "requests_per_s" if at_once else "output_tokens_per_s"
         rate = found.request_rate if at_once else found.output_rate
-        most = _band(prediction, f"saturation.{name}")
-        called = "requests" if at_once else "output tokens"
-        yield "at saturation", f"{significant(rate, 3)} {called}/s{most}"
+        called = " requests" if at_once else " output tokens"
+        yield "at saturation", _rate(prediction, f"saturation.{name}", rate, called)
+
+
+def _rate(prediction: ServicePrediction, name: str, rate: PerSecond, of: str = "") -> str:
+    """A rate with its interval in brackets."""
+    known = significant(rate, _digits(prediction, name))
+    return f"{known}{of}/s{_band(prediction, name)}"
 
 
 def is_bulk(service: Service) -> bool:
@@ -286,22 +313,25 @@ def is_bulk(service: Service) -> bool:
 
 def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tuple[str, str]]:
     """What devices and the host do."""
-    serving, busy = prediction.service.serving, percent(told.busy)
-    holds = f"{significant(told.batch, 3)} requests decode in it"
+    serving, busy = prediction.service.serving, share_known(told.busy)
+    holds = f"{significant(told.batch, 2)} requests decode in it"
     if serving.dynamic is not None:
-        holds = f"{significant(told.batch, 3)} samples in it"
+        holds = f"{significant(told.batch, 2)} samples in it"
     name = "an iteration" if serving.dynamic is None else "a batch"
     yield name, f"{holds}; devices compute {busy} of the time"
     if told.busy_of:
-        busy = ", ".join(f"{name} {percent(each)}" for name, each in told.busy_of.items())
+        busy = ", ".join(f"{name} {share_known(each)}" for name, each in told.busy_of.items())
         yield "replicas for", f"{busy} of the time busy"
-        yield "keys and values", f"{show(told.transfer, SECOND, 3)} from one to the other"
+        yield "keys and values", f"{quantity(told.transfer, SECOND, 2)} from one to the other"
     if serving.host_time:
-        yield "host", f"threads {percent(told.host_busy)} busy with requests before their batch"
+        yield "host", f"threads {share_known(told.host_busy)} busy with requests before their batch"
     if serving.autoscaling is not None:
-        yield "replicas", f"{significant(told.replicas, 3)} on average"
+        yield "replicas", f"{significant(told.replicas, 2)} on average"
     if serving.dynamic is None:
-        yield "cache", f"{percent(told.cache_mean)} used, {percent(told.cache_peak)} at most"
+        yield (
+            "cache",
+            f"{share_known(told.cache_mean)} used, {share_known(told.cache_peak)} at most",
+        )
 
 
 def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
@@ -309,10 +339,10 @@ def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     memory, at_once = prediction.memory, prediction.service.one_pass is not None
     for name, size in memory.items.items():
         if size or not at_once:
-            yield "driver" if at_once and name == "graphs" else name, show(size, BYTE)
-    yield "of", show(memory.capacity, BYTE)
+            yield "driver" if at_once and name == "graphs" else name, show(size, BYTE, 3)
+    yield "of", show(memory.capacity, BYTE, 3)
     if not at_once:
-        yield "cache of a replica", f"{memory.cache_tokens:,} tokens"
+        yield "cache of a replica", f"{significant(memory.cache_tokens, 3)} tokens"
 
 
 def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
@@ -327,7 +357,7 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
     if told is not None and is_bulk(prediction.service):
-        yield "for all of it", quantity(told.duration * cost.per_second, USD, 3)
+        yield "for all of it", quantity(told.duration * cost.per_second, USD, 2)
     paths = {"a thousand requests": "cost.usd_per_thousand_requests"}
     if prediction.service.one_pass is None:
         paths = {**_OF_TOKENS, **paths}
@@ -335,7 +365,7 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     for called, path in paths.items():
         value = values[path]
         if value is not None:
-            yield called, f"{quantity(value, USD, 3)}{_band(prediction, path)}"
+            yield called, f"{quantity(value, USD, 2)}{_band(prediction, path)}"
 
 
 def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:

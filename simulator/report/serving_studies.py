@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Final
 
 from simulator.report.json import SCHEMA
-from simulator.report.layout import columns, percent, section, wrapped
+from simulator.report.layout import columns, section, wrapped
 from simulator.report.rounded import quantity, significant
-from simulator.report.serving import latencies_of, limits_called, load_called
+from simulator.report.serving import kept_share, latencies_of, limits_called, load_called
 from simulator.report.table import Cell, Table, as_columns, as_markdown
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.scenario.goal import Plain
@@ -162,10 +162,10 @@ def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),
-        "" if tokens is None else quantity(tokens, USD, 3),
+        "" if tokens is None else quantity(tokens, USD, 2),
         "none" if choice.sure is None else str(choice.sure),
         *(quantity(getattr(told, name).p99, SECOND, 2) for name in latencies),
-        percent(told.attainment),
+        kept_share(told.attainment, choice.service.slo.share),
         f"{significant(choice.headroom, 2)}x",
     )
 

@@ -350,8 +350,9 @@ class Service:
     `group` are the machines. `kernels` and `figures` say what products and the engine reach on
     their accelerators. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
     the time of a request beside its iterations: standard deviations of their logarithms. `factors`
-    are those that `kernels`, `figures` and settings hold already. `notes` are assumptions. A model
-    that does not write token after token has `one_pass` in place of kernels and figures.
+    are those that `kernels`, `figures` and settings hold already. `notes` are assumptions,
+    `cautions` those of them that a reader must not miss. A model that does not write token after
+    token has `one_pass` in place of kernels and figures.
     """
 
     name: str
@@ -368,6 +369,7 @@ class Service:
     overhead_log_sd: float = 0.0
     factors: ServiceFactors = field(default_factory=ServiceFactors)
     notes: tuple[Assumption, ...] = ()
+    cautions: tuple[str, ...] = ()
     one_pass: OnePass | None = None
 
     @property

@@ -57,7 +57,7 @@ def answer(
     )
     lacking = lack(service, layout)
     if lacking:
-        return replace(found, warnings=(lacking,))
+        return replace(found, warnings=(*service.cautions, lacking))
     run = ServiceRun(service, layout, seed)
     saturation = run.saturation()
     told = run.answered(saturation)
@@ -67,7 +67,7 @@ def answer(
         answered=told,
         cost=cost_of(service, told, saturation),
         meets=meets(service, told),
-        warnings=tuple(_warnings(told, saturation)),
+        warnings=(*service.cautions, *_warnings(told, saturation)),
     )
     return replace(found, interval=intervals(found, layout)) if doubts else found
 

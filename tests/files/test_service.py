@@ -145,13 +145,29 @@ def test_mistakes_are_named(setting: str, said: str) -> None:
 
 
 def test_a_version_that_is_not_known_is_told() -> None:
-    """A version that nobody looked at is answered by the nearest rules, and the answer says so."""
-    told = [note.what for note in service("serving.version=0.31").notes]
-    assert any("0.31, which nobody looked at" in what for what in told)
-    older = [note for note in service("serving.version=0.1").notes if "0.1," in note.what]
-    assert [note.value for note in older] == ["those of 0.8, the nearest known"]
-    known = [note.what for note in service("serving.version=0.22.3").notes]
-    assert not any("nobody looked at" in what for what in known)
+    """A version that nobody looked at has the nearest rules, a wider interval and one warning."""
+    known, newer = service("serving.version=0.22.3"), service("serving.version=0.31")
+    assert known.cautions == ()
+    (caution,) = newer.cautions
+    assert "vllm 0.31" in caution
+    assert "those of 0.22, the nearest" in caution
+    assert newer.log_sd > known.log_sd
+    assert newer.overhead_log_sd > known.overhead_log_sd
+    assert "those of 0.8" in service("serving.version=0.1").cautions[0]
+    stated = service("serving.version=0.31", "serving.request_overhead=5 ms")
+    assert stated.overhead_log_sd == 0.0
+
+
+def test_other_arrivals_leave_out_what_only_the_former_needed() -> None:
+    """An option that makes the arrivals closed drops the file's rate, and keeps its lengths."""
+    found = service("load.arrivals=closed", "load.concurrency=8")
+    assert found.load.arrivals == ClosedLoop(concurrency=8)
+    assert found.load.prompt == service().load.prompt
+    spread = service("load.arrivals=gamma", "load.burstiness=0.5").load.arrivals
+    assert spread == OpenLoop(rate=10.0, burstiness=0.5)
+    told = mistakes("load.arrivals=closed")
+    assert "load.rate" not in told
+    assert "--set 'load.concurrency=32'" in told
 
 
 def test_an_accelerator_without_bfloat16_serves_in_half_precision() -> None:
