@@ -241,11 +241,14 @@ def _billed(_: Question, prediction: Prediction) -> Iterator[str]:
     cost, timing = prediction.cost, prediction.timing
     if cost.time_to_train < timing.total_time * (1.0 - ROUNDING):
         yield f"billed {_time(cost.time_to_train)} of {_time(timing.total_time)}"
-    if cost.per_second is None or cost.to_train is None:
+    if cost.per_second is None or cost.for_machines is None:
         return
     least = cost.per_second * timing.total_time
-    if cost.to_train < least * (1.0 - ROUNDING):
-        yield f"${cost.to_train:.9g} for what takes ${least:.9g} of machine time"
+    if cost.for_machines < least * (1.0 - ROUNDING):
+        yield f"${cost.for_machines:.9g} for what takes ${least:.9g} of machine time"
+    whole = prediction.in_all
+    if whole is not None and whole < cost.for_machines * (1.0 - ROUNDING):
+        yield f"${whole:.9g} in all, ${cost.for_machines:.9g} of it for machines"
 
 
 def _slack(prediction: Prediction) -> float:

@@ -96,7 +96,7 @@ BROKEN: dict[str, tuple[str, Change]] = {
     "parts that do not add up": ("the parts of a step add up to it", split(h2d=1.0)),
     "a job that cannot fit": ("memory holds its parts", memory(capacity=1.0)),
     "a stage above all": ("memory holds its parts", memory(stages={"first": 1e15})),
-    "a bill below the rent": ("the bill covers the run", cost(to_train=0.01)),
+    "a bill below the rent": ("the bill covers the run", cost(for_machines=0.01)),
     "hours that nobody pays": ("the bill covers the run", cost(time_to_train=1.0)),
 }
 

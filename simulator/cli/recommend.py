@@ -11,6 +11,7 @@ import click
 from simulator.cli import completion
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
+from simulator.cli.metrics import note_old_names
 from simulator.cli.options import examples, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.price_age import price_age_option, warn_of_old
@@ -194,6 +195,7 @@ def _goal(
             '"cost.samples_per_usd", or give --goal FILE'
         )
         raise PlanError(msg)
+    note_old_names(found.objective.metric, found.limits.where)
     return found
 
 

@@ -12,6 +12,7 @@ import click
 
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
+from simulator.cli.metrics import note_old_names
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.scenarios import (
@@ -178,6 +179,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     _check(files)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
+    note_old_names(axes.where, *by)
     request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
     part = shard_of(shard, store, merge=merge)
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster, shard=part)

@@ -243,12 +243,12 @@ def _drawn_usage(prediction: Prediction, timing: Timing, longer: Vector) -> Timi
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     """The bill at each point; prices are certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
-    to_train, energy = cost.to_train, cost.energy_per_step
-    if to_train is not None and cost.per_second is not None:
-        to_train += (timing.total_time - figured.total_time) * cost.per_second
+    paid, energy = cost.for_machines, cost.energy_per_step
+    if paid is not None and cost.per_second is not None:
+        paid += (timing.total_time - figured.total_time) * cost.per_second
         drawn = electricity_of(prediction.scenario, timing)
         if drawn is not None and cost.electricity is not None:
-            to_train += _number(drawn.value - cost.electricity)
+            paid += _number(drawn.value - cost.electricity)
     if energy is not None:
         drawn = joules_per_step(prediction.scenario, timing)
         energy = energy if drawn is None else _number(drawn.value + 0.0 * longer)
@@ -257,7 +257,7 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
         per_step=None if cost.per_step is None else _number(cost.per_step * longer),
         samples_per_usd=cost.samples_per_usd
         and _number(cost.samples_per_usd * figured.epoch_time / timing.epoch_time),
-        to_train=to_train,
+        for_machines=paid,
         time_to_train=timing.total_time,
         energy_per_step=energy,
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from simulator.report.rounded import quantity
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
-from simulator.studies.actions import LEAST, SURELY, Action, bill_of, is_too_large
+from simulator.studies.actions import LEAST, SURELY, Action, bills, is_too_large
 from simulator.units import SECOND, USD, USD_PER_SECOND
 
 NOTHING: Final = (
@@ -68,11 +68,10 @@ def _fits(one: Action) -> str:
 
 def _price(one: Action, base: Prediction) -> str:
     """What the change costs an hour and what the run then costs."""
-    before, after = bill_of(base, with_stores=one.stores), one.bill
+    before, after = bills(base, one.prediction)
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
-    held = " with its stores" if one.stores else ""
-    bill = f"{quantity(after, USD, 2)} a run{held} in place of {quantity(before, USD, 2)}"
+    bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
     if not one.rent:
         return f"free, {bill}"
     rent = quantity(abs(one.rent), USD_PER_SECOND, 3)

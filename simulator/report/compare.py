@@ -31,8 +31,8 @@ METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
     *("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h", "cost.usd_per_step"),
-    *("cost.samples_per_usd", "cost.usd_to_train", "cost.storage.usd"),
-    *("cost.usd_with_storage", "cost.time_to_train_s"),
+    *("cost.samples_per_usd", "cost.usd_to_train", "cost.usd_for_machines"),
+    *("cost.storage.usd", "cost.time_to_train_s"),
     "cost.energy_j_per_step",
 )
 SHARES: Final = frozenset({"accelerator_utilization"})
@@ -110,7 +110,7 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
 
 
 _REPEATS: Final = {
-    "cost.usd_with_storage": "cost.usd_to_train",
+    "cost.usd_for_machines": "cost.usd_to_train",
     "cost.time_to_train_s": "total_time_s",
 }
 """Figures that add something to another; where they add nothing, one row is enough."""
@@ -190,7 +190,7 @@ def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
     for number, owned in enumerate(predictions, start=1):
         cheapest = cheapest_rent(owned, predictions)
         even = None if cheapest is None else rent_or_buy(owned, predictions[cheapest])
-        if owned.scenario.cost.purchase is Purchase.OWNED and owned.cost.to_train is None:
+        if owned.scenario.cost.purchase is Purchase.OWNED and owned.cost.for_machines is None:
             lines += wrapped(f"[{number}] owned: {_UNPRICED}")
         if cheapest is not None and even is not None:
             lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {_even(even)}")

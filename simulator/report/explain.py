@@ -53,7 +53,7 @@ TINY_SHARE: Final = 1e-6
 _MONEY: Final = {
     "per_second": "$/s",
     "per_step": "$",
-    "to_train": "$",
+    "for_machines": "$",
     "samples_per_usd": "1/$",
     "energy_per_step": "J",
     "electricity": "$",
@@ -283,12 +283,29 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     ]
 
 
+def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    """Machines and stores, as they are added up."""
+    machines, stores = prediction.cost.for_machines, prediction.storage
+    if machines is None or prediction.in_all is None:
+        return _cost(prediction, metrics)
+    least = "at least " if stores.missing else ""
+    rows = [
+        ("machines", show(machines, USD)),
+        ("+ stores", f"{least}{show(stores.known, USD)}"),
+        ("in all", f"{least}{show(prediction.in_all, USD)}"),
+    ]
+    return [
+        *section("The whole bill", columns(rows, "<>")),
+        *_cost(prediction, metrics),
+        *_stores(prediction, metrics),
+    ]
+
+
 def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
-    bill, whole = prediction.storage, prediction.in_all
+    bill = prediction.storage
     if not bill.terms and not bill.missing:
         return section("Stores", ["all data lie on drives that are paid with their machines"])
-    told = [] if whole is None else [f"machines and stores together: {show(whole, USD)}"]
-    told += [*(f"not known: {text}" for text in bill.missing), *bill.notes]
+    told = [*(f"not known: {text}" for text in bill.missing), *bill.notes]
     prices = [line for text in priced(prediction) for line in wrapped(text)]
     return [
         *section("Prices of stores from", prices),
@@ -371,7 +388,8 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
     "cost.energy": _energy,
     "energy": _energy,
     "cost.storage": _stores,
-    "cost.usd_with_storage": _stores,
+    "cost.usd_to_train": _whole_bill,
+    "cost.usd_with_storage": _whole_bill,
     "cost": _cost,
     "bound_s": _bound,
     "step_split_s.checkpoint": _checkpoints,

@@ -10,7 +10,7 @@ from simulator.report.layout import columns, percent, section, wrapped
 from simulator.report.rounded import rough_usd
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.outlook import QUANTILES, USEFUL, Outlook
-from simulator.units import SECOND, Seconds, show
+from simulator.units import SECOND, Seconds, Usd, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -23,7 +23,7 @@ def as_text(found: Outlook) -> str:
     lines = [
         *wrapped(_verdict(found), hang=""),
         *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
-        *section("Stores, beside that bill", list(_store_lines(found))),
+        *section("Stores, in that bill", list(_store_lines(found))),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
         *section("Checkpoints", list(_checkpoint_lines(found))),
         *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
@@ -58,15 +58,20 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
     for quantile, time in found.finish.items():
         money = None if found.bill is None else found.bill[quantile]
         within = f"with a chance of {quantile:.0%} within"
-        yield within, _time(time), "no price known" if money is None else rough_usd(money)
+        yield within, _time(time), "no price known" if money is None else _money(found, money)
     if found.in_time is not None:
         yield "chance to keep the deadline", percent(found.in_time), ""
     if found.in_budget is not None:
         yield "chance to keep the budget", "", percent(found.in_budget)
 
 
+def _money(found: Outlook, bill: Usd) -> str:
+    """A bill as text; the least it can be where stores charge what is unknown."""
+    return f"{'at least ' if found.unpriced else ''}{rough_usd(bill)}"
+
+
 def _store_lines(found: Outlook) -> Iterator[str]:
-    """What stores cost; nothing where all data lie on drives of the machines."""
+    """What of the bill is for stores; nothing where all data lie on drives of the machines."""
     for text in found.unpriced:
         yield from wrapped(f"not known: {text}")
     if found.stores is not None and any(found.stores.values()):
@@ -118,10 +123,12 @@ def rows(found: Outlook) -> list[tuple[str, str]]:
         ("Ends", _chances([_time(time) for time in found.finish.values()])),
     ]
     if found.bill is not None:
-        money = [rough_usd(money) for money in found.bill.values()]
+        money = [_money(found, money) for money in found.bill.values()]
         told.append(("Bill", _chances(money)))
     if found.stores is not None and any(found.stores.values()):
-        told.append(("Stores", _chances([rough_usd(money) for money in found.stores.values()])))
+        told.append(
+            ("Of it stores", _chances([rough_usd(money) for money in found.stores.values()]))
+        )
     told += [("Chance", _kept(found))] if _kept(found) else []
     saving = found.saving
     if not math.isinf(saving.interval):

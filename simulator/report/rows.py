@@ -11,7 +11,7 @@ from simulator.report import rounded
 from simulator.report.called import batch_called, bill_called, device_called, price_called
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
-from simulator.report.stores import store_rows
+from simulator.report.stores import in_all, store_rows
 from simulator.results import ownership
 from simulator.results.cost import machine_price
 from simulator.results.metrics import number_at, select
@@ -170,7 +170,7 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         (batch, None if cost.per_step is None else show(cost.per_step, USD)),
         ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
-        (whole, None if cost.to_train is None else show(cost.to_train, USD)),
+        (whole, _whole_bill(prediction)),
     )
     uncertain = {whole: spread("cost.usd_to_train")}
     rows = [
@@ -185,6 +185,12 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         energy = f"{of_one} (crude: all machines, at rest and at work)"
         rows.append(("energy", energy))
     return [*rows, *_electricity_rows(prediction), *store_rows(prediction)]
+
+
+def _whole_bill(prediction: Prediction) -> str | None:
+    """Machines and stores; the least that it can be where a store has charges that are unknown."""
+    whole = prediction.in_all
+    return None if whole is None else in_all(prediction, show(whole, USD))
 
 
 def _electricity_rows(prediction: Prediction) -> list[Row]:

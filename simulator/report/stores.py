@@ -26,8 +26,13 @@ def store_rows(prediction: Prediction) -> Iterator[Row]:
     yield from (("prices of", text) for text in priced(prediction))
     yield from (("not known", text) for text in bill.missing)
     yield from (("note", text) for text in bill.notes)
-    if prediction.in_all is not None:
-        yield "with stores", known(prediction, "cost.usd_with_storage")
+    if prediction.cost.for_machines is not None and bill.known:
+        yield "of machines", known(prediction, "cost.usd_for_machines")
+
+
+def in_all(prediction: Prediction, whole: str) -> str:
+    """The whole bill as text, marked as the least it can be where stores charge what is unknown."""
+    return f"at least {whole}" if whole and prediction.storage.missing else whole
 
 
 def _parts(prediction: Prediction) -> Iterator[Row]:
@@ -50,8 +55,8 @@ def _place_and_date(store: Storage) -> str:
 
 
 def in_short(prediction: Prediction) -> str:
-    """What stores add to the bill, as the end of a sentence; empty where they add nothing."""
+    """What of the bill is for stores, as the end of a sentence; empty where they cost nothing."""
     bill = prediction.storage
     if bill.missing:
         return "; stores come on top, at prices not all known"
-    return f"; stores add {known(prediction, 'cost.storage.usd')}" if bill.total else ""
+    return f"; {known(prediction, 'cost.storage.usd')} of it is for stores" if bill.total else ""

@@ -14,7 +14,7 @@ from simulator.report.named import doubted, parts_called, resource_called
 from simulator.report.rounded import GUESSES, chance, digits_of, known, quantity, significant
 from simulator.report.rows import parts
 from simulator.report.setting import setting_rows
-from simulator.report.stores import in_short
+from simulator.report.stores import in_all, in_short
 from simulator.report.verdict import device_word, verdict
 from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
@@ -259,7 +259,7 @@ def _cost(prediction: Prediction) -> str:
     digits = digits_of(prediction, "total_time_s")
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (
-        f"{known(prediction, 'cost.usd_to_train')} for the run at "
+        f"{in_all(prediction, known(prediction, 'cost.usd_to_train'))} for the run at "
         f"{show(cost.per_second, USD_PER_SECOND)}{_dated(prediction)}{_electricity(prediction)}; "
         f"{rate} samples a dollar"
         f"{in_short(prediction)}"

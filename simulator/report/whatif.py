@@ -66,11 +66,11 @@ def as_text(found: WhatIf) -> str:
 
 def now(prediction: Prediction) -> str:
     """The job as it is, in a few sentences."""
-    timing, cost = prediction.timing, prediction.cost
+    timing = prediction.timing
     digits = digits_of(prediction, _TOTAL)
     paid = "no price known"
-    if cost.to_train is not None:
-        paid = f"{quantity(cost.to_train, USD, digits)} for it"
+    if prediction.in_all is not None:
+        paid = f"{quantity(prediction.in_all, USD, digits)} for it"
     long = quantity(timing.step_time.mean, SECOND, digits_of(prediction, _STEP))
     return (
         f"Now: {batch_called(prediction.scenario)} {long}, {rate_known(prediction)} samples/s, "
@@ -111,7 +111,7 @@ def _row(margins: Margins, worth: Worth) -> list[str]:
         cells.append(figure(number_at(after, margins.metric), select(margins.metric)[0].unit))
     cells += [_signed(margins.effect(worth, metric)) for metric in _SHOWN]
     if margins.base.cost.per_second is not None:
-        cells += [_dollars(margins.base.cost.to_train, worth.to_train), _per_dollar(worth)]
+        cells += [_dollars(margins.base.in_all, worth.to_train), _per_dollar(worth)]
     return cells
 
 
@@ -232,7 +232,7 @@ def as_object(found: WhatIf) -> dict[str, Any]:
         "metric": margins.metric,
         "now": {
             **{name: number_at(base, name) for name in (*_SHOWN, margins.metric)},
-            "cost.usd_to_train": base.cost.to_train,
+            "cost.usd_to_train": base.in_all,
             "bottleneck": base.timing.bottleneck,
             "next_bottleneck": base.timing.next_bottleneck,
         },

@@ -50,7 +50,7 @@ STORES: Final[tuple[Figure, ...]] = (
     (
         "cost.usd_with_storage",
         lambda p: p.in_all,
-        "Bill of the machines (cost.usd_to_train) and of the stores together.",
+        "Old name of cost.usd_to_train.",
         USD,
     ),
 )

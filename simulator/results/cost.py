@@ -45,7 +45,7 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
         per_second=known.get("per_second"),
         per_step=known.get("per_step"),
         samples_per_usd=known.get("samples_per_usd"),
-        to_train=known.get("to_train"),
+        for_machines=known.get("for_machines"),
         time_to_train=timing.total_time,
         energy_per_step=known.get("energy_per_step"),
         electricity=known.get("electricity"),
@@ -68,7 +68,7 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
         working = term(added, one=price, other=in_a_step)
     step = timing.step_time.mean
     found["per_step"] = term(equations.cost_per_step, price=working, step_time=step)
-    found["to_train"] = whole
+    found["for_machines"] = whole
     if float(working.value) > 0.0:
         found["samples_per_usd"] = term(
             equations.samples_per_usd, throughput=_epoch_rate(scenario, timing), price=working

@@ -334,8 +334,14 @@ _COST: Final = (
     ),
     _less(
         "cost.usd_to_train",
-        lambda p: p.cost.to_train,
-        "Bill of the machines over the whole job, start-up too.",
+        lambda p: p.in_all,
+        "Bill of the whole job, start-up too: machines, and all known charges of stores.",
+        USD,
+    ),
+    _less(
+        "cost.usd_for_machines",
+        lambda p: p.cost.for_machines,
+        "The part of it that is for machines: rent, or owning them and their electricity.",
         USD,
     ),
     _time("cost.time_to_train_s", lambda p: p.cost.time_to_train, "Billed time of the job."),
@@ -406,14 +412,14 @@ def _ends(quantile: float) -> tuple[Metric, ...]:
         Metric(
             name=f"run.usd.{point}",
             get=money,
-            doc=f"What the run has cost at most {said}, failures and all.",
+            doc=f"What machines and stores have cost at most {said}, failures and all.",
             unit=USD,
             better="low",
         ),
         Metric(
             name=f"run.storage_usd.{point}",
             get=stores,
-            doc=f"What stores have cost beside it at most {said}; none where a price is not known.",
+            doc=f"The part of it that is for stores {said}; none where a price is not known.",
             unit=USD,
             better="low",
         ),
@@ -480,6 +486,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     *_BENCHMARK,
 )
 """Every reported figure in the order of ``--json``."""
+
+OLD_NAMES: Final = {"cost.usd_with_storage": "cost.usd_to_train"}
+"""Names that figures once had and that are still read, with those they have now."""
 
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 _OF_SERVICES: Final = {

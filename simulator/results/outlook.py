@@ -53,8 +53,8 @@ class Outlook:
     and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
     of each in the time of all draws together, which add up to 1, and `between` the mean time
     between interruptions [s]. Shares, bills and `between` leave out draws that never end;
-    `unending` is their share. `stores` is what stores cost beside that bill, at the same chances;
-    None where a price is not known, which `unpriced` names.
+    `unending` is their share. `stores` is what of that bill is for stores, at the same chances;
+    None where a price is not known, which `unpriced` names: the bill has what is known.
     """
 
     name: str

@@ -202,13 +202,15 @@ class CpuNeed:
 class Cost:
     """The bill of the machines; None where no price is known. `terms` are the equations behind it.
 
+    `for_machines` is that of the whole run, without stores (`Prediction.in_all` has them).
+
     `electricity` is that of owned machines: it is no part of `per_second`, and one of all others.
     """
 
     per_second: UsdPerSecond | None
     per_step: Usd | None
     samples_per_usd: float | None
-    to_train: Usd | None
+    for_machines: Usd | None
     time_to_train: Seconds
     energy_per_step: float | None
     electricity: Usd | None = None
@@ -240,8 +242,8 @@ class StorageBill:
 
     `rent` is for what lies there, `provisioned` for rates held ready, `requests` by kind, `egress`
     for bytes that leave a region; None where a price is not known, which `missing` names: then the
-    `total` is None too. `notes` say where prices are not those that will be paid, `terms` has the
-    equations.
+    `total` is None too, and `known` has the charges that are known. `notes` say where prices are
+    not those that will be paid, `terms` has the equations.
     """
 
     total: Usd | None = 0.0
@@ -249,6 +251,7 @@ class StorageBill:
     provisioned: Usd | None = 0.0
     requests: Usd | None = 0.0
     egress: Usd | None = 0.0
+    known: Usd = 0.0
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     terms: Mapping[str, Term] = field(default_factory=dict)
@@ -296,9 +299,12 @@ class Prediction:
 
     @property
     def in_all(self) -> Usd | None:
-        """The bill of machines and stores together; None where either is not known."""
-        machines, stores = self.cost.to_train, self.storage.total
-        return None if machines is None or stores is None else machines + stores
+        """The whole bill: machines and stores; None where no price of the machines is known.
+
+        Charges of stores that are not known are not in it; `storage.missing` names them.
+        """
+        machines = self.cost.for_machines
+        return None if machines is None else machines + self.storage.known
 
     @property
     def fits(self) -> bool:

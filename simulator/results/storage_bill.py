@@ -56,18 +56,17 @@ def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -
     for one in used:
         for part, price in _charged(scenario, one, time):
             known = terms.get(part)
-            terms[part] = price if known is None else term(added, one=known, other=price)
+            terms[part] = price if known is None else _and(known, price)
     missing = [named for one in used for named in _missing(scenario, one)]
     unknown = {part for part, _ in missing}
     found = {part: None if part in unknown else _dollars(terms.get(part)) for part in PARTS}
-    whole = [terms[part] for part in PARTS if part in terms]
-    total: Usd | None = None
-    if not missing:
-        if whole:
-            terms["total"] = reduce(lambda one, other: term(added, one=one, other=other), whole)
-        total = _dollars(terms.get("total"))
+    charged = [terms[part] for part in PARTS if part in terms]
+    whole = reduce(_and, charged) if charged else None
+    if whole is not None and not missing:
+        terms["total"] = whole
     return StorageBill(
-        total=total,
+        total=None if missing else _dollars(whole),
+        known=_dollars(whole),
         rent=found[RENT],
         provisioned=found[READY],
         requests=found[REQUESTS],
@@ -76,6 +75,10 @@ def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -
         notes=tuple(text for one in used for text in _notes(scenario, one, time)),
         terms=terms,
     )
+
+
+def _and(one: Term, other: Term) -> Term:
+    return term(added, one=one, other=other)
 
 
 def _dollars(known: Term | None) -> Usd:

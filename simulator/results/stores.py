@@ -24,7 +24,7 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import Preparation
 from simulator.scenario.workload.train import Mode
-from simulator.units import Bytes, UsdPerSecond
+from simulator.units import Bytes, Real, UsdPerSecond
 
 UNLIMITED = math.inf
 
@@ -64,6 +64,14 @@ def data_rent(scenario: Scenario) -> UsdPerSecond:
     size = scenario.job.stored_total
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
     return sum((store.standing(size) or 0.0 for store in rented), 0.0)
+
+
+def rent_of_data(scenario: Scenario) -> Real:
+    """What the data as given costs by time where it lies, for one candidate or many [$/s]."""
+    dataset = scenario.job.dataset
+    rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
+    prices: list[Real] = [store.price for store in rented if store.price is not None]
+    return dataset.samples * dataset.bytes_per_sample * sum(prices, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,18 +70,19 @@ def outlook(  # noqa: PLR0913 - what is asked
     drawn = lives(run, draws=draws, seed=seed)
     price = _price(prediction)
     cost = scenario.cost
-    paid = (
-        None
-        if price is None
-        else bills(run, drawn, price=price, purchase=cost.purchase, provisioning=cost.provisioning)
-    )
     ended = np.isfinite(drawn.finish)
     spent = float(drawn.finish[ended].sum())
     struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
     causes = {cause: count / max(1, int(ended.sum())) for cause, count in struck.items()}
     finish, parts = _quantiles(drawn.finish), _shares(drawn, ended)
     life = life_of(run, parts, sum(causes.values()))
-    stores, unpriced = cost_of_stores(scenario, life, finish)
+    stores, unpriced = cost_of_stores(scenario, life, drawn.finish)
+    paid = (
+        None
+        if price is None
+        else stores
+        + bills(run, drawn, price=price, purchase=cost.purchase, provisioning=cost.provisioning)
+    )
     return Outlook(
         name=scenario.name,
         seed=seed,
@@ -98,7 +99,7 @@ def outlook(  # noqa: PLR0913 - what is asked
         in_time=None if latest is None else float((drawn.finish <= latest).mean()),
         in_budget=None if most is None or paid is None else float((paid <= most).mean()),
         notes=told.notes,
-        stores=stores,
+        stores=None if unpriced else _quantiles(stores),
         unpriced=unpriced,
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from simulator.results.outlook import LOST, USEFUL
 from simulator.results.storage_bill import bill_of
 from simulator.results.stores import Life, uses
+from simulator.runs.progress import Array
 from simulator.scenario.long_run import LongRun
 from simulator.scenario.scenario import Scenario
-from simulator.units import Seconds, Usd
 
 
 def life_of(run: LongRun, parts: Mapping[str, float], stops: float) -> Life:
@@ -32,25 +34,17 @@ def life_of(run: LongRun, parts: Mapping[str, float], stops: float) -> Life:
     return Life(checkpoints=again * run.work / run.saving.interval, loads=stops, again=again)
 
 
-def cost_of_stores(
-    scenario: Scenario, life: Life, finish: Mapping[float, Seconds]
-) -> tuple[Mapping[float, Usd] | None, tuple[str, ...]]:
-    """Bills of the stores by the chance of the time at which the run has ended.
+def cost_of_stores(scenario: Scenario, life: Life, finish: Array) -> tuple[Array, tuple[str, ...]]:
+    """Bills of the stores of runs that end at different times.
 
     Returns
     -------
     tuple
-        Bills [$], infinite where the run never ends, None where a price is not known; and the
-        prices that are not known.
+        What of each bill is known [$], infinite where the run never ends; and the prices that are
+        not known.
     """
-    used = uses(scenario, life)
-    found: dict[float, Usd] = {}
-    for chance, time in finish.items():
-        if math.isinf(time):
-            found[chance] = math.inf
-            continue
-        bill = bill_of(scenario, used, time + scenario.cost.provisioning)
-        if bill.total is None:
-            return None, bill.missing
-        found[chance] = bill.total
-    return found, ()
+    ended = np.isfinite(finish)
+    bill = bill_of(scenario, uses(scenario, life), finish[ended] + scenario.cost.provisioning)
+    found = np.full(finish.shape, math.inf)
+    found[ended] = bill.known
+    return found, bill.missing

@@ -74,8 +74,7 @@ class Action:
 
     `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
     share, `low` and `high` the 80% interval of that. `rent` is what machines, and the space for
-    the data, cost more [$/s], None where no price of machines is known; `stores` says that bills
-    are those of machines and stores, since what stores cost changes. `fits` says that the job is
+    the data, cost more [$/s], None where no price of machines is known. `fits` says that the job is
     likely not to fit now and likely to fit then, `fitting` how likely.
     """
 
@@ -85,7 +84,6 @@ class Action:
     low: float
     high: float
     rent: UsdPerSecond | None
-    stores: bool = False
     fits: bool = False
     fitting: float = 1.0
 
@@ -101,19 +99,18 @@ class Action:
 
     @property
     def bill(self) -> Usd | None:
-        """Its bill, with the stores where what they cost changes [$]; None: no price is known."""
-        return bill_of(self.prediction, with_stores=self.stores)
+        """Its whole bill, machines and stores [$]; None: no price is known."""
+        return self.prediction.in_all
 
 
-def bill_of(prediction: Prediction, *, with_stores: bool) -> Usd | None:
-    """Bill of a run's machines, and of its stores [$]; None: no price is known."""
-    return prediction.in_all if with_stores else prediction.cost.to_train
+def bills(base: Prediction, after: Prediction) -> tuple[Usd | None, Usd | None]:
+    """Bills before and after a change that leave out the same [$]; None: no price is known.
 
-
-def _other_stores(base: Prediction, after: Prediction) -> bool:
-    """Whether stores are known to cost something else after a change."""
-    known = base.in_all is not None and after.in_all is not None
-    return known and after.storage.total != base.storage.total
+    Where other charges of stores are unknown after it, both are those of machines alone.
+    """
+    if base.storage.missing == after.storage.missing:
+        return base.in_all, after.in_all
+    return base.cost.for_machines, after.cost.for_machines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,7 +332,6 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         low=low,
         high=high,
         rent=None if before is None or now is None else now - before + space,
-        stores=_other_stores(base, after),
         fitting=_fitting(after.memory, after.host_ram),
         fits=is_too_large(base) and not is_too_large(after),
     )
@@ -401,9 +397,9 @@ def _counts(base: Prediction, action: Action) -> bool:
     # Whoever tries what is free loses nothing, so three chances in four are enough.
     least = 0.0 if action.rent else -action.shorter
     surely_shorter = action.shorter > noise and action.low > least
-    before = bill_of(base, with_stores=action.stores)
-    if not action.rent or before is None or action.bill is None:
+    before, after = bills(base, action.prediction)
+    if not action.rent or before is None or after is None:
         return surely_shorter
     longest = (1.0 - action.low) / (1.0 - action.shorter)
-    surely_cheaper = action.bill * longest < (1.0 - LEAST) * before
+    surely_cheaper = after * longest < (1.0 - LEAST) * before
     return _worth(base, action) > noise and (surely_shorter or surely_cheaper)

@@ -31,7 +31,8 @@ LEFT_OUT: Final = 0.1
 """Share of many such rows that may lie beyond either end, as 10% of all measurements do."""
 _LENGTHS: Final = (
     *("step_time_s.mean", "epoch_time_s", "total_time_s"),
-    *("cost.usd_per_step", "cost.usd_to_train", "cost.time_to_train_s"),
+    *("cost.usd_per_step", "cost.usd_to_train", "cost.usd_for_machines"),
+    "cost.time_to_train_s",
 )
 """Figures that are as many times longer as a step is."""
 _RATES: Final = ("throughput_samples_per_s", "cost.samples_per_usd")

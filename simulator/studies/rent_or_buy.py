@@ -40,7 +40,7 @@ def rent_or_buy(owned: Prediction, rented: Prediction) -> RentOrBuy | None:
         None where not all machines of `owned` are owned, `rented` is not, or a price is missing.
     """
     costs, plan = _standing(owned), owned.scenario.owned
-    rent, drawn = rented.cost.to_train, owned.cost.electricity
+    rent, drawn = rented.cost.for_machines, owned.cost.electricity
     if rented.scenario.cost.purchase is Purchase.OWNED or plan is None:
         return None
     if costs is None or rent is None or drawn is None:

@@ -219,7 +219,7 @@ def _worth(
     if known is None:
         return Worth(change=change, prediction=after, rent=rent)
     lasts = _billed(after)
-    paid = after.cost.to_train
+    paid = after.in_all
     own = prices.get(change.name, 0.0)
     return Worth(
         change=change,

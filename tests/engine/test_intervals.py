@@ -271,7 +271,7 @@ def test_the_bill_is_as_uncertain_as_the_time() -> None:
         longer = found["step_time_s.mean"][key] / timing.step_time.mean
         assert found["cost.usd_per_step"][key] == pytest.approx((cost.per_step or 0.0) * longer)
         later = replace(timing, total_time=found["total_time_s"][key])
-        assert found["cost.usd_to_train"][key] == pytest.approx(bill(base, later).to_train)
+        assert found["cost.usd_to_train"][key] == pytest.approx(bill(base, later).for_machines)
 
 
 AT_OTHER_RATES = (

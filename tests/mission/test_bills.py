@@ -93,5 +93,5 @@ def test_every_group_is_billed_to_the_end() -> None:
     found = bill_of(A7)
     waiting = replace(found.scenario, cost=CostPlan(provisioning=600.0))
     later = bill(waiting, found.timing)
-    assert found.cost.to_train == pytest.approx(price(found) * found.timing.total_time)
-    assert later.to_train == pytest.approx(price(found) * (found.timing.total_time + 600.0))
+    assert found.cost.for_machines == pytest.approx(price(found) * found.timing.total_time)
+    assert later.for_machines == pytest.approx(price(found) * (found.timing.total_time + 600.0))

@@ -184,7 +184,7 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
             per_second=0.01,
             per_step=0.0004,
             samples_per_usd=2.56e6,
-            to_train=1.05,
+            for_machines=1.05,
             time_to_train=105.0,
             energy_per_step=60.0,
         ),

@@ -30,8 +30,8 @@ INNER = {
     "host_ram_bytes": "total capacity rule_of_thumb items",
     "gpu_memory_bytes": "total capacity items stages",
     "fits": "gpu gpu_probability host",
-    "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train time_to_train_s energy_j_per_step "
-    "storage usd_with_storage",
+    "cost": "usd_per_h usd_per_step samples_per_usd usd_to_train usd_for_machines time_to_train_s "
+    "energy_j_per_step storage usd_with_storage",
     "energy": "power_w machines_kwh kwh kg_co2e usd",
     "bound_s": "lower upper",
     "mlperf_storage": "accelerator_utilization throughput_v1_samples_per_s "
@@ -89,7 +89,7 @@ def test_what_does_not_apply_is_null(prediction: Prediction) -> None:
         next_bottleneck=None,
         usage={Resource.CPU: prediction.timing.usage[Resource.CPU]},
     )
-    cost = replace(prediction.cost, per_second=None, per_step=None, to_train=None)
+    cost = replace(prediction.cost, per_second=None, per_step=None, for_machines=None)
     tree = as_object(
         replace(prediction, timing=timing, memory=None, cpu_need=None, cost=cost, seed=None)
     )

@@ -59,7 +59,7 @@ def test_a_step_of_no_length_prints(timing: Timing) -> None:
 def test_no_price_is_said_once(prediction: Prediction) -> None:
     """Without a price the cost section says whose, and prints no dollars."""
     bare = replace(
-        prediction.cost, per_second=None, per_step=None, samples_per_usd=None, to_train=None
+        prediction.cost, per_second=None, per_step=None, samples_per_usd=None, for_machines=None
     )
     text = as_text(replace(prediction, cost=bare))
     assert text.count("no price for node/test-four") == 1

@@ -70,7 +70,7 @@ def test_its_own_figures_win() -> None:
 
 def test_rent_includes_electricity() -> None:
     """Of rented machines electricity is told, and not billed a second time."""
-    assert of(*PLACE).cost.to_train == of().cost.to_train
+    assert of(*PLACE).cost.for_machines == of().cost.for_machines
 
 
 def test_an_unknown_grid_is_named() -> None:

@@ -59,7 +59,7 @@ def test_electricity_is_on_the_bill_of_owned_machines() -> None:
     assert found.cost.electricity == pytest.approx(kwh * 1.5 * 0.1)
     assert found.cost.per_second is not None
     held = found.cost.per_second * found.cost.time_to_train
-    assert found.cost.to_train == pytest.approx(held + found.cost.electricity)
+    assert found.cost.for_machines == pytest.approx(held + found.cost.electricity)
 
 
 def test_a_step_pays_for_its_electricity() -> None:
@@ -77,7 +77,7 @@ def test_a_profile_states_what_its_machine_costs() -> None:
     """
     found = of("cost.purchase=owned")
     devices = found.scenario.devices
-    price = (found.cost.to_train or 0.0) / found.cost.time_to_train * HOUR / devices
+    price = (found.cost.for_machines or 0.0) / found.cost.time_to_train * HOUR / devices
     assert 1.2 < price < 2.0
     sources = {one.what: one.source for one in found.assumptions}
     assert sources["what node/dgx-h100 costs to buy"].date == "2023-05"
@@ -100,7 +100,7 @@ def test_a_machine_under_a_desk_pays_for_no_data_centre() -> None:
 def test_what_is_missing_is_named() -> None:
     """A machine whose price to buy nobody knows has no bill, and says which key is missing."""
     scenario = load_scenario("cpu-starved-p4d", overrides=["cost.purchase=owned"])
-    assert predict(scenario).cost.to_train is None
+    assert predict(scenario).cost.for_machines is None
     assert [text for text in missing(scenario) if "owned.capex" in text]
 
 
@@ -124,7 +124,7 @@ def test_the_interval_has_the_electricity_in_it() -> None:
     """The middle of the bill's interval is near the bill."""
     found = of(*OWNED)
     ends = found.interval["cost.usd_to_train"]
-    assert ends["p10"] < (found.cost.to_train or 0.0) < ends["p90"]
+    assert ends["p10"] < (found.in_all or 0.0) < ends["p90"]
 
 
 def test_the_life_is_a_time() -> None:

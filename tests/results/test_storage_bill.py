@@ -39,7 +39,7 @@ def test_rent_is_for_the_time_that_data_lie_there() -> None:
     kept = found("store.kept=2190 h")  # three months of 730 h
     assert kept.storage.rent == pytest.approx(size * 0.023 / 1e9 * 3.0)
     # Machines are billed no longer for it.
-    assert kept.cost.to_train == pytest.approx(found().cost.to_train)
+    assert kept.cost.for_machines == pytest.approx(found().cost.for_machines)
 
 
 def test_every_image_is_a_request_in_every_epoch_that_reads_it() -> None:
@@ -80,14 +80,16 @@ def test_rates_held_ready_are_paid_by_time() -> None:
 
 
 def test_an_unknown_price_is_named_and_never_nothing() -> None:
-    """A store without prices leaves the total unknown; what is known stands beside it."""
+    """A store without prices leaves its bill unknown; the whole bill has what is known."""
     one = found("hardware.storage=storage/wekapod")
     assert one.storage.total is None
-    assert one.in_all is None
+    assert one.in_all == one.cost.for_machines
     assert any("rent of storage/wekapod" in text for text in one.storage.missing)
-    elastic = found("hardware.storage=storage/efs-elastic").storage
+    slow = found("hardware.storage=storage/efs-elastic")
+    elastic = slow.storage
     assert elastic.total is None
     assert elastic.rent is not None
+    assert slow.in_all == pytest.approx((slow.cost.for_machines or 0.0) + elastic.rent)
     assert any("bytes read and written" in text for text in elastic.missing)
 
 
@@ -95,7 +97,7 @@ def test_drives_of_the_machine_cost_nothing_more() -> None:
     """Data on drives inside are paid with the machine."""
     one = found(name="resnet50-imagenet-p4d")
     assert (one.storage.total, one.storage.missing) == (0.0, ())
-    assert one.in_all == one.cost.to_train
+    assert one.in_all == one.cost.for_machines
 
 
 def test_the_parts_are_the_total() -> None:
@@ -104,8 +106,8 @@ def test_the_parts_are_the_total() -> None:
     known = [part for part in parts(one).values() if part is not None]
     assert len(known) == 4
     assert one.storage.total == pytest.approx(sum(known))
-    assert number_at(one, "cost.usd_with_storage") == pytest.approx(
-        sum(known) + (one.cost.to_train or 0.0)
+    assert number_at(one, "cost.usd_to_train") == pytest.approx(
+        sum(known) + (one.cost.for_machines or 0.0)
     )
     for term in one.storage.terms.values():
         assert term.value == term.again()

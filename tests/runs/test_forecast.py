@@ -41,7 +41,7 @@ def test_nothing_happens(prediction: Prediction) -> None:
     assert found.goodput == 1.0
     assert math.isinf(found.between)
     assert found.bill is not None
-    assert found.bill[0.5] == pytest.approx(bare.cost.to_train)
+    assert found.bill[0.5] == pytest.approx(bare.in_all)
 
 
 def test_failures_take_time_and_money(prediction: Prediction) -> None:

@@ -35,7 +35,7 @@ def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
     assert (closer.status, closer.key) == (Status.SCREENED, closer_key(known.key))
     time = float(str(closer.figures["total_time_s"]))
     assert 0.99 < time / prediction.timing.total_time <= 1.0
-    assert float(str(closer.figures["cost.usd_to_train"])) <= prediction.cost.to_train
+    assert float(str(closer.figures["cost.usd_to_train"])) <= prediction.in_all
 
 
 def test_what_cannot_be_predicted_has_no_closer_look() -> None:

@@ -44,12 +44,14 @@ def test_a_row_outside_the_interval_widens_all_that_goes_with_the_step(
 ) -> None:
     """Half of the rate was measured: rates may be half, times and bills twice what is predicted."""
     wider = widened(prediction, around(row("slow", 0.5)))
-    timing, cost = prediction.timing, prediction.cost
+    timing = prediction.timing
     assert wider.interval[RATE]["p10"] == pytest.approx(timing.throughput / 2.0)
     assert wider.interval[RATE]["p90"] == prediction.interval[RATE]["p90"]
     assert wider.interval["step_time_s.mean"]["p90"] == pytest.approx(2.0 * timing.step_time.mean)
     assert wider.interval["total_time_s"]["p90"] == pytest.approx(2.0 * timing.total_time)
-    assert wider.interval["cost.usd_to_train"]["p90"] == pytest.approx(2.0 * (cost.to_train or 0.0))
+    assert wider.interval["cost.usd_to_train"]["p90"] == pytest.approx(
+        2.0 * (prediction.in_all or 0.0)
+    )
     assert wider.interval["first_step_s"] == prediction.interval["first_step_s"]
     (here,) = measured_here(prediction, around(row("slow", 0.5)))
     assert here.outside

@@ -22,7 +22,7 @@ def test_at_the_break_even_both_cost_the_same() -> None:
     assert even is not None
     assert even.utilization < 1.0
     at_it = of("cost.purchase=owned", f"owned.utilization={even.utilization!r}")
-    assert at_it.cost.to_train == pytest.approx(rented.cost.to_train, rel=1e-3)
+    assert at_it.cost.for_machines == pytest.approx(rented.cost.for_machines, rel=1e-3)
 
 
 def test_cheap_rent_is_never_beaten() -> None:

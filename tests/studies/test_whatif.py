@@ -120,7 +120,7 @@ def test_another_machine_is_priced_by_the_catalogue() -> None:
     base = predict(read({}), doubts=False)
     assert worth.rent == pytest.approx(base.cost.per_second)
     assert worth.prediction is not None
-    assert worth.to_train == pytest.approx(worth.prediction.cost.to_train)
+    assert worth.to_train == pytest.approx(worth.prediction.in_all)
 
 
 def test_what_is_refused_keeps_its_reason() -> None:

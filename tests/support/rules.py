@@ -162,12 +162,16 @@ def _has_room(after: Prediction, before: Prediction) -> bool:
 
 def _price(job: Job, _: Draw | None) -> Iterator[str | None]:
     cheap, dear = (predicted(job.read(f"cost.price=${dollars}/h")) for dollars in (10, 20))
-    if cheap.cost.to_train is not None and dear.cost.to_train is not None:
+    if cheap.cost.for_machines is not None and dear.cost.for_machines is not None:
         lasts = cheap.cost.time_to_train + job.scenario.cost.provisioning
         more = 10.0 / HOUR * job.scenario.cluster.trainers.count * lasts
-        fair = math.isclose(dear.cost.to_train - cheap.cost.to_train, more, rel_tol=ROUNDING)
+        fair = math.isclose(
+            dear.cost.for_machines - cheap.cost.for_machines, more, rel_tol=ROUNDING
+        )
         yield (
-            None if fair else f"${cheap.cost.to_train} and ${dear.cost.to_train}, not ${more} more"
+            None
+            if fair
+            else f"${cheap.cost.for_machines} and ${dear.cost.for_machines}, not ${more} more"
         )
     same = cheap.timing == dear.timing == job.prediction.timing
     yield None if same else "the price changes the time"

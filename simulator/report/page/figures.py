@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from simulator.report.called import batch_called
 from simulator.report.rounded import known
 from simulator.report.rows import Row, cost_rows, run_rows
+from simulator.report.stores import in_all
 from simulator.results.prediction import Prediction
 
 _ASIDE = frozenset({"throughput", "epoch", "first epoch", "total", "bounds"})
@@ -30,7 +31,7 @@ def run_figures(prediction: Prediction) -> Iterator[Row]:
 def cost_figures(prediction: Prediction) -> Iterator[Row]:
     """The bill; what a single step costs is in `plan simulate --full`."""
     metrics = {"samples per $": "cost.samples_per_usd"}
-    whole = known(prediction, "cost.usd_to_train")
+    whole = in_all(prediction, known(prediction, "cost.usd_to_train"))
     for name, text in cost_rows(prediction):
         if name in {batch_called(prediction.scenario), "1,000 samples"}:
             continue

@@ -19,7 +19,9 @@ from simulator.scenario.workload.train import Checkpointing
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.units import HOUR, Seconds
 
-_GROWS = ("cost.usd_per_step", "cost.time_to_train_s")
+_HELD = ("cost.storage.rent_usd", "cost.storage.provisioned_usd")
+"""What is paid as long as the run lasts."""
+_GROWS = ("cost.usd_per_step", "cost.time_to_train_s", *_HELD)
 _SHRINKS = ("cost.samples_per_usd",)
 
 
@@ -89,7 +91,8 @@ def with_losses(figures: Mapping[str, Value], lost: Interrupted) -> dict[str, Va
         value = number(figures, name)
         if value is not None:
             changed[name] = value * factor
-    rent = number(figures, "cost.usd_per_h")
+    rent, longer = number(figures, "cost.usd_per_h"), lost.stretch - 1.0
     if money is not None and rent is not None:
-        changed[MONEY] = money + rent / HOUR * total * (lost.stretch - 1.0)
+        held = sum(number(figures, name) or 0.0 for name in _HELD)
+        changed[MONEY] = money + (rent / HOUR * total + held) * longer
     return changed

@@ -21,6 +21,7 @@ from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import build
 from simulator.results.cost import machines_price
+from simulator.results.stores import rent_of_data
 from simulator.scenario.candidates import Batch, stack
 from simulator.scenario.scenario import Scenario
 from simulator.studies.screening.chance import AHEAD
@@ -222,7 +223,7 @@ def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
 
 
 def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
-    """What the least times cost; nothing where a price is unknown."""
+    """What the least times cost at least, machines and data; nothing where a price is unknown."""
     price = machines_price(scenario)
     if price is None:
         return {}
@@ -230,8 +231,9 @@ def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
     found = {
         "cost.usd_per_h": price * HOUR,
         "cost.usd_per_step": cost.cost_per_step(price, times["step_time_s.mean"]),
-        "cost.usd_to_train": cost.cost_to_train(price, total, scenario.cost.provisioning),
+        "cost.usd_for_machines": cost.cost_to_train(price, total, scenario.cost.provisioning),
     }
+    found["cost.usd_to_train"] = found["cost.usd_for_machines"] + rent_of_data(scenario) * total
     if np.all(np.asarray(price) > 0.0):
         train, length = job.train, lengths(scenario)
         a_step = train.batch_size * train.accumulation * scenario.ranks * job.copies
