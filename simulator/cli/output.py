@@ -84,15 +84,19 @@ def check_writable(path: Path, option: str) -> None:
         raise _unwritable(path, option, "cannot be written: permission denied")
 
 
-def made(seed: int | None) -> Made:
-    """What a page says of how it came to be: today, the command as it was typed, the seed."""
+def made(seed: int | None, *asked: str) -> Made:
+    """What a page says of how it came to be: today, the command as it was typed, the seed.
+
+    `asked` are the scenarios as the user would type them again.
+    """
     import shlex
 
     from simulator.cli.clock import today
     from simulator.report.page.made import Made
 
     arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
-    return Made(date=today().isoformat(), command=shlex.join(("plan", *arguments)), seed=seed)
+    command = shlex.join(("plan", *arguments))
+    return Made(date=today().isoformat(), command=command, seed=seed, asked=asked)
 
 
 def write_file(path: Path, content: str | bytes, option: str) -> None:

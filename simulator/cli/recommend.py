@@ -136,7 +136,8 @@ def recommend(  # noqa: PLR0913 - one parameter an option
             whole.of(reader, answer.winner.settings) if answer.winner else None
             for reader, answer in zip(readers, answers, strict=True)
         ]
-        write_file(html, as_page(answers, launches, best, made(seed)), "--html")
+        how = made(seed, *(as_typed(name, overrides) for name in scenarios))
+        write_file(html, as_page(answers, launches, best, how), "--html")
     emit(_rendered(answers, launches, form))
     for reader, answer in zip(readers, answers, strict=True):
         _warn_of_old(reader, answer, price_age)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,14 @@ from simulator.cli.scenarios import (
     seed_option,
     service_reader,
 )
-from simulator.errors import InputError, Problem, UnitError
+from simulator.errors import InputError, PlanError, Problem, UnitError
 
 if TYPE_CHECKING:
+    from simulator.files.candidates import CandidateReader
     from simulator.files.service import ServiceReader
     from simulator.scenario.scenario import Scenario
+    from simulator.studies.levers import Settings
+    from simulator.studies.size import Sized
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
@@ -99,19 +104,41 @@ def size(  # noqa: PLR0913 - one parameter an option
             seed=seed,
             progress=progress,
         )
-    job = reader.read({}).scenario
+    job, catalogue = reader.read({}).scenario, Catalogue.default(profiles)
     found = report.Answer(
         name=job.name,
         asked=as_typed(scenario, overrides),
         resource=asked,
         loss=share,
         rows=rows,
-        offers=offers(rows[0], asked, job, Catalogue.default(profiles)),
+        offers=[
+            offers(row, asked, job, catalogue, partial(_stores_it, reader, row, share, seed))
+            for row in rows
+        ],
+        counted=bool(numbers),
         accelerated=job.cluster.trainers.gpus_per_host > 0,
         steps=job.job.dataset.samples * job.cluster.trainers.count / _global_batch(job),
     )
     emit(reported(report, found, Format(form)))
     return Exit.FINE
+
+
+def _stores_it(reader: CandidateReader, row: Sized, loss: float, seed: int, store: str) -> bool:
+    """Whether the job loses no more than it may with its data in this store, as large as they are.
+
+    A volume that is only as large as the data, which is what its price is for, may be slower.
+    """
+    from simulator.predict import predict
+    from simulator.studies.size import run_speed
+
+    settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
+    try:
+        data = reader.read(settings).scenario.job.stored_total
+        settings = {**settings, "hardware.storage_capacity": f"{math.ceil(data)} B"}
+        prediction = predict(reader.read(settings).scenario, seed=seed, doubts=False)
+    except PlanError:
+        return False
+    return run_speed(prediction) >= row.ample * (1.0 - loss)
 
 
 def _global_batch(scenario: Scenario) -> float:

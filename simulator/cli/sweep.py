@@ -16,6 +16,7 @@ from simulator.cli.metrics import note_old_names
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.scenarios import (
+    as_typed,
     calibration_option,
     candidate_reader,
     scenario_arguments,
@@ -28,6 +29,7 @@ from simulator.cli.shards import merge_shards, shard_of, shard_options, told_sha
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
+    from simulator.report.page.made import Made
     from simulator.results.prediction import Prediction
     from simulator.scenario.goal import Axes, Plain
     from simulator.studies.explore import Request
@@ -193,7 +195,8 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
-    _write(found, name, files, partial(whole.of, reader), seed)
+    how = made(seed, as_typed(scenario, overrides))
+    _write(found, name, files, partial(whole.of, reader), how)
     emit(_rendered(found, name, form))
     return _code(found)
 
@@ -282,7 +285,7 @@ def _write(
     name: str,
     files: dict[str, Path | None],
     whole: Callable[[Mapping[str, Plain]], tuple[Prediction, Neighbourhood | None]],
-    seed: int,
+    how: Made,
 ) -> None:
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
@@ -305,7 +308,7 @@ def _write(
         best, close = None, None
         if found.front:
             best, close = whole(found.front[0].outcome.candidate.settings)
-        write_file(html, as_page(found, name, best, close, made(seed)), "--html")
+        write_file(html, as_page(found, name, best, close, how), "--html")
 
 
 def _rendered(found: Findings, name: str, form: str) -> str:

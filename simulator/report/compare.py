@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
-from simulator.report.named import bottleneck_called, limit_called, metric_called
+from simulator.report.named import bottleneck_called, is_share, limit_called, metric_called
 from simulator.report.rounded import digits_of, quantity, share_known, significant
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
@@ -29,13 +29,13 @@ from simulator.units import HOUR, MONTH
 SCHEMA: Final = 1
 METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
+    *("tokens_per_s", "mfu"),
     *("step_split_s.data_stall", "accelerator_utilization", "vcpus_short"),
     *("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h", "cost.usd_per_step"),
     *("cost.samples_per_usd", "cost.usd_to_train", "cost.usd_for_machines"),
     *("cost.storage.usd", "cost.time_to_train_s"),
     "cost.energy_j_per_step",
 )
-SHARES: Final = frozenset({"accelerator_utilization"})
 IDLE: Final = 5e-4
 """Share of its time below which a resource does nothing worth a row."""
 CLOSE: Final = 0.1
@@ -117,7 +117,10 @@ _REPEATS: Final = {
 
 
 def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> bool:
-    """Whether another row shows the same: the bill of a step follows from that of the run."""
+    """Whether a row says nothing more: the bill of a step follows from that of the run."""
+    if metric == "mfu":
+        # The figure of people who train language models; others look at what the GPUs wait for.
+        return all(number_at(side.prediction, "tokens_per_s") is None for side in sides)
     if metric == "cost.usd_per_step":
         return any(number_at(side.prediction, "cost.usd_to_train") for side in sides)
     other = _REPEATS.get(metric)
@@ -135,7 +138,7 @@ def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -
     for number, value in enumerate(values):
         text = "-" if value is None else _value(metric, value, sides[number].prediction)
         ratio = value / first if number and value is not None and first else None
-        changed = ratio is not None and abs(ratio - 1.0) > SAME and metric not in SHARES
+        changed = ratio is not None and abs(ratio - 1.0) > SAME and not is_share(metric)
         yield f"{text} (x{_times(ratio)})" if changed and ratio is not None else text
 
 
@@ -146,7 +149,7 @@ def _times(ratio: float) -> str:
 
 def _value(metric: str, value: float, prediction: Prediction) -> str:
     unit = select(metric)[0].unit
-    if metric in SHARES:
+    if is_share(metric):
         return share_known(value)
     if unit == USD_PER_HOUR:
         return figure(value, unit)
@@ -231,12 +234,13 @@ def _beside(side: Side, metric: str) -> tuple[str, str, str]:
     if known is None:
         return "-", "-", "-"
     ours, off = number_at(side.prediction, metric), error(side, metric)
-    share = metric in SHARES or metric.startswith("utilization.")
-    shown = [
-        "-" if value is None else percent(value) if share else figure(value, select(metric)[0].unit)
-        for value in (known, ours)
-    ]
+    shown = ["-" if value is None else _published_figure(metric, value) for value in (known, ours)]
     return shown[0], shown[1], "-" if off is None else f"{100.0 * off:+.1f}%"
+
+
+def _published_figure(metric: str, value: float) -> str:
+    """As precise as the other side of a comparison may be."""
+    return percent(value) if is_share(metric) else figure(value, select(metric)[0].unit)
 
 
 def as_table(sides: Sequence[Side]) -> Table:

@@ -20,7 +20,7 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
-from simulator.report.figures import figure
+from simulator.report.figures import metric_figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
 from simulator.report.rounded import chance
@@ -101,7 +101,7 @@ def as_explanation(prediction: Prediction, path: str | None = None) -> str:
 
 
 def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
-    rows = [(m.name, figure(m.get(prediction), m.unit), m.doc) for m in metrics]
+    rows = [(m.name, metric_figure(m.name, m.get(prediction)), m.doc) for m in metrics]
     lines = columns([row[:2] for row in rows], "<<")
     if all(len(line) + len(row[2]) < WIDTH - 4 for line, row in zip(lines, rows, strict=True)):
         return columns(rows, "<<<")

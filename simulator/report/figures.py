@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simulator.report.layout import count, printable
+from simulator.report.named import is_share
+from simulator.report.rounded import share_known
 from simulator.report.table import Cell, Table
-from simulator.results.metrics import METRICS, USD_PER_HOUR, Value
+from simulator.results.metrics import METRICS, USD_PER_HOUR, Value, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import HOUR, PER_SECOND, USD_PER_SECOND, Unit, show
@@ -36,6 +38,19 @@ def figure(value: Value, unit: Unit | None) -> str:
     return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
 
 
+def metric_figure(name: str, value: Value) -> str:
+    """A figure of this name for reading: shares in per cent, others as `figure` has them.
+
+    Examples
+    --------
+    >>> metric_figure("mfu", 0.3556), metric_figure("step_time_s.mean", 0.192)
+    ('36%', '192 ms')
+    """
+    if is_share(name) and isinstance(value, float):
+        return share_known(value)
+    return figure(value, select(name)[0].unit)
+
+
 def metric_page(prediction: Prediction) -> Table:
     """The same figures as people write them."""
     rows: list[tuple[Cell, ...]] = []
@@ -44,8 +59,9 @@ def metric_page(prediction: Prediction) -> Table:
         if value is None or isinstance(value, Mapping):
             continue
         known = prediction.interval.get(one.name, {})
-        ends = (figure(known[key], one.unit) if key in known else "" for key in ("p10", "p90"))
-        rows.append((one.name, figure(value, one.unit), *ends))
+        ends = (known.get(key) for key in ("p10", "p90"))
+        shown = ("" if end is None else metric_figure(one.name, end) for end in ends)
+        rows.append((one.name, metric_figure(one.name, value), *shown))
     return Table(head=("metric", "value", "P10", "P90"), rows=tuple(rows))
 
 

@@ -91,8 +91,19 @@ METRICS_CALLED: Final = {
     "energy.usd": "electricity of the run",
 }
 """What people call a metric; others go by their own name."""
-SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu"})
-"""Metrics that are shares of a whole, shown in per cent."""
+_SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share of a whole, which is shown in per cent.
+
+    Examples
+    --------
+    >>> [is_share(name) for name in ("mfu", "utilization.cpu.mean", "utilization.cpu.units")]
+    [True, True, False]
+    """
+    parts = metric.split(".")
+    return parts[-1] in _SHARES or (parts[0] == "utilization" and parts[-1] == "mean")
 
 
 _RATHER: Final = {

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.layout import columns, section, wrapped
-from simulator.report.rounded import significant
+from simulator.report.named import short
+from simulator.report.rounded import quantity, significant
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.studies.offers import Offer
 from simulator.studies.size import Resource, Size, Sized
-from simulator.units import BYTE, PERCENT, USD, USD_PER_SECOND, show
+from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
+CENT: Final = 0.01
+"""Less than that nobody is billed."""
 FEW: Final = 10.0
 """Steps of an epoch below which a row is warned of."""
 _LEAST: Final = {
@@ -29,8 +32,10 @@ _LEAST: Final = {
 class Answer:
     """What was asked, and what came out: a row for each number of machines.
 
-    `asked` is the scenario with its settings as they were typed; `accelerated`: the machines
-    compute on accelerators, which are counted; `steps` is what an epoch has on one machine.
+    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
+    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
+    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
+    were asked for.
     """
 
     name: str
@@ -38,15 +43,16 @@ class Answer:
     resource: Resource
     loss: float
     rows: Sequence[Sized]
-    offers: Sequence[Offer]
+    offers: Sequence[Sequence[Offer]]
+    counted: bool = False
     accelerated: bool = True
     steps: float = math.inf
 
 
 def as_text(found: Answer) -> str:
     """The report."""
-    lines = [_head(found), *(_row(one, found) for one in found.rows)]
-    table = columns(lines, ">" * len(lines[0]))
+    lines = [_head(found), *_rows(found)]
+    table = columns(lines, ">" * (len(lines[0]) - 2) + "<>")
     lost = f"{found.loss * PERCENT:.3g}%"
     least = _LEAST.get(found.resource, f"the least {found.resource}")
     title = f"{found.name}: {least} that loses no more than {lost} of the speed"
@@ -56,7 +62,7 @@ def as_text(found: Answer) -> str:
             "",
             *table,
             *(line for text in _short_epochs(found) for line in wrapped(text, hang="")),
-            *section(_offered(found), [_offer(one) for one in found.offers]),
+            *section(_offered(found), _others(found)),
             *section("Try it", _trial(found)),
         ]
     )
@@ -78,19 +84,43 @@ def _names(found: Answer) -> tuple[str, ...]:
 
 def _offered(found: Answer) -> str:
     things = "Stores" if found.resource is Resource.STORAGE else "Machines"
-    return f"{things} of the catalogue that have it (plan hardware list), the cheapest first"
+    return f"Other {things.lower()} of the catalogue that have it (plan hardware list)"
+
+
+def _others(found: Answer) -> list[str]:
+    """What else the catalogue has, where one number of machines was asked for."""
+    if len(found.rows) > 1:
+        return []
+    return [f"{one.name}  {_price(one, found.rows[0].machines)}" for one in found.offers[0][1:]]
 
 
 def _head(found: Answer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
-    return ("machines", *devices, *_names(found), "samples/s", "with plenty", "as it is")
+    sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
+    price = "a month" if found.resource is Resource.STORAGE else "price"
+    speeds = ("samples/s", "with plenty", "now")
+    return ("machines", *devices, *sizes, *speeds, "cheapest that has it", price)
+
+
+def _rows(found: Answer) -> Iterator[tuple[str, ...]]:
+    for one, offers in zip(found.rows, found.offers, strict=True):
+        best = offers[0] if offers else None
+        yield (*_row(one, found), *(("none known", "") if best is None else _bought(best, one)))
+
+
+def _bought(offer: Offer, row: Sized) -> tuple[str, str]:
+    """What to buy for a row and its price: a store for the data, or all of its machines."""
+    name = short(offer.name)
+    if offer.name.startswith("storage/"):
+        return name, _price(offer, 1).removesuffix(" a month")
+    return f"{row.machines} x {name}", _price(offer, row.machines)
 
 
 def _row(one: Sized, found: Answer) -> tuple[str, ...]:
-    devices = (str(one.devices),) if found.accelerated else ()
+    devices = (f"{one.devices:,}",) if found.accelerated else ()
     sizes = (_size(size) for size in one.sizes)
     speeds = (significant(rate, DIGITS) for rate in (one.speed, one.ample, one.now))
-    return (str(one.machines), *devices, *sizes, *speeds)
+    return (f"{one.machines:,}", *devices, *sizes, *speeds)
 
 
 def _size(size: Size) -> str:
@@ -100,6 +130,8 @@ def _size(size: Size) -> str:
     value = _up(size.value)
     if size.knob.unit is None:
         return f"{math.ceil(size.value):,}"
+    if size.knob.unit is PER_SECOND:
+        return f"{significant(value, DIGITS)}/s"
     return show(value, size.knob.unit, DIGITS)
 
 
@@ -109,21 +141,22 @@ def _up(value: float) -> float:
     return math.ceil(value / step - 1e-9) * step
 
 
-def _offer(one: Offer) -> str:
+def _price(one: Offer, machines: int) -> str:
     if one.per_month is not None:
-        return f"{one.name}  {show(_up(max(one.per_month, 0.01)), USD)} a month for the data"
+        return f"{quantity(max(one.per_month, CENT), USD, DIGITS)} a month"
     if one.per_second is not None:
-        return f"{one.name}  {show(one.per_second, USD_PER_SECOND)}"
-    return f"{one.name}  price unknown"
+        return show(machines * one.per_second, USD_PER_SECOND)
+    return "unknown"
 
 
 def _trial(found: Answer) -> list[str]:
     """The command with the size that is enough; that any is, where something else limits."""
     one = found.rows[0]
     settings = [f"--set {_option(size)}" for size in one.sizes if size.value is not None]
+    count = [f"--set hardware.count={one.machines}"] if found.counted else []
     if not settings:
         return [f"any {found.resource} is enough: something else limits, as plan simulate says"]
-    return [f"plan simulate {found.asked} {' '.join(settings)}"]
+    return [f"plan simulate {found.asked} {' '.join([*count, *settings])}"]
 
 
 def _option(size: Size) -> str:
@@ -144,12 +177,17 @@ def as_object(found: Answer) -> dict[str, Any]:
         "scenario": found.name,
         "resource": str(found.resource),
         "loss": found.loss,
-        "machines": [dict(_figures(one)) for one in found.rows],
-        "offers": [
-            {"name": o.name, "usd_per_month": o.per_month, "usd_per_s": o.per_second}
-            for o in found.offers
+        "machines": [
+            dict(_figures(one)) | {"offers": [_offer_object(offer) for offer in offers]}
+            for one, offers in zip(found.rows, found.offers, strict=True)
         ],
+        "offers": [_offer_object(one) for one in found.offers[0]],
     }
+
+
+def _offer_object(one: Offer) -> dict[str, Any]:
+    """A store for the data, or one machine."""
+    return {"name": one.name, "usd_per_month": one.per_month, "usd_per_s": one.per_second}
 
 
 def _figures(one: Sized) -> Iterator[tuple[str, Any]]:
@@ -174,4 +212,4 @@ def as_table(found: Answer) -> Table:
 
 def as_page(found: Answer) -> str:
     """The table as Markdown, with units."""
-    return as_markdown(Table(head=_head(found), rows=tuple(_row(o, found) for o in found.rows)))
+    return as_markdown(Table(head=_head(found), rows=tuple(_rows(found))))

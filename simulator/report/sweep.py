@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.report.figures import figure
+from simulator.report.figures import metric_figure
 from simulator.report.layout import columns, count, percent, printable, section, wrapped
 from simulator.report.table import Table
 from simulator.results.metrics import METRICS
@@ -173,9 +173,7 @@ def _figure(outcome: Outcome, name: str) -> str:
         return "-"
     if name == "throughput_samples_per_s" and isinstance(value, float):
         return count(value)
-    if name == "accelerator_utilization" and isinstance(value, float):
-        return percent(value)
-    return figure(value, _METRICS[name].unit)
+    return metric_figure(name, value)
 
 
 def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:

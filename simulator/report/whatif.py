@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.called import batch_called, bill_called
-from simulator.report.figures import figure
+from simulator.report.figures import metric_figure
 from simulator.report.layout import WIDTH, columns, count, percent, printable, section, wrapped
 from simulator.report.named import limit_called, metric_called
 from simulator.report.rounded import digits_of, quantity, rate_known
@@ -16,7 +16,7 @@ from simulator.report.table import Cell, Table, as_markdown
 from simulator.report.verdict import verdict
 from simulator.report.whatif_rates import rates_json, rates_lines
 from simulator.report.whatif_swap import swap_json, swap_lines
-from simulator.results.metrics import number_at, select
+from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.studies.accelerator_swap import Generation
 from simulator.studies.bottleneck_shifts import FARTHEST, MOST_WORKERS, Flip
@@ -108,7 +108,7 @@ def _row(margins: Margins, worth: Worth) -> list[str]:
     name = printable(worth.change.name)
     cells = [name, value_text(knob, knob.value), value_text(knob, worth.change.value)]
     if margins.metric not in _SHOWN and after is not None:
-        cells.append(figure(number_at(after, margins.metric), select(margins.metric)[0].unit))
+        cells.append(metric_figure(margins.metric, number_at(after, margins.metric)))
     cells += [_signed(margins.effect(worth, metric)) for metric in _SHOWN]
     if margins.base.cost.per_second is not None:
         cells += [_dollars(margins.base.in_all, worth.to_train), _per_dollar(worth)]

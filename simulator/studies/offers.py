@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from simulator.files.catalogue import Catalogue
@@ -15,6 +16,8 @@ from simulator.units import MONTH, Usd, UsdPerSecond
 
 MOST: Final = 4
 """Offers that are named."""
+TRIED: Final = 12
+"""Offers that are looked at closer, the cheapest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +33,23 @@ class Offer:
 
 
 def offers(
-    found: Sized, resource: Resource, scenario: Scenario, catalogue: Catalogue
+    found: Sized,
+    resource: Resource,
+    scenario: Scenario,
+    catalogue: Catalogue,
+    suits: Callable[[str], bool] = lambda _: True,
 ) -> list[Offer]:
     """Profiles that are large enough, the cheapest first, those without a price last.
 
     Machines are those with as many of the same accelerator as the job uses, or with none where it
-    uses none.
+    uses none; stores those that its cloud reaches and that `suits` says are fast enough, since a
+    store that has the rates may take too long to answer each read.
     """
     wanted = {size.knob.name: size.value or 0.0 for size in found.sizes}
     if resource is Resource.STORAGE:
         every = list(_stores(wanted, scenario, catalogue))
         every.sort(key=lambda one: (one.per_month is None, one.per_month or 0.0, one.name))
+        every = list(islice((one for one in every[:TRIED] if suits(one.name)), MOST))
     else:
         every = list(_machines(wanted, scenario, catalogue))
         every.sort(key=lambda one: (one.per_second is None, one.per_second or 0.0, one.name))
@@ -50,14 +59,14 @@ def offers(
 def _stores(
     wanted: Mapping[str, float], scenario: Scenario, catalogue: Catalogue
 ) -> Iterator[Offer]:
-    data = scenario.job.stored_total
+    data, cloud = scenario.job.stored_total, scenario.cluster.trainers.host.cloud
     for name in catalogue.names("storage"):
         store = catalogue.storage(name)
         operations = store.read_operations
         enough = store.read_rate >= wanted.get("storage bandwidth", 0.0)
         if operations is not None:
             enough = enough and operations >= wanted.get("storage IOPS", 0.0)
-        if enough:
+        if enough and (not cloud or not store.clouds or cloud in store.clouds):
             rent = store.standing(data)
             yield Offer(name=name, per_month=None if rent is None else rent * MONTH)
 

@@ -61,8 +61,8 @@ class Size:
 class Sized:
     """A number of machines with what is enough for them.
 
-    `ample` is the speed with more than enough of the resource, `speed` with the sizes found
-    [samples/s]; `now` with what the scenario says. `settings` are the sizes as keys.
+    `ample` is the speed of the run with more than enough of the resource, `speed` with the sizes
+    found [samples/s]; `now` with what the scenario says. `settings` are the sizes as keys.
     """
 
     machines: int
@@ -117,6 +117,16 @@ def sized(  # noqa: PLR0913 - what is asked
         if progress is not None:
             progress(number / len(wanted))
     return tuple(found)
+
+
+def run_speed(prediction: Prediction) -> PerSecond:
+    """Samples a second over the whole run: its start and its first epoch, which fills caches, too.
+
+    The mean step alone says nothing of a store that is read once and then held in RAM.
+    """
+    timing = prediction.timing
+    steps = prediction.total_steps * timing.step_time.mean
+    return timing.throughput * steps / timing.total_time
 
 
 class _Search:
@@ -191,13 +201,15 @@ class _Search:
             return False
 
     def _speed(self, values: Mapping[str, float]) -> PerSecond:
-        """Samples per second, 0 where the job does not fit into RAM."""
+        """Samples per second of the run, 0 where the job does not fit into RAM."""
         scenario = self._read(self._settings(values))
         prediction = predict(scenario, seed=self._seed, doubts=False)
-        return prediction.timing.throughput if self._fits(prediction) else 0.0
+        return run_speed(prediction) if self._fits(prediction) else 0.0
 
     def _fits(self, prediction: Prediction) -> bool:
-        return prediction.fits if self._resource is Resource.RAM else True
+        """RAM that is only just short is short: the report of the job warns of it."""
+        ram = prediction.host_ram
+        return ram.total <= ram.capacity if self._resource is Resource.RAM else True
 
     def _settings(self, values: Mapping[str, float]) -> Settings:
         found: dict[str, Plain] = {}

@@ -9,6 +9,7 @@ from html import unescape
 import pytest
 
 from simulator.report.page.axes import axis
+from simulator.report.page.made import Made
 from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, scatter
 from simulator.report.page.sweep import as_page
@@ -51,6 +52,12 @@ def test_the_front_is_marked(found: Findings) -> None:
     assert "20 s" in verdict[1]
     assert "input.workers = 2, train.batch_size = 8" in verdict[1]
     assert "plan report mine --set input.workers=2 --set train.batch_size=8" in page
+
+
+def test_its_command_works_from_where_it_was_asked(found: Findings) -> None:
+    """The scenario is named as it was typed, which may be a file elsewhere with settings."""
+    page = as_page(found, "mine", made=Made(asked=("jobs/mine.toml --set data.samples=9",)))
+    assert "plan report jobs/mine.toml --set data.samples=9 --set input.workers=2" in page
 
 
 def test_the_map_has_every_candidate(found: Findings) -> None:

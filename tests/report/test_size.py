@@ -26,7 +26,7 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
         resource=Resource.RAM,
         loss=0.05,
         rows=(row,),
-        offers=(),
+        offers=((),),
         steps=1000.0,
     )
     assert ("On 1024 machines an epoch has fewer than 10 steps" in as_text(found)) == warned

@@ -14,7 +14,7 @@ from simulator.files.starter import defaults, starter_text
 from simulator.predict import predict
 from simulator.scenario.goal import Plain
 from simulator.studies.offers import offers
-from simulator.studies.size import Resource, Sized, sized
+from simulator.studies.size import Resource, Sized, run_speed, sized
 
 LOSS = 0.05
 SHORTER: dict[str, dict[str, Plain]] = {"offline-preparation": {"data.samples": 24_576}}
@@ -58,7 +58,7 @@ def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> Non
         assert size.knob.settings is not None
         smaller |= size.knob.settings(0.9 * size.value)
     scenario = reader.read(smaller).scenario
-    assert predict(scenario, doubts=False).timing.throughput < found.ample * (1.0 - LOSS) * 1.001
+    assert run_speed(predict(scenario, doubts=False)) < found.ample * (1.0 - LOSS) * 1.001
 
 
 def test_ram_that_does_not_fit_is_not_enough() -> None:
@@ -74,6 +74,15 @@ def test_a_store_that_hardly_counts() -> None:
     """A job that waits for its CPUs is content with a ten-thousandth of its store."""
     (found,) = least("cpu-starved-p4d", Resource.STORAGE)
     assert [size.value for size in found.sizes] == [None, None]
+
+
+def test_a_store_that_ram_hides_later_is_still_read_once() -> None:
+    """The speed of a run counts its first epoch, which a slow store draws out."""
+    reader = CandidateReader("resnet50-imagenet-p4d")
+    slow: dict[str, Plain] = {"hardware.storage_bandwidth": "1 MB/s"}
+    fast, slow_run = (predict(reader.read(s).scenario, doubts=False) for s in ({}, slow))
+    assert slow_run.timing.throughput == pytest.approx(fast.timing.throughput, rel=0.02)
+    assert run_speed(slow_run) < 0.2 * run_speed(fast)
 
 
 def test_more_machines_need_more_network() -> None:

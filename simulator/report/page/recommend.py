@@ -90,16 +90,19 @@ def as_page(
     made : Made, optional
         How the page came to be.
     """
-    shown_answers = [_answer(*pair) for pair in zip(answers, launches, strict=True)]
+    how = made or Made()
+    asked = how.asked or [shlex.quote(answer.scenario.name) for answer in answers]
+    each = zip(answers, launches, asked, strict=True)
+    shown_answers = [_answer(*one) for one in each]
     whole = [None if one is None else shown(*one) for one in best or [None] * len(answers)]
     return rendered(
         "recommend.html.j2",
         answers=list(zip(shown_answers, whole, strict=True)),
-        made=made or Made(),
+        made=how,
     )
 
 
-def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
+def _answer(answer: Recommendation, launch: Launch | None, asked: str) -> Answer:
     won = answer.winner is not None
     about = about_lines(answer) if won else []
     parts = [
@@ -124,7 +127,7 @@ def _answer(answer: Recommendation, launch: Launch | None) -> Answer:
         losers=_losers(answer),
         scatter=_scatter(answer),
         launch="\n".join(text.launch_lines(launch)) if won else "",
-        command=_command(answer),
+        command=_command(answer, asked),
     )
 
 
@@ -171,14 +174,14 @@ def _losers(answer: Recommendation) -> Grid | None:
     return Grid(title=text.LOST, head=("instead of it", "machines", "why not"), rows=rows)
 
 
-def _command(answer: Recommendation) -> str:
+def _command(answer: Recommendation, asked: str) -> str:
     """What shows all of the winner: its step, memory, cost, sources; empty without one."""
     if answer.winner is None:
         return ""
     given = (
         f"--set {shlex.quote(f'{key}={value}')}" for key, value in answer.winner.settings.items()
     )
-    return printable(f"plan report {shlex.quote(answer.scenario.name)} {' '.join(given)}")
+    return printable(f"plan report {asked} {' '.join(given)}")
 
 
 def _verdict(answer: Recommendation) -> str:

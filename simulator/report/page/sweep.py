@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.files.settings import unit_of
-from simulator.report.figures import figure
-from simulator.report.layout import percent, printable
-from simulator.report.named import SHARES, bottleneck_called, metric_called
+from simulator.report.figures import figure, metric_figure
+from simulator.report.layout import printable
+from simulator.report.named import bottleneck_called, is_share, metric_called
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
@@ -101,15 +101,17 @@ def as_page(
         How the page came to be.
     """
     head, rows = _table(found)
+    how = made or Made()
+    asked = how.asked[0] if how.asked else shlex.quote(name)
     return rendered(
         "sweep.html.j2",
         name=printable(name),
-        made=made or Made(),
+        made=how,
         verdict=_verdict(found),
         tiles=_tiles(found),
         scaling=scaling(found),
         counts=counts_text(found),
-        command=_command(found, name),
+        command=_command(found, asked),
         best=None if best is None else shown(best, near),
         scatter=_scatter(found),
         heat=_heat_map(found),
@@ -162,13 +164,13 @@ def _verdict(found: Findings) -> str:
     return f"{first}{shown}: {_settings(best)}.{rest}"
 
 
-def _command(found: Findings, name: str) -> str:
+def _command(found: Findings, asked: str) -> str:
     """What shows all of the best candidate: its step, memory, cost, sources; empty without one."""
     if not found.front:
         return ""
     settings = found.front[0].outcome.candidate.settings
     given = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
-    return printable(f"plan report {shlex.quote(name)} {' '.join(given)}")
+    return printable(f"plan report {asked} {' '.join(given)}")
 
 
 def _settings(outcome: Outcome) -> str:
@@ -176,8 +178,8 @@ def _settings(outcome: Outcome) -> str:
 
 
 def _cell(value: object, name: str) -> str:
-    if name in SHARES and isinstance(value, float):
-        return percent(value)
+    if isinstance(value, float) and is_share(name):
+        return metric_figure(name, value)
     if name == "bottleneck":
         return bottleneck_called(str(value))
     if isinstance(value, float) or (isinstance(value, int) and name in _UNITS):
