@@ -68,6 +68,17 @@ def test_a_gather_passes_all_ranks_in_turn_and_an_all_reduce_need_not(ranks: flo
     assert float(all_reduce(0.0, ranks, description, kernels)) == pytest.approx(tree)
 
 
+def test_bytes_of_an_all_reduce_go_round_twice() -> None:
+    """It is a scatter and a gather; beyond what empty messages take it needs twice a gather."""
+    description, kernels = tensor_group(1)
+    one, both = (
+        float(each(SIZE, 64.0, description, kernels) - each(0.0, 64.0, description, kernels))
+        for each in (ring, all_reduce)
+    )
+    assert one > 0.0
+    assert both == pytest.approx(2.0 * one)
+
+
 def test_a_slow_network_feeds_few_channels() -> None:
     """A gather of large messages over a network of a quarter of the links' rate: a quarter."""
     description, kernels = tensor_group(1)

@@ -12,7 +12,7 @@ from simulator.compute.description import Description
 from simulator.compute.experts import passes
 from simulator.compute.kernels import bandwidth, cast_bytes
 from simulator.compute.kernels import passes as small_kernels
-from simulator.compute.shapes import tokens
+from simulator.compute.shapes import expert_products, tokens
 from simulator.files.scenario import load_scenario
 from simulator.scenario.workload.kernels import Kernels
 
@@ -42,6 +42,21 @@ def test_shared_experts_add_their_activations() -> None:
     more, less = passes(with_them, kernels), passes(without, kernels)
     assert float(more.forward - less.forward) == pytest.approx(3.0 * added)
     assert float(more.backward - less.backward) == pytest.approx(5.0 * added)
+
+
+def test_shared_experts_multiply_every_token_once() -> None:
+    """Gate, input and output: three products of hidden x shared width, in layers with experts."""
+    with_them, kernels = mixture(shared=4096.0)
+    without, _ = mixture()
+    products = [
+        sum(
+            p.rows * p.columns * p.inner * p.separate * p.share for p in expert_products(d, kernels)
+        )
+        for d in (with_them, without)
+    ]
+    shape, layout = with_them.shape, with_them.layout
+    macs = tokens(with_them) / layout.tensor * 3.0 * shape.hidden * 4096.0 * shape.routed
+    assert float(products[0] - products[1]) == pytest.approx(float(macs))
 
 
 def test_casts_below_16_bit_cover_twice_the_width_of_experts_in_the_backward_pass() -> None:

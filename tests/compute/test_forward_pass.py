@@ -39,8 +39,9 @@ def made(
     gpu: str = "h100-sxm5-80gb",
     spread: Spread | None = None,
     figures: ServingFigures | None = None,
+    **shape: float,
 ) -> ForwardPass:
-    """The pass of a shipped model on a shipped accelerator."""
+    """The pass of a shipped model on a shipped accelerator, with figures of its shape changed."""
     spread = spread or Spread()
     catalogue = Catalogue.default(())
     card, found = catalogue.gpu(gpu), load_model(model)
@@ -53,7 +54,7 @@ def made(
     )
     device = serving_device(card, spread.weights, peer, host)
     own = figures or serving_figures("vllm")
-    return forward_pass(shape_of(found), device, kernels, own, spread)
+    return forward_pass(replace(shape_of(found), **shape), device, kernels, own, spread)
 
 
 def decoding(one: ForwardPass, count: int, context: int) -> float:
@@ -135,6 +136,21 @@ def test_few_tokens_touch_few_experts() -> None:
     one = made("qwen3-235b-a22b", "h200-sxm-141gb", Spread(tensor=8), figures)
     alone, many = decoding(one, 1, 1), decoding(one, 64, 1)
     assert 4.0 * alone < many < 20.0 * alone
+
+
+def test_shared_experts_are_held_read_and_kept() -> None:
+    """Each of 94 layers has three matrices of 4096 x 1024 more, and a token's insides are wider."""
+    figures = replace(serving_figures("vllm"), stream=1.0, **FREE)
+    with_them, without = (
+        made("qwen3-235b-a22b", "h200-sxm-141gb", figures=figures, shared_ffn=width)
+        for width in (1024.0, 0.0)
+    )
+    weights = 94 * 3 * 4096 * 1024 * 2.0
+    assert with_them.weights_bytes - without.weights_bytes == pytest.approx(weights)
+    later = decoding(with_them, 1, 1) - decoding(without, 1, 1)
+    assert weights / 4.8e12 <= later < 1.25 * weights / 4.8e12
+    wider = with_them.activation_bytes_per_token - without.activation_bytes_per_token
+    assert wider == pytest.approx(2.0 * 3.0 * 1024)
 
 
 def test_cards_without_links_of_their_own_wait_for_the_host() -> None:

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.description import Description
 from simulator.compute.device_time import device_time
-from simulator.compute.exchange import ring
+from simulator.compute.exchange import ring, send
 from simulator.compute.footprint import memory_fit
 from simulator.compute.layer import gathering
 from simulator.compute.schedule import Pipeline, simulate
 from simulator.compute.shapes import layer_parameters
 from simulator.compute.step import TrainingStep, small_kernels_share, training_step
+from simulator.compute.traffic import activation_bytes
 from simulator.engine.run import Options, Question, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.files.scenario import load_scenario
@@ -181,6 +182,18 @@ def test_sharded_experts_are_gathered_from_their_copies_alone() -> None:
     own = float(ring(shared * alone.work.gather_bytes, replicas, alone, EXPERTS[1]))
     assert times[0] == pytest.approx(own, rel=1e-9)
     assert times[1] > times[0]
+
+
+def test_a_stage_waits_for_an_activation_and_its_gradient_of_every_chunk() -> None:
+    """Of sends that compute does not hide: two for each of the chunks of its layers."""
+    description, kernels = GPT
+    exposed = changed(description, layout_async_sends=0.0)
+    quick = changed(exposed, layout_pipeline=1.0)
+    one = float(send(activation_bytes(exposed), exposed, kernels))
+    sent = training_step(exposed, kernels).terms["exchange"].inputs["sent"]
+    assert one > 0.0
+    assert float(sent) == pytest.approx(2.0 * float(exposed.layout.chunks) * one)
+    assert float(training_step(quick, kernels).terms["exchange"].inputs["sent"]) == 0.0
 
 
 def test_one_stage_has_no_bubble() -> None:

@@ -45,6 +45,13 @@ def test_one_flow_takes_amount_over_capacity(env: Environment) -> None:
     assert network.busy("link") == 2.5
 
 
+def test_flows_of_a_group_that_stop_leave_the_rest_to_others() -> None:
+    """Three that can take 1 each leave 7 of 10 to the fourth."""
+    capped = FlowGroup(route=(("link", 1.0),), count=3, ceiling=1.0)
+    free = FlowGroup(route=(("link", 1.0),))
+    assert fair_rates({"link": 10.0}, [capped, free]) == [1.0, 7.0]
+
+
 def test_timeline_of_flows_that_come_and_go(
     env: Environment, log: list[tuple[float, object]]
 ) -> None:

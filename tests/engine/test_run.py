@@ -262,6 +262,18 @@ def test_what_runs_once_a_step_counts_once_a_step() -> None:
     assert limits.lower <= per_step <= limits.upper
 
 
+def test_what_a_run_takes_beside_its_epochs_is_shared_out_to_its_steps() -> None:
+    """Placing data for 60 s before 80 steps raises both bounds by 0.75 s."""
+    asked = question(scenario(batches=80))
+    both = [
+        bounds(asked.scenario, asked.topology, asked.demands, asked.lengths, extras)
+        for extras in (asked.extras, replace(asked.extras, parts={"placement": 60.0}))
+    ]
+    assert asked.extras.once == 0.0
+    assert both[1].lower - both[0].lower == pytest.approx(0.75)
+    assert both[1].upper - both[0].upper == pytest.approx(0.75)
+
+
 def test_threaded_loaders_read_one_batch_while_they_work_on_another() -> None:
     """Reading 32 ms and working 40 ms a batch give 40 ms a step, not their sum."""
     timing = simulate(

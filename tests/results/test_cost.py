@@ -20,3 +20,16 @@ def test_a_dollar_buys_what_whole_epochs_deliver(samples: int) -> None:
     )
     steady = timing.throughput / cost.per_second
     assert (abs(cost.samples_per_usd / steady - 1.0) < 0.01) == (samples > 1_000_000)
+
+
+def test_each_device_keeps_its_own_host_threads_busy() -> None:
+    """A thread more for each of eight processes on eight devices is a vCPU more for each."""
+    needs = [
+        predict(
+            load_scenario("resnet50-imagenet-p4d", overrides=(f"train.host_threads={threads}",)),
+            doubts=False,
+        ).cpu_need
+        for threads in (1, 2)
+    ]
+    less, more = (0.0 if need is None else need.per_gpu for need in needs)
+    assert more - less == pytest.approx(1.0)

@@ -41,6 +41,15 @@ def test_price_over_life() -> None:
     assert float(found.capital.value) * HOUR == pytest.approx(1.0)
 
 
+def test_the_network_is_bought_with_the_machines() -> None:
+    """A network of 15% of $87,600 makes an hour over ten years cost $1.15."""
+    scenario = read(*PLAIN, "owned.network=15%")
+    found = standing(scenario, scenario.cluster.trainers)
+    assert found is not None
+    assert found.capex == pytest.approx(1.15 * 87600.0)
+    assert float(found.capital.value) * HOUR == pytest.approx(1.15)
+
+
 def test_half_used_costs_twice_and_stands_idle() -> None:
     """At half the utilization an hour costs twice as much, and an idle hour's electricity."""
     full, half = (of(*PLAIN, f"owned.utilization={share}") for share in (1.0, 0.5))

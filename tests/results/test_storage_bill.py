@@ -8,6 +8,7 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.files.scenario import load_scenario
+from simulator.pipeline.run_length import lengths
 from simulator.predict import predict
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
@@ -64,6 +65,29 @@ def test_bytes_that_leave_a_region_are_paid_for() -> None:
     assert away.storage.egress == pytest.approx(size * 0.02 / 1e9, rel=1e-3)
     elsewhere = found(*settings, "store.location=other-cloud")
     assert elsewhere.storage.egress == pytest.approx(size * 0.09 / 1e9, rel=1e-3)
+
+
+def test_bytes_written_to_another_region_are_paid_for() -> None:
+    """All checkpoints leave the region of the machines, as many as are kept or more."""
+    away = ("data.cache=none", "train.epochs=1", "store.location=other-region")
+    plain = found(*away)
+    every = int(lengths(plain.scenario).total_steps) // 4
+    one = found(*away, f"train.checkpoint_every_steps={every}", "store.checkpoints=1")
+    size = one.storage.terms["rent"].inputs["size"]
+    each = float(size) - one.scenario.job.stored_total  # type: ignore[arg-type]
+    assert each > 0.0
+    more = (one.storage.egress or 0.0) - (plain.storage.egress or 0.0)
+    assert more == pytest.approx(4 * each * 0.02 / 1e9)
+
+
+def test_evaluation_reads_its_samples_again_in_every_pass() -> None:
+    """Four passes over 50,000 samples are as many requests more."""
+    store = (AS_OBJECTS, "data.cache=none", "train.epochs=4")
+    plain = found(*store, name=IN_FILES).storage.requests
+    passes = found(*store, "train.evaluation.samples=50000", name=IN_FILES).storage.requests
+    assert plain is not None
+    assert passes is not None
+    assert passes - plain == pytest.approx(4 * 50_000 * 4e-7)
 
 
 def test_rates_held_ready_are_paid_by_time() -> None:

@@ -7,7 +7,7 @@ import pytest
 from simulator.compute.footprint import host_ram
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import Read, chunks, helpers_alone
+from simulator.pipeline.stages.read import Read, chunks, helpers_alone, most_samples
 
 
 def operations(*overrides: str) -> float:
@@ -23,6 +23,14 @@ def test_each_chunk_of_a_window_is_an_operation_of_its_own() -> None:
     small = operations("data.chunk_size=262144 B")
     assert operations() >= 4 * 9
     assert small / operations() == pytest.approx(17.0 / 9.0)
+
+
+def test_a_store_delivers_no_more_samples_than_its_bytes_and_operations_allow() -> None:
+    """3,000 operations of a sample each, or 125 MiB/s of samples of a megabyte."""
+    for size, most in (("1 KB", 3000.0), ("1 MB", 125 * 2**20 / 1e6)):
+        settings = ("hardware.storage=storage/ebs-gp3", f"data.bytes_per_sample={size}")
+        scenario = load_scenario("imagenet-page-cache-g4dn", overrides=settings)
+        assert float(most_samples(scenario)) == pytest.approx(most)
 
 
 def test_a_helper_machine_holds_batches_and_no_model() -> None:

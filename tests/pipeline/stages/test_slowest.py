@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, scenario, simulate
 
+from simulator.compute.cost_model import cost_model
 from simulator.confidence.calibration import Calibration, Factor
 from simulator.confidence.provenance import Source
+from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
 from simulator.scenario.scenario import Scenario
@@ -99,6 +101,19 @@ def test_devices_of_a_replica_wait_for_each_other() -> None:
     assert (split.ranks, split.devices) == (2, 8)
     (wait,) = SlowestDevice().demands(split, Phase.COLD)
     assert wait.latency == pytest.approx(0.1 * HALF * 7 / 9, rel=1e-5)
+
+
+def test_the_update_is_part_of_what_the_slowest_device_does() -> None:
+    """Uniform speeds of 10% on 8 devices: 7/9 of the range's half over all of a step's compute."""
+    spread = ("train.device_spread.shape=uniform", "train.device_spread.relative_deviation=0.1")
+    job = load_scenario("llama3-8b-fsdp", overrides=(*spread, "train.step_jitter.shape=constant"))
+    time = cost_model(job).time
+    assert time is not None
+    assert float(time.optimizer) > 0.0
+    whole = job.job.train.accumulation * (time.forward + time.backward) + time.optimizer
+    plain = replace(job, jobs=(replace(job.job, train=replace(job.job.train, straggling=0.0)),))
+    (wait,) = SlowestDevice().demands(plain, Phase.COLD)
+    assert float(wait.latency) == pytest.approx(float(whole) * HALF * 7 / 9, rel=1e-5)
 
 
 def test_late_ranks_and_slow_devices_add_up_in_quadrature() -> None:

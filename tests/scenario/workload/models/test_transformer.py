@@ -157,6 +157,18 @@ def test_plain_attention_moves_the_probabilities() -> None:
     )
 
 
+def test_shared_experts_add_three_products_to_each_layer_of_experts() -> None:
+    """Gate, input and output of the shared width, which every token passes."""
+    model = replace(load_model("qwen3-30b-a3b"), sequence=128)
+    assert isinstance(model, Transformer)
+    assert model.experts is not None
+    shared = replace(model, experts=replace(model.experts, shared_ffn=1024))
+    weights = model.layers * 3.0 * model.hidden * 1024
+    assert shared.parameters - model.parameters == pytest.approx(weights)
+    flops = [float(forward_flops(each, 1.0, Precision.BF16)) for each in (shared, model)]
+    assert flops[0] - flops[1] == pytest.approx(2.0 * 128 * weights)
+
+
 def test_grouped_keys_are_smaller() -> None:
     """Eight of 32 heads of keys and values: the projection is 1.5 times the width, not 3."""
     operator = named(LLAMA, "queries, keys, values")

@@ -1,0 +1,26 @@
+"""Matrices as they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator.compute.describe import describe
+from simulator.compute.shapes import padded_vocabulary
+from simulator.files.scenario import load_scenario
+
+
+@pytest.mark.parametrize(("tensor", "rows"), [(1.0, 50304.0), (8.0, 51200.0)])
+def test_each_rank_of_a_tensor_group_holds_whole_tiles_of_the_vocabulary(
+    tensor: float, rows: float
+) -> None:
+    """50,257 rows become a multiple of 128 on each rank."""
+    plain = describe(load_scenario("gpt3-175b-megatron"))
+    padded = replace(
+        plain,
+        shape=replace(plain.shape, vocabulary=50257.0),
+        layout=replace(plain.layout, tensor=tensor),
+        work=replace(plain.work, padded_vocabulary=1.0),
+    )
+    assert float(padded_vocabulary(padded)) == rows
