@@ -33,7 +33,8 @@ def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
 def action_text(one: Action, base: Prediction) -> str:
     """What to change, what that gains, what it costs, and the keys to set."""
     note = f"; {one.lever.note}" if one.lever.note else ""
-    return f"{one.lever.what}: {_gain(one)}; {_price(one, base)}{note}. Set {lines(one.settings)}"
+    gain, price = _gain(one, base), _price(one, base)
+    return f"{one.lever.what}: {gain}; {price}{note}. Set {lines(one.settings)}"
 
 
 def lines(settings: Mapping[str, Plain]) -> str:
@@ -47,11 +48,13 @@ def lines(settings: Mapping[str, Plain]) -> str:
     return ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
 
 
-def _gain(one: Action) -> str:
+def _gain(one: Action, base: Prediction) -> str:
     takes = f"the run takes {quantity(one.time, SECOND, 2)}"
     ends = f"{100.0 * one.low:.0f} to {100.0 * one.high:.0f}%"
     if one.fits:
-        return f"{_fits(one)}, and {takes}"
+        takes = f"{_fits(one)}, and {takes}"
+    if is_too_large(base):
+        return takes
     if abs(one.shorter) < AS_NOW:
         return f"{takes}, as long as now ({ends} less)"
     if one.shorter >= 0.0:

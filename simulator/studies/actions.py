@@ -75,7 +75,8 @@ class Action:
     `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
     share, `low` and `high` the 80% interval of that. `rent` is what machines, and the space for
     the data, cost more [$/s], None where no price of machines is known. `fits` says that the job is
-    likely not to fit now and likely to fit then, `fitting` how likely.
+    likely not to fit now and likely to fit then, or may not fit now and surely does then; `fitting`
+    is how likely it fits then.
     """
 
     lever: Lever
@@ -155,7 +156,7 @@ def actions(
     found: list[Action] = []
     tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
     slack = base.timing.total_time / own.time
-    promising = _promising(own, others, slack)
+    promising = _roomier(own, others) + _promising(own, others, slack)
     if in_a_hurry:
         promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
     for tried in promising[:tries]:
@@ -164,7 +165,7 @@ def actions(
             found = _undominated([*found, action])
         if len(found) == MOST:
             break
-    return tuple(sorted(found, key=lambda one: -_worth(base, one)))
+    return tuple(sorted(found, key=lambda one: (not one.fits, -_worth(base, one))))
 
 
 def _undominated(found: list[Action]) -> list[Action]:
@@ -246,6 +247,14 @@ def _promising(own: _Tried, found: Iterable[_Tried | None], slack: float) -> lis
         if known is None or value(tried) > value(known) + ALIKE:
             best[tried.lever.kind] = tried
     return sorted(best.values(), key=lambda one: -value(one))
+
+
+def _roomier(own: _Tried, found: Iterable[_Tried | None]) -> list[_Tried]:
+    """The change that costs least of those after which a job that may not fit surely does."""
+    if not LIKELY <= own.fitting < SURELY:
+        return []
+    sure = [tried for tried in found if tried is not None and tried.fitting >= SURELY]
+    return sorted(sure, key=lambda tried: -_value(own, tried))[:1]
 
 
 def _enough(own: float) -> float:
@@ -333,8 +342,14 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         high=high,
         rent=None if before is None or now is None else now - before + space,
         fitting=_fitting(after.memory, after.host_ram),
-        fits=is_too_large(base) and not is_too_large(after),
+        fits=_relieved(base, after),
     )
+
+
+def _relieved(base: Prediction, after: Prediction) -> bool:
+    """Whether a job that likely did not fit likely does, or one that may not surely does."""
+    before, now = (_fitting(one.memory, one.host_ram) for one in (base, after))
+    return before < SURELY <= now or before < LIKELY <= now
 
 
 _COMPUTED: Final = frozenset(
@@ -389,7 +404,7 @@ def is_too_large(prediction: Prediction) -> bool:
 
 def _counts(base: Prediction, action: Action) -> bool:
     """Whether a change gains more than is known, in most cases."""
-    if is_too_large(base):
+    if is_too_large(base) or action.fits:
         return action.fits
     noise = max(LEAST, SURE * math.hypot(chance(base), chance(action.prediction)))
     if action.fitting < _enough(_fitting(base.memory, base.host_ram)):

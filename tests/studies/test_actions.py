@@ -114,6 +114,16 @@ def test_a_job_that_probably_does_not_fit_is_told_how_to_fit() -> None:
         assert ("probably fits" in text) == (one.fitting < SURELY)
 
 
+def test_a_job_that_may_not_fit_is_first_told_how_it_surely_does() -> None:
+    """At 77% one change makes it 90% and more, and says what that costs of the run's time."""
+    base, found = asked("bert-large-v100-16gb", "train.batch_size=10")
+    assert base.memory is not None
+    assert LIKELY < (base.memory.probability or 0.0) < SURELY
+    assert found[0].fits
+    assert found[0].fitting >= SURELY
+    assert re.search(r"then it fits, and the run takes .*(less|more)", action_texts(found, base)[0])
+
+
 def test_accelerators_that_stand_idle_are_put_to_work() -> None:
     """One of eight is used and eight are paid for: the first advice is to use them all."""
     _, found = asked("resnet50-imagenet-p4d", "hardware.gpus=1", "input.workers=90")
