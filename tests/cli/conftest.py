@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from simulator.cli import progress
 from simulator.cli.main import main
 
 CALL = "import sys; from simulator.cli.main import main; sys.exit(main())"
@@ -30,8 +32,12 @@ Plan = Callable[..., Outcome]
 
 @pytest.fixture
 def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Plan:
-    """Call ``plan`` with arguments, a hundred columns wide."""
+    """Call ``plan`` with arguments, a hundred columns wide.
+
+    Nothing is told of progress, which depends on how busy the machine is.
+    """
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(progress, "WITHOUT_TERMINAL", math.inf)
 
     def run(*arguments: str) -> Outcome:
         code = main(arguments)
