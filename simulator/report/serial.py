@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from simulator.pipeline.loads import Cycle, main_process, slowest_actor
 from simulator.pipeline.stages.base import Actor, Resource
 from simulator.pipeline.topology import build
 from simulator.report.rounded import share_known
 from simulator.results.binding import starved
 from simulator.results.prediction import Prediction
-from simulator.units import SECOND, show
+from simulator.units import SECOND, Seconds, show
 
+MISSED: Final = 1.03
+"""Ratio of two times of a batch from which on the shorter one doesn't explain the speed."""
 _DOES = {
     Resource.CPU: "on the CPUs",
     Resource.STORAGE: "reading",
@@ -79,10 +83,26 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     share = float(cycle.times[most]) / float(cycle.whole)
     batch = float(cycle.whole) * max(1, makers if cycle.actor is Actor.WORKER else 1)
     who, advice = _who(cycle, makers)
+    taken = show(batch, SECOND, 2)
     return (
-        f"a batch takes {who} {show(batch, SECOND, 2)}, {share_known(share)} of it {_DOES[most]} "
-        f"({busy}); {advice}."
+        f"a batch takes {who} {taken}{_waiting(cycle, batch, prediction)}, {share_known(share)} of "
+        f"it {_DOES[most]} ({busy}); {advice}."
     )
+
+
+def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
+    """What waiting adds to a worker's time for a batch, where it is known by its absence.
+
+    So many workers hand over a batch in each step of their process, one after another.
+    """
+    makers = prediction.scenario.job.loader.crew.makers
+    if cycle.actor is not Actor.WORKER or not makers:
+        return ""
+    step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation
+    whole = makers * step
+    if whole <= MISSED * batch:
+        return ""
+    return f" of work ({show(whole, SECOND, 2)} with waiting)"
 
 
 def _most(cycle: Cycle) -> Resource:

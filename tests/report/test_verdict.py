@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -245,3 +246,13 @@ def test_the_row_that_is_marked_is_what_the_verdict_names(
     """A store that is 6% busy is no bottleneck where the verdict blames who reads from it."""
     found = predict(load_scenario(name), doubts=False)
     assert marks(found)[resource] == mark
+
+
+def test_the_time_of_a_batch_gives_the_rate() -> None:
+    """Workers over the time said, with what they wait for, make the samples a second printed."""
+    scenario = load_scenario("svm-cpu-only")
+    found = predict(scenario, doubts=False)
+    said = re.search(r"131 ms of work \((\d+) ms with waiting\)", verdict(found))
+    assert said is not None
+    rate = 16 * 65_536 / (float(said[1]) / 1000.0)
+    assert rate == pytest.approx(found.timing.throughput, rel=0.01)
