@@ -273,7 +273,7 @@ _EXAMPLES: Final = {
     SECOND: "2.1 ms, 3 d",
     FLOP: "4.1 GFLOP",
     FLOP_PER_SECOND: "312 TFLOP/s",
-    PER_SECOND: "3000 IOPS, 5500 /s",
+    PER_SECOND: "10 /s, 3000 IOPS",
     WATT: "400 W, 10.2 kW",
     HERTZ: "3.0 GHz",
     USD: "$250",
@@ -377,14 +377,14 @@ def _factor(symbol: str, unit: Unit) -> float:
     if symbol in {symbol.lower(), symbol.upper()} and len(set(alike.values())) == 1:
         return next(iter(alike.values()))
     if not symbol:
-        msg = f"has no unit; {unit.name} needs one, such as {_EXAMPLES[unit]}"
+        msg = f"has no unit; write {unit.name} like {_EXAMPLES[unit]}"
         raise UnitError(msg)
     other = next((u for u, symbols in _SYMBOLS.items() if symbol in symbols), None)
     if other is not None:
         msg = f"measures {other.name} where {unit.name} is needed, such as {_EXAMPLES[unit]}"
         raise UnitError(msg)
     meant = f"; did you mean {' or '.join(alike)}? (case matters)" if alike else ""
-    msg = f"has the unknown unit '{symbol}'; {unit.name} is written like {_EXAMPLES[unit]}{meant}"
+    msg = f"has the unknown unit '{symbol}'; write {unit.name} like {_EXAMPLES[unit]}{meant}"
     raise UnitError(msg)
 
 

@@ -189,7 +189,7 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
     UsageError
         If there is no such scenario, or flags would change it.
     """
-    from simulator.files.shipped import scenario_names, scenario_path
+    from simulator.files.shipped import scenario_names, scenario_path, service_names
 
     said = [question.flag for question in QUESTIONS if flags[question.name] is not None]
     if said:
@@ -199,7 +199,7 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
     if path is None:
         from simulator.files.quantity import nearest
 
-        close = nearest(shipped, scenario_names())
+        close = nearest(shipped, (*scenario_names(), *service_names()))
         meant = f"; did you mean '{close}'?" if close else "; plan scenarios lists them"
         msg = f"there is no shipped scenario '{shipped}'{meant}"
         raise click.UsageError(msg)

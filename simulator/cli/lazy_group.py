@@ -64,7 +64,8 @@ class LateGroup(click.Group):
         if name in self.table or name.startswith("-"):
             return super().resolve_command(ctx, args)
         close = difflib.get_close_matches(name, self.table, n=1)
-        hint = f"; did you mean '{close[0]}'?" if close else ""
+        every = f"; {ctx.command_path} --help lists them"
+        hint = f"; did you mean '{close[0]}'?" if close else every
         msg = f"there is no {self.kind} '{name}'{hint}"
         raise click.UsageError(msg, ctx=ctx)
 

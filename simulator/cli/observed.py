@@ -55,6 +55,7 @@ def observation_of(text: str) -> Observation:
     """
     from simulator.files.figures import NAMES, figure_value
     from simulator.files.quantity import nearest_hint
+    from simulator.report.named import is_share
     from simulator.results.metrics import measurable
     from simulator.studies.observed import Observation
 
@@ -68,6 +69,8 @@ def observation_of(text: str) -> Observation:
     number = figure_value(value, metric.unit)
     if number is None or not 0.0 < number < math.inf:
         raise _refused(text, f"'{value}' is no value of {said}", "write it like step='120 ms'")
+    if number > 1.0 and is_share(name):
+        raise _refused(text, f"'{value}' is above 100%", "write a share such as 45%")
     return Observation(metric=name, value=number)
 
 

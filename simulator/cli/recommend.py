@@ -26,7 +26,7 @@ from simulator.cli.scenarios import (
 from simulator.cli.searching import Means, asking, search_options
 from simulator.cli.serving import recommended as sized_service
 from simulator.cli.serving import refuse
-from simulator.errors import PlanError
+from simulator.errors import PlanError, UnknownName
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
@@ -189,7 +189,11 @@ def _goal(
 ) -> Goal:
     from simulator.files.goal_section import read_goal
 
-    found = reader.goal if path is None else read_goal(path, profiles=profiles)
+    try:
+        found = reader.goal if path is None else read_goal(path, profiles=profiles)
+    except UnknownName as error:
+        msg = f"--goal {path}: {error}"
+        raise UnknownName(msg) from None
     if found is None:
         msg = (
             f"{name}: has no [goal] section; add one, such as maximize = "

@@ -334,6 +334,10 @@ def packaged() -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / FOLDER
 
 
+_ALIKE: Final = 0.75
+"""How much alike two last parts of names are that one may stand for the other."""
+
+
 def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
     """The known names most like `name`: the same last part comes first."""
     wanted = name.lower()
@@ -343,7 +347,12 @@ def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
     close = difflib.get_close_matches(wanted, folded, n=most)
     begins = [other for other in known if last and f"/{last}" in other.lower()]
     holds = [other for other in known if last and last in other.lower()]
-    found = dict.fromkeys([*ends, *begins, *(folded[other] for other in close), *holds])
+    # What people type is often a last part alone, of a name that begins otherwise.
+    lasts = {other.lower().rsplit("/", maxsplit=1)[-1]: other for other in known}
+    alike = difflib.get_close_matches(last, lasts, n=most, cutoff=_ALIKE)
+    found = dict.fromkeys(
+        [*ends, *begins, *(folded[o] for o in close), *(lasts[o] for o in alike), *holds]
+    )
     return list(found)[:most]
 
 

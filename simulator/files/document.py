@@ -203,6 +203,9 @@ def examine(
             if "schema" in data:
                 # Nothing else can be said about a format that is unknown.
                 return None, tuple(problems)
+        other = kind_problem(model, document)
+        if other is not None:
+            return None, (*problems, other)
         data = {key: value for key, value in data.items() if key != "schema"}
     try:
         checked = model.model_validate(data)
@@ -216,6 +219,19 @@ def examine(
             problems.append(replace(last, key=None, found=None, hint=None, message=_more(more)))
         return None, tuple(dict.fromkeys(problems))
     return (None if problems else checked), tuple(problems)
+
+
+def kind_problem(model: type[BaseModel], document: Document) -> Problem | None:
+    """That a file is of another kind: several keys stand there, and none is one of the model's.
+
+    A name and a title say nothing of a kind.
+    """
+    known, told = list(_names(model)), set(document.data) - {"schema", "name", "title"}
+    if len(told) <= 1 or not told.isdisjoint(known):
+        return None
+    message = "is a file of another kind: nothing in it is known here"
+    hint = f"allowed: {', '.join(known)}"
+    return Problem(origin=document.origin, message=message, hint=hint)
 
 
 def schema_problem(document: Document) -> Problem | None:

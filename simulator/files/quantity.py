@@ -31,7 +31,7 @@ _EXAMPLE: Final[dict[Unit, str]] = {
     units.SECOND: "2.1 ms",
     units.FLOP: "4.1 GFLOP",
     units.FLOP_PER_SECOND: "312 TFLOP/s",
-    units.PER_SECOND: "3000 IOPS",
+    units.PER_SECOND: "10 /s",
     units.WATT: "400 W",
     units.HERTZ: "3.0 GHz",
     units.USD: "$250",
@@ -213,7 +213,9 @@ class Number(Checked):
         value = _spelt(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             kind = "whole number" if self.whole else "number"
-            hint = f"write a {kind} without quotes, {self._allowed()}"
+            worded = isinstance(value, str) and not value.isdigit()
+            like = "such as 45000 or '1.28M'" if worded else "without quotes"
+            hint = f"write a {kind} {like}, {self._allowed()}"
             refuse(f"is not a {kind}", hint)
         if self.whole and not isinstance(value, int):
             meant = f"write {value:.0f}" if _whole(value) else "write it without a point"

@@ -138,6 +138,11 @@ def _is_wide(head: bytes) -> bool:
     return min(zeros) == 0 and max(zeros) > len(head) // 4
 
 
+def _of_value(error: ValueError) -> str:
+    """What is wrong with a value, without what Python says to those who write programs."""
+    return "a number of thousands of digits" if "digits" in str(error) else str(error)
+
+
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
     """The data of a TOML text.
 
@@ -156,8 +161,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     except RecursionError:
         _fail_deep(origin, None)
     except ValueError as error:
-        # A number of thousands of digits, for one.
-        fail(origin, f"holds a value that cannot be read: {error}")
+        fail(origin, f"holds a value that cannot be read: {_of_value(error)}")
     if is_too_deep(data):
         _find_depth(origin, text)
     return data

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
-from simulator.files.document import AnyModel, Document, examine
+from simulator.files.document import AnyModel, Document, examine, kind_problem
 from simulator.files.lines import KeyPath
 from simulator.files.long_run_sections import (
     CheckpointSection,
@@ -252,7 +252,15 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         With all that is sound; keys with mistakes hold their default, or a stand-in.
     tuple of Problem
         All mistakes within sections.
+
+    Raises
+    ------
+    InputError
+        If it is a file of another kind.
     """
+    other = kind_problem(ScenarioFile, document)
+    if other is not None:
+        raise InputError((other,))
     whole = replace(document, data={**LEFT_OUT, **document.data})
     checked, problems = examine(ScenarioFile, whole)
     if checked is not None:

@@ -269,7 +269,7 @@ class _Parser:
         if below:
             _fail(self.text, f"{name} is a group of metrics", f"name one of {', '.join(below)}")
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        meant = f"did you mean '{close[0]}'?" if close else "see the metrics of plan explain"
+        meant = f"did you mean '{close[0]}'?" if close else "plan metrics lists them"
         return _fail(self.text, f"there is no metric '{name}'", meant)
 
     def _compared(self, sign: str, left: Node, right: Node) -> Node:

@@ -97,7 +97,7 @@ def test_sums_of_unknowns_and_divisions_by_zero_have_no_value() -> None:
         ("fits.gpu < 3", "fits.gpu is a word and 3.0 is a number"),
         ("bottleneck < 'gpu'", "puts words in order; use == or !="),
         ("total_time_s < '$3'", "measures dollars where time is needed"),
-        ("total_time_s < '3'", "has no unit; time needs one"),
+        ("total_time_s < '3'", "has no unit; write time like"),
         ("accelerator_utilization < '3 h'", "accelerator_utilization has no unit"),
         ("tokens_per_s < '3 tokens/s'", "compared with a bare number in tokens/s"),
         ("train.precision < 'fp32'", "has no unit that 'fp32' could be in"),
