@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean, median
 
+from most_accelerators import most_accelerators
+
 from simulator.compute.device_time import device_time
 from simulator.confidence.measurement import MeasurementSet, Parameter, Row
 from simulator.files.measured import load_set
@@ -31,7 +33,6 @@ from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.metrics import number_at
 from simulator.studies.anchors import anchored
-from simulator.studies.most_accelerators import most_accelerators
 
 GROUP = "mlperf_storage"
 UTILIZATION = f"{GROUP}.accelerator_utilization"

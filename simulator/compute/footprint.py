@@ -187,13 +187,8 @@ def sample_bytes(scenario: Scenario) -> Real:
     return scenario.job.preprocessing.output_bytes
 
 
-def batch_bytes(scenario: Scenario) -> Real:
-    """Bytes of one batch of one rank as handed over and copied [B]."""
-    return batch_in_bytes(scenario).value
-
-
 def batch_in_bytes(scenario: Scenario) -> Term:
-    """The same with the equation that gives it."""
+    """Bytes of one batch of one rank as handed over and copied [B]."""
     return term(
         batch.batch_bytes,
         batch_size=scenario.job.train.batch_size,

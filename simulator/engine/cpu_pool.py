@@ -60,8 +60,8 @@ class CpuPool:
     >>> env = Environment()
     >>> pool = CpuPool(env, cores=2, threads=4, smt_worth=0.5)
     >>> jobs = [pool.run(2.5) for _ in range(3)]
-    >>> env.run(env.all_of(jobs)) and env.now, pool.busy(), pool.work_done()
-    (3.0, 2.25, 7.5)
+    >>> env.run(env.all_of(jobs)) and env.now, pool.busy()
+    (3.0, 2.25)
     """
 
     def __init__(  # noqa: PLR0913 - each names a property of the pool
@@ -93,10 +93,8 @@ class CpuPool:
         self._numbers = count()
         self._runnable = 0.0
         self._rate = 0.0
-        self._work_rate = 0.0
         self._utilization = 0.0
         self._busy = 0.0
-        self._work_done = 0.0
         self._since = float(env.now)
         self._deadline = Deadline(env, self._complete)
         self._late = Late(env, self._settle)
@@ -143,11 +141,6 @@ class CpuPool:
         self._advance()
         return self._busy
 
-    def work_done(self) -> float:
-        """Return the work done up to now [core-seconds]."""
-        self._advance()
-        return self._work_done
-
     def utilization(self) -> float:
         """Return the fraction of hardware threads not taken that run something, 0 to 1."""
         return self._utilization
@@ -157,7 +150,6 @@ class CpuPool:
         passed = now - self._since
         if passed > 0.0:
             self._jobs.progress += self._rate * passed
-            self._work_done += self._work_rate * passed
             self._busy += self._utilization * passed
             self._since = now
 
@@ -179,12 +171,10 @@ class CpuPool:
         before, running = self._utilization, self._runnable
         self._utilization = min(1.0, running / self._free)
         if self._jobs.marks:
-            capacity = self.capacity(running)
-            self._rate = capacity / running * self._speed
-            self._work_rate = capacity * self._speed
+            self._rate = self.capacity(running) / running * self._speed
             self._deadline.move(self._jobs.remaining() / self._rate)
         else:
-            self._rate = self._work_rate = 0.0
+            self._rate = 0.0
             self._deadline.move(math.inf)
         if self._on_change is not None and self._utilization != before:
             self._on_change(self._env.now, self._unit, self._utilization)

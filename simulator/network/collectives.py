@@ -103,72 +103,10 @@ def _rise(low: Real, high: Real) -> Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Ranks that communicate: `ranks` on `machines`, beside `sharers` - 1 like teams a machine."""
+    """Ranks that communicate: `ranks` on `machines`."""
 
     ranks: int
     machines: int = 1
-    sharers: int = 1
-
-    @property
-    def local(self) -> int:
-        """Ranks of the team on one machine."""
-        return max(1, self.ranks // self.machines)
-
-
-def team(ranks: int, stride: int, gpus_per_machine: int) -> Team:
-    """The team of ranks that lie `stride` apart in the machines' numbering of accelerators.
-
-    Parameters
-    ----------
-    ranks : int
-        Ranks of the team.
-    stride : int
-        Distance of neighbours: 1 for tensor parallelism, the product of all inner degrees beyond.
-    gpus_per_machine : int
-        Accelerators of a machine, numbered machine by machine.
-
-    Examples
-    --------
-    Data parallelism over 4 replicas of 8 devices, on machines of 8: one rank of each on every
-    machine, and 8 teams share each network.
-
-    >>> team(4, 8, 8)
-    Team(ranks=4, machines=4, sharers=8)
-    """
-    local = max(1, min(ranks, gpus_per_machine // stride)) if stride < gpus_per_machine else 1
-    machines = -(-ranks // local)
-    sharers = max(1, gpus_per_machine // local) if machines > 1 else 1
-    return Team(ranks=ranks, machines=machines, sharers=sharers)
-
-
-def collective_time(operation: Collective, size: Real, members: Team, host: Host) -> Real:
-    """Time of a collective of all teams at once [s].
-
-    Parameters
-    ----------
-    operation : Collective
-        What they do.
-    size : float or array
-        Whole buffer as nccl-tests counts it [B]; of a send, the message.
-    members : Team
-        Who takes part.
-    host : Host
-        Their machines.
-
-    Returns
-    -------
-    float or array
-        Seconds; 0 for a single rank.
-    """
-    if members.ranks == 1:
-        return 0.0 * size
-    if members.machines == 1:
-        return inside(operation, size, members.ranks, host)
-    between = _between(operation, size, members, host)
-    if members.local == 1:
-        return between
-    local: Real = np.maximum(between, inside(operation, size, members.local, host))
-    return local
 
 
 def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
@@ -177,12 +115,6 @@ def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
         return size
     whole = operation is Collective.ALL_REDUCE
     return ring_wire_bytes(size, ranks) if whole else shard_bytes(size, ranks)
-
-
-def inside(operation: Collective, size: Real, ranks: int, host: Host) -> Real:
-    """Time of a collective of `ranks` accelerators of one machine [s]."""
-    latency, bandwidth = pace_inside(operation, size, ranks, host)
-    return latency + wire_bytes(operation, size, ranks) / bandwidth
 
 
 def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
@@ -288,16 +220,10 @@ def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
     return wire_bytes(operation, size, machines)
 
 
-def _between(operation: Collective, size: Real, members: Team, host: Host) -> Real:
-    """Time of what passes the machines' networks [s]."""
-    latency, bandwidth = pace_between(operation, size, members, host)
-    return latency + crossing_bytes(operation, size, members.machines) * members.sharers / bandwidth
-
-
 def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
     """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
     empty = between_latency(operation, float(members.machines))
-    crossing = crossing_bytes(operation, size, members.machines) * members.sharers
+    crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
     measured = [] if link is None else [c for c in link.curves if c.machines > 1]
     own = [c for c in measured if c.operation is operation]

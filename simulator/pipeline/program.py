@@ -147,11 +147,6 @@ FILLS_BUCKETS: Final = STEP[[slot.per for slot in STEP].index(Per.BUCKET) - 1]
 """The slot whose work makes gradients ready, bucket by bucket."""
 
 
-def slot_of(name: str) -> Slot:
-    """The slot of the stage of that name."""
-    return next(slot for slot in STEP if slot.name == name)
-
-
 def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     """What one batch of one rank asks for at every stage of the job's pipeline.
 

@@ -13,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +51,6 @@ _UNITS: Final[dict[str, Unit]] = {
     "read_latency": units.SECOND,
     "write_bandwidth": units.BYTE_PER_SECOND,
 }
-
-Measure = Callable[[Volume, Case, Seconds], "Reading"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ def rent_of_data(scenario: Scenario) -> Real:
     dataset = scenario.job.dataset
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
     prices: list[Real] = [store.price for store in rented if store.price is not None]
-    return dataset.samples * dataset.bytes_per_sample * sum(prices, 0.0)
+    return dataset.total_bytes * sum(prices, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ def _together(parts: Sequence[Use]) -> Use:
 def _data(scenario: Scenario) -> Iterator[Use]:
     """The data as given, and prepared copies of it; preparing them reads and writes all of it."""
     job = scenario.job
-    given = job.dataset.samples * job.dataset.bytes_per_sample
+    given = job.dataset.total_bytes
     prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
     for store in data_stores(scenario):
         yield Use(store=store, held=given)

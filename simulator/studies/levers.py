@@ -113,10 +113,6 @@ def _whole(key: str) -> Callable[[float], Settings]:
     return lambda value: {key: round(value)}
 
 
-def _bare(*keys: str) -> Callable[[float], Settings]:
-    return lambda value: dict.fromkeys(keys, float(value))
-
-
 def _count(name: str, key: str, value: int, *, free: bool, limits: bool) -> Knob:
     return Knob(
         name=name,

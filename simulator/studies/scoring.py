@@ -8,17 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from simulator.errors import PlanError
 from simulator.files.settings import unit_of
 from simulator.results.expression import Expression, parse_expression
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Objective, Sense
 from simulator.studies.outcome import Candidate
-
-Scores = NDArray[np.float64]
 
 _BETTER: Final = {metric.name: metric.better for metric in METRICS}
 _PRICED: Final = frozenset(

@@ -12,7 +12,6 @@ from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
 from simulator.predict import predict
 from simulator.results.metrics import measurable, number_at, select
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
 from simulator.studies.bugs import Met, noted
 from simulator.studies.levers import Knob, Read, turned
 from simulator.units import Usd, UsdPerSecond
@@ -264,8 +263,3 @@ def misfit(prediction: Prediction) -> str:
     if prediction.memory is not None and prediction.memory.verdict is Verdict.NO:
         return "GPU memory"
     return "RAM" if prediction.host_ram.verdict is Verdict.NO else ""
-
-
-def scenario_of(margins_: Margins) -> Scenario:
-    """The scenario as it is."""
-    return margins_.base.scenario

@@ -212,7 +212,7 @@ def test_a_sample_is_as_large_as_preprocessing_makes_it(size: float) -> None:
     """However small, and whatever the model takes: nothing is put in its place."""
     job = scenario(preprocessing=Preprocessing(output_bytes=size), model=BERT_LARGE)
     assert footprint.sample_bytes(job) == size
-    assert footprint.batch_bytes(job) == 16 * size
+    assert footprint.batch_in_bytes(job).value == 16 * size
 
 
 def test_a_preloaded_data_set_stays_in_memory() -> None:

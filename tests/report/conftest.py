@@ -9,7 +9,7 @@ import pytest
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.confidence.provenance import Assumption, Source
 from simulator.equations.batch import batch_bytes, decode_work
-from simulator.pipeline.program import slot_of
+from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking
 from simulator.predict import predict
 from simulator.results.prediction import (
@@ -162,6 +162,7 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
         Path.STORE_TO_HOST,
         operations=256.0,
     )
+    slots = {slot.name: slot for slot in STEP}
     return Prediction(
         scenario=scenario,
         seed=7,
@@ -190,8 +191,8 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
         ),
         bounds=Bounds(lower=0.039, upper=0.09),
         demands=(
-            StageDemands(slot=slot_of("read"), demands=(read,)),
-            StageDemands(slot=slot_of("decode"), demands=(decode,)),
+            StageDemands(slot=slots["read"], demands=(read,)),
+            StageDemands(slot=slots["decode"], demands=(decode,)),
         ),
         assumptions=(
             Assumption(what="operating system RAM", value="2 GB", source=GUESS),

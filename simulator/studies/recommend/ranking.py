@@ -38,11 +38,6 @@ def worth_of(objective: Objective) -> Worth:
     return worth
 
 
-def ahead(objective: Objective, one: float, other: float) -> bool:
-    """Whether the first value is better."""
-    return one > other if objective.sense is Sense.MAXIMIZE else one < other
-
-
 def in_order(objective: Objective, choices: Iterable[Choice]) -> list[Choice]:
     """The sound choices, best first; of equals the one that costs less, then the earlier one."""
 

@@ -22,7 +22,6 @@ from simulator.studies.recommend.space import moved
 
 FAMILY: Final = "a larger machine of the family"
 HELPERS: Final = "machines that prepare batches beside"
-DEVICE: Final = "preparing on the accelerators"
 BEFOREHAND: Final = "preparing once, before the run"
 MOST_HELPERS: Final = 4
 """Machines that prepare batches, by powers of two."""

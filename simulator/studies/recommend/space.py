@@ -6,9 +6,9 @@ searches are left to him: a dimension whose key is set already adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from simulator.errors import InputError, PlanError
 from simulator.pipeline.limits import check_modelled
@@ -74,9 +74,6 @@ class _At:
     goal: Goal
     machine: Machine
     point: Settings
-
-
-Dimension: TypeAlias = Callable[[_At], Iterable[Settings]]
 
 
 def space_of(

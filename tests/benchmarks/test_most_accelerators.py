@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import runpy
+from pathlib import Path
 
 import pytest
 
-from simulator.studies.most_accelerators import most_accelerators
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "storage_benchmark"
+most_accelerators = runpy.run_path(str(FOLDER / "most_accelerators.py"))["most_accelerators"]
 
 
 @pytest.mark.parametrize("first", [1, 7, 99, 100, 101, 160, 400])
