@@ -14,7 +14,7 @@ from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.document import Document
 from simulator.files.kernels import ANY, attentions, frameworks
-from simulator.files.resolved import Check, Draft, check_of
+from simulator.files.resolved import LIBRARY_CHANGES, Check, Draft, check_of
 from simulator.files.sections import ModelSection
 from simulator.files.software import named_frameworks
 from simulator.scenario.workload.train import Mode, Recompute, Trained
@@ -56,7 +56,7 @@ def _figures(draft: Draft) -> Problems:
 
 def _shapes(model: ModelSection, document: Document) -> Problems:
     """Keys that change the shape of a model, where none is named."""
-    for key in ("sequence", "filled", "image"):
+    for key in LIBRARY_CHANGES:
         if getattr(model, key) is not None:
             message = "changes a model of the library, and none is named"
             yield document.problem(("model", key), message, hint="give model.name")
@@ -67,7 +67,7 @@ def _shapes(model: ModelSection, document: Document) -> Problems:
 
 def _beside(model: ModelSection) -> list[str]:
     """Keys that say what the name, or the shape, of the model says already."""
-    rivals = ("family", "shape") if model.name is not None else ("sequence", "filled", "image")
+    rivals = ("family", "shape") if model.name is not None else LIBRARY_CHANGES
     return [key for key in rivals if getattr(model, key) is not None]
 
 

@@ -46,8 +46,8 @@ def model_of(draft: Draft) -> Model | None:
     """The model by name or by its figures; None where only step times are known, or nothing."""
     section = draft.model
     if draft.library_model is not None:
-        model = _attending(draft.library_model, fused=draft.software.fused_attention)
-        return _laid_out(_scoring(model, draft.software.framework), memory_format(draft))
+        model = _attending(draft.library_model, fused=_stated_attention(draft))
+        return _laid_out(_scoring(model, draft), memory_format(draft))
     if section is None or section.parameters is None:
         return None
     return CustomModel(
@@ -175,9 +175,16 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
 _scored: Final[Memo[Model]] = Memo(64)
 
 
-def _scoring(model: Model, framework: str) -> Model:
-    """The model with scores of all positions, where the framework computes those unasked."""
-    if not isinstance(model, Transformer) or not habit(framework).scores_all:
+def _scoring(model: Model, draft: Draft) -> Model:
+    """The model with scores of all positions, where the framework computes those unasked.
+
+    A share that the file states is of those whose scores are computed.
+    """
+    section = draft.model
+    stated = section is None or section.name is None or section.scored_share is not None
+    if stated or not isinstance(model, Transformer):
+        return model
+    if not habit(draft.software.framework).scores_all:
         return model
     head = model.head
     if model.causal or head.share is None or head.share == 1.0:
@@ -214,8 +221,16 @@ def memory_format(draft: Draft) -> MemoryFormat:
 
 def fused_attention(draft: Draft, model: Model | None) -> bool:
     """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
-    given = draft.software.fused_attention
+    given = _stated_attention(draft)
     return bool(getattr(model, "fused_attention", False)) if given is None else given
+
+
+def _stated_attention(draft: Draft) -> bool | None:
+    """Whether attention runs as one kernel, where the file says so or the framework always does."""
+    given = draft.software.fused_attention
+    if given is not None or not isinstance(draft.library_model, Transformer):
+        return given
+    return True if habit(draft.software.framework).fuses_attention else None
 
 
 def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:

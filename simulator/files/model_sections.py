@@ -122,7 +122,8 @@ class BertShape(TokensShape):
     segments: CountField
     """Kinds of segments."""
     scored_share: FractionField
-    """Share of the tokens that are masked and guessed."""
+    """Share of the tokens whose scores are computed: those that are masked in pre-training, 1 where
+    the framework scores all, next to 0 in fine-tuning."""
 
 
 class GptShape(TokensShape):

@@ -48,6 +48,9 @@ from simulator.scenario.workload.train import Mode
 
 Thing = TypeVar("Thing")
 
+LIBRARY_CHANGES: Final = ("sequence", "filled", "scored_share", "image")
+"""Keys of the model's section that change the shape of a model of the library."""
+
 
 class Profiles(Protocol):
     """What a draft asks of the catalogue of hardware profiles."""
@@ -559,7 +562,7 @@ def _changes(
     if fused is not None and "fused_attention" in figures:
         changes["fused_attention"] = fused
     problems = []
-    for key in ("sequence", "filled", "image") if draft.model is not None else ():
+    for key in LIBRARY_CHANGES if draft.model is not None else ():
         value = getattr(draft.model, key)
         if value is not None and key in figures:
             changes[key] = value

@@ -402,6 +402,9 @@ class ModelSection(FileModel):
     filled: PositiveShareField | None = None
     """Mean share of those tokens that is computed, in place of what the library's model says: below
     1 where batches are as long as their longest sample only, or padding is left out."""
+    scored_share: FractionField | None = None
+    """Share of an encoder's tokens whose scores are computed, in place of what the library's model
+    says: those that are masked in pre-training, next to none in fine-tuning."""
     image: ShapeField | None = None
     """Height and width of an image, in place of what the library's model takes."""
     parameters: NumberField | None = None

@@ -53,6 +53,8 @@ class HabitTable(SourcedTable):
     """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
     scores_all: bool = False
     """Whether its encoders score all positions in training, not only those that are masked."""
+    fuses_attention: bool = False
+    """Whether attention is one kernel, whatever the model of the library was trained with."""
 
 
 class SoftwareFile(FileModel):

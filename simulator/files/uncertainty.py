@@ -142,7 +142,7 @@ _WARNED: Final = 0.1
 """Log deviation from which on it is worth a warning."""
 _GATHERS_SLOWLY: Final = (
     "parameters are gathered over the network by a framework of which no such run was measured: "
-    "six published steps of DeepSpeed's ZeRO-3 on 384 to 2,240 GPUs took 1.5 to 3.6 times what is "
+    "six published steps of DeepSpeed's ZeRO-3 on 384 to 2,240 GPUs took 1.3 to 3.1 times what is "
     "predicted; tensor and pipeline parallelism send less between machines"
 )
 

@@ -35,6 +35,10 @@ _USUAL: Final = 4096
 """Tokens of a sample where the model could take more and nobody says."""
 _MLP: Final = 4
 _MASKED: Final = 0.15
+_HEAD_ASSUMED: Final = (
+    f"a head over {_MASKED:.0%} of the tokens is assumed (shape.scored_share: 1 where all are "
+    "scored, as transformers does in pre-training; next to 0 in fine-tuning)"
+)
 _SOURCE: Final = "Hugging Face config.json"
 
 
@@ -217,7 +221,7 @@ def _fragment(said: _Told, *, library: bool) -> Fragment:
         )
         warnings.append(f"biases of queries, keys and values are left out: {left:,} parameters")
     if said.shape.kind == "bert":
-        warnings.append(f"a head over {_MASKED:.0%} of the tokens is assumed (shape.scored_share)")
+        warnings.append(_HEAD_ASSUMED)
     if said.shape.decoder_layers:
         warnings.append("as many tokens written as read are assumed (shape.target)")
     body = [f"{key} = {value}" for key, value in figures.items()]

@@ -194,3 +194,57 @@ def test_hugging_face_scores_all_positions_of_an_encoder() -> None:
         shares[framework] = [m.head.share for m in models if isinstance(m, Transformer)]
     assert shares["transformers"] == [1.0, 1.0]
     assert shares["pytorch"] == [pytest.approx(0.15, rel=0.1), 1.0]
+
+
+FINE_TUNING = """
+schema = 1
+name = "fine-tuning"
+[hardware]
+machine = "node/dgx-a100-80gb"
+[data]
+samples = 1000
+bytes_per_sample = "1 kB"
+[model]
+family = "bert"
+[model.shape]
+layers = 2
+hidden = 64
+heads = 1
+vocabulary = 9
+positions = 8
+segments = 2
+sequence = 8
+scored_share = 0.001
+[train]
+batch_size = 1
+epochs = 1
+precision = "fp16"
+[software]
+framework = "transformers"
+"""
+
+
+def test_stated_scores_win_over_what_hugging_face_computes(tmp_path: Path) -> None:
+    """Fine-tuning scores next to nothing, whether the model is named or given by its shape."""
+    file = tmp_path / "fine-tuning.toml"
+    file.write_text(FINE_TUNING, encoding="utf-8")
+    stated = ("software.framework=transformers", "model.scored_share=0.001")
+    for model in (
+        load_scenario(str(file)).job.model,
+        load_scenario("bert-large-dgx-a100", overrides=stated).job.model,
+    ):
+        assert isinstance(model, Transformer)
+        assert model.head.share == pytest.approx(0.001)
+
+
+def test_transformer_engine_fuses_attention_of_models_published_without() -> None:
+    """GPT-3 was published with scores in memory; NeMo computes it by one kernel unless told."""
+    said = {
+        name: load_scenario("gpt3-175b-megatron", overrides=name).job.software.fused_attention
+        for name in (
+            ("software.framework=megatron-lm",),
+            ("software.framework=nemo",),
+            ("software.framework=nemo", "software.fused_attention=false"),
+        )
+    }
+    assert list(said.values()) == [False, True, False]
