@@ -46,7 +46,7 @@ def hidden_exchange(timing: Timing) -> str:
     hidden = timing.communication.hidden
     if hidden <= NEGLIGIBLE * timing.step_time.mean:
         return ""
-    return f"{show(hidden, SECOND)} of communication hides under compute"
+    return f"{show(hidden, SECOND, DIGITS)} of communication hides under compute"
 
 
 def band(prediction: Prediction, name: str) -> str:
@@ -179,9 +179,9 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     if cost.per_second is None:
         rows += _no_price(prediction)
     billed = cost.time_to_train + prediction.scenario.cost.provisioning
-    rows.append(("billed time", show(billed, SECOND)))
+    rows.append(("billed time", show(billed, SECOND, DIGITS)))
     if cost.energy_per_step is not None:
-        of_one = f"{show(cost.energy_per_step, JOULE)} a {batch}"
+        of_one = f"{show(cost.energy_per_step, JOULE, DIGITS)} a {batch}"
         energy = f"{of_one} (crude: all machines, at rest and at work)"
         rows.append(("energy", energy))
     return [*rows, *_electricity_rows(prediction), *store_rows(prediction)]

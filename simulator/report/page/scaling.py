@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.report.figures import figure
@@ -19,18 +19,22 @@ MACHINES: Final = "hardware.count"
 RATES: Final = ("tokens_per_s", "throughput_samples_per_s")
 """Rates that are drawn: the first that the candidates have."""
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
-_CROWDED: Final = 0.05
-"""Share of the axis below which two labels would be written over each other."""
+_CROWDED, _CROWDED_NARROW = 0.05, 0.15
+"""Share of the axis below which two labels would be written over each other, and on a narrow page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A number of machines: its place at shares of both axes, and the share of the ideal rate."""
+    """A number of machines: its place at shares of both axes, and the share of the ideal rate.
+
+    A narrow page has no room for the label of a `minor` one.
+    """
 
     x: float
     y: float
     label: str
     hint: str
+    minor: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +90,20 @@ def scaling(found: Findings) -> Scaling | None:
 
 def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:
     """Marks with the labels that there is room for; the first and the last always have theirs."""
-    kept = [marks[0].x, marks[-1].x]
-    found = []
+    wide, narrow = (_apart(marks, room) for room in (_CROWDED, _CROWDED_NARROW))
+    return tuple(
+        replace(mark, label=mark.label if mark.x in wide else "", minor=mark.x not in narrow)
+        for mark in marks
+    )
+
+
+def _apart(marks: Sequence[Mark], room: float) -> set[float]:
+    """Places of the first mark, the last one, and others at least so far from those kept."""
+    kept = {marks[0].x, marks[-1].x}
     for mark in marks:
-        near = any(abs(mark.x - x) < _CROWDED for x in kept if x != mark.x)
-        if not near:
-            kept.append(mark.x)
-        label = "" if near and mark not in (marks[0], marks[-1]) else mark.label
-        found.append(Mark(x=mark.x, y=mark.y, label=label, hint=mark.hint))
-    return tuple(found)
+        if all(abs(mark.x - x) >= room for x in kept):
+            kept.add(mark.x)
+    return kept
 
 
 def _rates(found: Findings) -> tuple[str, dict[int, float]]:

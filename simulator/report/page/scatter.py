@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.report.named import metric_called
-from simulator.report.page.axes import Axis, axis
+from simulator.report.page.axes import Axis, Tick, axis
 from simulator.results.metrics import METRICS
 
 _MIDDLE: Final = 0.5
@@ -49,12 +49,17 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Candidates by two objectives, the front joined by a line."""
+    """Candidates by two objectives, the front joined by a line.
+
+    `limit` is a height that may not be passed, `now` what there is at present on the other axis.
+    """
 
     across: Axis
     up: Axis
     dots: tuple[Dot, ...]
     front: tuple[Dot, ...]
+    limit: Tick | None = None
+    now: Tick | None = None
 
 
 def scatter(points: Sequence[Point], across: str, up: str) -> Scatter | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from simulator.report import serving as report
-from simulator.report.page.axes import axis
+from simulator.report.page.axes import Tick, axis
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
+from simulator.report.page.prediction import Tile
 from simulator.report.page.scatter import Dot, Scatter
+from simulator.report.rounded import quantity, significant
 from simulator.results.serving import ServicePrediction, metrics
-from simulator.units import SECOND, show
+from simulator.units import SECOND, USD, show
 
 DRAWN: Final = {
     "first_token_s.p99": "Time to the first token against the load, 99th percentile",
@@ -19,6 +21,14 @@ DRAWN: Final = {
 }
 
 
+PRICES: Final = {
+    "a million output tokens": "cost.usd_per_million_output_tokens",
+    "a thousand requests": "cost.usd_per_thousand_requests",
+}
+"""What the price is of: the first that is known."""
+DIGITS: Final = 2
+TALL: Final = 3.0
+"""A limit so many times as high as all that is drawn would leave it flat, and is not drawn."""
 OF_BATCHES: Final = {
     "end_to_end_s.p99": "Time to the answer against the load, 99th percentile",
 }
@@ -41,7 +51,7 @@ def as_page(
     """
     head, *rows = report.latency_rows(prediction) or [()]
     drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
-    drawings = [(title, drawing(loads, name)) for name, title in drawn.items()]
+    drawings = [(title, drawing(loads, name, prediction)) for name, title in drawn.items()]
     return rendered(
         "service.html.j2",
         name=prediction.service.name,
@@ -49,6 +59,7 @@ def as_page(
         made=made or Made(),
         verdict=report.verdict(prediction),
         kept=prediction.keeps_limits,
+        tiles=list(_tiles(prediction)),
         inputs=report.setting_rows(prediction.service),
         drawings=[(title, chart) for title, chart in drawings if chart is not None],
         tables=[
@@ -64,8 +75,33 @@ def as_page(
     )
 
 
-def drawing(loads: Sequence[ServicePrediction], name: str) -> Scatter | None:
-    """A latency against the load, joined by a line; None where there is nothing to draw."""
+def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
+    """The figures that decide: latencies beside their limits, the highest rate, the price."""
+    service, values = prediction.service, metrics(prediction)
+    for called, name in report.latencies_of(service).items():
+        latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
+        if latency is not None:
+            note = "" if limit is None else f"limit {show(limit, SECOND)}"
+            yield Tile(name=called, value=quantity(latency, SECOND, DIGITS), note=note)
+    if prediction.saturation is not None:
+        rate, more = prediction.saturation.request_rate, prediction.saturation.headroom
+        note = "" if more is None else f"{significant(more, DIGITS)} times the load"
+        value = f"{significant(rate, DIGITS)} requests/s"
+        yield Tile(name="saturates at", value=value, note=note)
+    for called, name in PRICES.items():
+        price = values.get(name)
+        if price is not None:
+            yield Tile(name=called, value=quantity(price, USD, DIGITS))
+            return
+
+
+def drawing(
+    loads: Sequence[ServicePrediction], name: str, own: ServicePrediction | None = None
+) -> Scatter | None:
+    """A latency against the load, joined by a line; None where there is nothing to draw.
+
+    `own` is the service at its own load, which is marked, as is its limit.
+    """
     points = list[tuple[float, float]]()
     for one in loads:
         rate, latency = (metrics(one).get(each) for each in ("requests_per_s", name))
@@ -74,7 +110,12 @@ def drawing(loads: Sequence[ServicePrediction], name: str) -> Scatter | None:
     if not points:
         return None
     across = axis([rate for rate, _ in points], "requests/s", None)
-    up = axis([latency for _, latency in points], "latency", SECOND)
+    limit = None if own is None else own.service.slo.limits.get(name.partition("_s.")[0])
+    highest = max(latency for _, latency in points)
+    if limit is not None and limit > TALL * highest:
+        limit = None
+    heights = [latency for _, latency in points] + ([] if limit is None else [limit])
+    up = axis([0.0, *heights], "latency", SECOND)
     dots = tuple(
         Dot(
             x=across.at(rate),
@@ -84,4 +125,12 @@ def drawing(loads: Sequence[ServicePrediction], name: str) -> Scatter | None:
         )
         for rate, latency in points
     )
-    return Scatter(across=across, up=up, dots=dots, front=dots)
+    rate = None if own is None else metrics(own).get("requests_per_s")
+    return Scatter(
+        across=across,
+        up=up,
+        dots=dots,
+        front=dots,
+        limit=None if limit is None else Tick(at=up.at(limit), text=f"limit {show(limit, SECOND)}"),
+        now=None if rate is None else Tick(at=across.at(rate), text="now"),
+    )

@@ -17,16 +17,17 @@ from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
 from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.report.rounded import quantity
 from simulator.report.rows import DIGITS
 from simulator.report.sweep import BESIDE, best_candidates, counts_text, reason_lines, told
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Objective, Sense
 from simulator.studies.findings import Findings
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.scoring import value_of
-from simulator.units import PER_SECOND, parse, show
+from simulator.units import PER_SECOND, Unit, parse, show
 
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""
@@ -157,7 +158,7 @@ def _verdict(found: Findings) -> str:
         return "No candidate can run."
     best, objective = found.front[0].outcome, found.objectives[0]
     value = value_of(best.figures, objective)
-    shown = "" if value is None else f" ({figure(value, _UNITS.get(objective.metric))})"
+    shown = "" if value is None else f" ({_short_figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
     rest = f" {others:,} others are better in something else." if others else ""
     first = told(objective, metric_called(objective.metric)).capitalize()
@@ -173,6 +174,11 @@ def _command(found: Findings, asked: str) -> str:
     return printable(f"plan report {asked} {' '.join(given)}")
 
 
+def _short_figure(value: float, unit: Unit | None) -> str:
+    """A figure to three digits, which is as much as a prediction can claim."""
+    return figure(value, unit) if unit == USD_PER_HOUR else quantity(value, unit, DIGITS)
+
+
 def _settings(outcome: Outcome) -> str:
     return printable(", ".join(f"{k} = {v}" for k, v in outcome.candidate.settings.items()))
 
@@ -182,6 +188,8 @@ def _cell(value: object, name: str) -> str:
         return metric_figure(name, value)
     if name == "bottleneck":
         return bottleneck_called(str(value))
+    if isinstance(value, float) and name in _UNITS:
+        return _short_figure(value, _UNITS[name])
     if isinstance(value, float) or (isinstance(value, int) and name in _UNITS):
         return figure(value, _UNITS.get(name))
     return "" if value is None else printable(str(value))
