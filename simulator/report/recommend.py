@@ -19,7 +19,7 @@ from simulator.scenario.goal import Goal, Objective
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import PORTING
-from simulator.studies.recommend.ranking import CLOSE, distinct
+from simulator.studies.recommend.ranking import CLOSE, by_factor, distinct
 from simulator.studies.recommend.remedies import FAMILY
 from simulator.studies.recommend.several import Common
 from simulator.units import SECOND, USD, show
@@ -253,7 +253,7 @@ def left_out_lines(answer: Recommendation) -> list[str]:
 def _excluded(answer: Recommendation, name: str, count: int) -> str:
     many = f"{count} machine{'s' * (count > 1)}"
     if name != PORTING or answer.program is None:
-        return f"{many} by {name}"
+        return f"{many} by goal.{name}"
     written = " or ".join(sorted(answer.program.stacks))
     ported = ", ".join(f'"{stack}"' for stack in answer.ports)
     return (
@@ -302,4 +302,4 @@ def several_text(answers: Sequence[Recommendation], common: Common | None) -> st
 def _dearer(worse: float | None) -> str:
     if worse is None:
         return ""
-    return "its best" if worse <= CLOSE else f"{worse:.2g}x worse than its best"
+    return "its best" if worse <= CLOSE else f"{by_factor(worse, 'worse')} than its best"

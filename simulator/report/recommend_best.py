@@ -26,7 +26,7 @@ from simulator.scenario.goal import Objective
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move
-from simulator.studies.recommend.ranking import CLOSE, ratio
+from simulator.studies.recommend.ranking import CLOSE, by_factor, ratio
 from simulator.studies.recommend.weighing import Trade, is_beyond
 from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 
@@ -42,9 +42,9 @@ SEEN: Final = 0.005
 """Share of the worlds drawn that does not read as 0%."""
 BEYOND: Final = "*"
 """Stands beside what nothing like was ever measured."""
-NOT_BILLED: Final = (
-    "not on the bill: rent of stores (but for data prepared beforehand), requests to them, and "
-    "traffic between clouds"
+ON_THE_BILL: Final = (
+    "the bill has the machines and what stores charge for the time of the run (space, requests, "
+    "traffic), as far as prices are known"
 )
 
 
@@ -132,7 +132,7 @@ def before_lines(answer: Recommendation) -> list[str]:
     lines += _other_batch(answer.now, winner)
     news = (text for text in winner.outcome.warnings if not text.startswith(GUESSES))
     lines += [shorten(printable(text), LONGEST) for text in news]
-    return [*lines, NOT_BILLED]
+    return [*lines, ON_THE_BILL]
 
 
 def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
@@ -164,9 +164,9 @@ def _moved(move: Move, rent: float | None) -> str:
     elif move.leaves:
         costs.append(f"traffic out of its cloud comes on top (no price of {move.source} is known)")
     if move.per_month is not None:
-        costs.append(f"the space there costs {dollars(move.per_month)} a month")
+        costs.append(f"the space there costs {dollars(move.per_month)} for each month it is kept")
     said = "; ".join(costs) or "how long the copy takes is not known"
-    return printable(f"{text}; {said}; none of that is in the figures above")
+    return printable(f"{text}; {said}; the copy is in none of the figures above")
 
 
 def _limit(choice: Choice) -> tuple[str, str]:
@@ -203,9 +203,9 @@ def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
     factor = ratio(objective, winner.value, now.value)
     said = f"the scenario as it stands: {worth(now, objective)}"
     if factor is not None and factor > CLOSE:
-        said += f"; the best is {factor:.2g}x better"
+        said += f"; the best is {by_factor(factor, 'better')}"
     elif factor is not None and factor < 1.0 / CLOSE:
-        said += f", {1.0 / factor:.2g}x better, but it {_kept_out(answer, now)}"
+        said += f", {by_factor(1.0 / factor, 'better')}, but it {_kept_out(answer, now)}"
     return [said]
 
 
@@ -305,7 +305,7 @@ def _second(answer: Recommendation) -> list[str]:
 
 
 def _behind(factor: float) -> str:
-    return f"{factor:.2g}x worse" if factor > CLOSE else "as good"
+    return by_factor(factor, "worse") if factor > CLOSE else "as good"
 
 
 def _sure(answer: Recommendation) -> list[str]:

@@ -17,6 +17,7 @@ from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
 from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.recommend_best import (
+    BEYOND,
     about_lines,
     before_lines,
     best_title,
@@ -150,7 +151,8 @@ def _settings(answer: Recommendation) -> tuple[tuple[str, str], ...]:
 
 def _front(answer: Recommendation) -> Grid | None:
     """Choices that nothing looked at beats in both time and cost."""
-    rows = tuple(tuple(map(printable, row)) for row in text.front_rows(answer)[0])
+    found = text.front_rows(answer)[0]
+    rows = tuple((*map(printable, row[:-1]), _remark(row[-1])) for row in found)
     if not rows:
         return None
     head = ("time", "cost", "by the goal", "machines", "")
@@ -161,6 +163,12 @@ def _front(answer: Recommendation) -> Grid | None:
         rows=tuple(tuple(row[i] for i in kept) for row in rows),
         numbers=(0, 1),
     )
+
+
+def _remark(mark: str) -> str:
+    """What a mark of the front says, which has no footnote here."""
+    remarks = ["best"] * ("best" in mark) + ["outside of what was measured"] * (BEYOND in mark)
+    return ", ".join(remarks)
 
 
 _GOAL: Final = 2

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.report.figures import figure
 from simulator.report.named import metric_called
 from simulator.report.page.axes import Axis, axis
+from simulator.report.rounded import quantity
+from simulator.report.rows import DIGITS
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Plain
 from simulator.studies.findings import Findings
@@ -19,8 +20,8 @@ MACHINES: Final = "hardware.count"
 RATES: Final = ("tokens_per_s", "throughput_samples_per_s")
 """Rates that are drawn: the first that the candidates have."""
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
-_CROWDED, _CROWDED_NARROW = 0.05, 0.15
-"""Share of the axis below which two labels would be written over each other, and on a narrow page."""
+_CROWDED, _CROWDED_NARROW = 0.05, 0.2
+"""Share of the axis below which two labels would overlap, and on a narrow page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,9 @@ def scaling(found: Findings) -> Scaling | None:
         axis([float(count) for count in counts], "machines", None),
         axis([*rates.values(), *ideal], metric_called(metric), _UNITS.get(metric)),
     )
+    unit = _UNITS.get(metric)
     texts = [
-        (f"{count:,}", figure(rates[count], _UNITS.get(metric)), f"{rates[count] / top:.0%}")
+        (f"{count:,}", quantity(rates[count], unit, DIGITS), f"{rates[count] / top:.0%}")
         for count, top in zip(counts, ideal, strict=True)
     ]
     marks = [

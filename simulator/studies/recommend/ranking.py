@@ -10,7 +10,9 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
 from simulator.scenario.goal import Objective, Sense
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.units import PERCENT
 
+TWICE: Final = 2.0
 CLOSE: Final = 1.005
 """How many times as much still reads as the same."""
 Worth = Callable[[Mapping[str, Value]], float | None]
@@ -108,6 +110,19 @@ def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Cho
         if CLOSE * time <= slower or choice is always:
             kept.append(choice)
     return kept[::-1]
+
+
+def by_factor(factor: float, word: str) -> str:
+    """How much worse or better something is by a ratio above 1, in words.
+
+    Examples
+    --------
+    >>> by_factor(1.023, "worse"), by_factor(1.3, "better"), by_factor(2.04, "worse")
+    ('2.3% worse', '30% better', '2.04x worse')
+    """
+    if factor < TWICE:
+        return f"{PERCENT * (factor - 1.0):.2g}% {word}"
+    return f"{factor:.3g}x {word}"
 
 
 def ratio(objective: Objective, best: float, other: float) -> float | None:

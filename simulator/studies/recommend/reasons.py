@@ -12,7 +12,7 @@ from simulator.scenario.goal import Objective
 from simulator.studies.outcome import Status
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule
-from simulator.studies.recommend.ranking import CLOSE, ratio
+from simulator.studies.recommend.ranking import CLOSE, by_factor, ratio
 
 _BOUND: Final[Mapping[str, str]] = {
     Resource.GPU: "its accelerators are busy",
@@ -48,9 +48,9 @@ def _worse(choice: Choice, winner: Choice, objective: Objective) -> Iterator[str
     if choice.value is not None and winner.value is not None:
         factor = ratio(objective, winner.value, choice.value)
         if factor is not None and factor > CLOSE:
-            yield f"{factor:.3g}x worse by the goal"
+            yield f"{by_factor(factor, 'worse')} by the goal"
         elif factor is not None and factor < 1.0 / CLOSE:
-            yield f"{1.0 / factor:.3g}x better by the goal"
+            yield f"{by_factor(1.0 / factor, 'better')} by the goal"
     for name, word in ((MONEY, "the cost"), (TIME, "as long")):
         if name == objective.metric:
             continue
