@@ -27,13 +27,15 @@ from simulator.results.outlook import (
     Cause,
 )
 from simulator.runs.memoryless import is_memoryless, memoryless_lives
-from simulator.runs.progress import PATIENCE, Array, Lives, leaves_near, undisturbed
+from simulator.runs.progress import Array, Lives, goes_on, leaves_near, longest, undisturbed
 from simulator.runs.progress import kept as kept_work
 from simulator.scenario.long_run import LongRun, Spares, Spells
 from simulator.units import Seconds
 
 Some: TypeAlias = NDArray[np.intp]
 """Numbers of draws."""
+MACHINE, JOB, PLANNED, GONE, RETURNED = (int(cause) for cause in Cause)
+"""Causes as the plain numbers that arrays are compared with fastest."""
 
 
 def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
@@ -92,7 +94,7 @@ class _Drawing:
         self._unnoticed = np.zeros(draws, dtype=bool)
         self._from_near = np.zeros(draws, dtype=bool)
         self._parts = {name: np.zeros(draws) for name in PARTS}
-        self._struck = {cause: np.zeros(draws) for cause in Cause}
+        self._struck = np.zeros((len(Cause), draws))
         self._machines = _Machines(run, draws, self._random)
         self._spell_end = np.full(draws, np.inf)
         self._pair = np.zeros(draws, dtype=np.intp)
@@ -104,24 +106,28 @@ class _Drawing:
 
     def ended(self) -> Lives:
         """Take every draw to its end."""
-        longest = PATIENCE * (undisturbed(self.run, self._work) + self._pauses())
+        latest = longest(self.run, self._work, self._pause())
         while self._live.any():
             chance = self._random.random((3, self._clock.size))
             # One event for each draw and turn: the same numbers must not serve twice.
             standing = np.flatnonzero(self._live & ~self._running)
             self._attempt(np.flatnonzero(self._live & self._running), chance)
             self._recover(standing, chance)
-            self._live &= self._clock < longest
+            self._live &= goes_on(self.run, self._clock, self._done, self._work, latest)
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)
         away = self._machines.time_away(self._clock)
-        return Lives(finish=finish, parts=self._parts, interruptions=self._struck, away=away)
+        struck = {cause: self._struck[cause] for cause in Cause}
+        return Lives(finish=finish, parts=self._parts, interruptions=struck, away=away)
 
-    def _pauses(self) -> Seconds:
-        """A typical time without work, so that a short run may wait for its machines."""
-        run = self.run
-        down = 0.0 if run.spells is None else float(np.mean(run.spells.down))
-        return down + (0.0 if run.failures is None else run.failures.restart.total)
+    def _pause(self) -> Seconds:
+        """A typical time without work: no capacity, a restart, a machine in repair."""
+        spells, failures = self.run.spells, self.run.failures
+        down = 0.0 if spells is None else float(np.mean(spells.down))
+        if failures is None:
+            return down
+        repair = 0.0 if failures.spares is None else failures.spares.repair
+        return down + failures.restart.total + repair
 
     def _enter_spells(self, spells: Spells) -> None:
         """Begin anywhere in the course of spells: in a pair of them as likely as it is long."""
@@ -146,10 +152,12 @@ class _Drawing:
 
     def _attempt(self, some: Some, chance: Array) -> None:
         """Train until the run ends or something happens."""
+        if not some.size:
+            return
         passed, cause = self._next_event(some, chance)
         rate = self._machines.pace(some, self._clock)
         back = self._machines.next_back(some, self._clock)
-        cause = np.where(back < passed, Cause.RETURNED, cause)
+        cause = np.where(back < passed, RETURNED, cause)
         passed = np.minimum(back, passed)
         left = (self._work[some] - self._done[some]) / rate
         takes = undisturbed(self.run, left)
@@ -175,25 +183,27 @@ class _Drawing:
         # A spell may have ended while the job waited for a repair.
         spell = np.maximum(0.0, self._spell_end[some] - self._clock[some])
         which = chance[1, some] * total
-        cause = np.where(which < machine, Cause.MACHINE, Cause.JOB)
-        cause = np.where(which >= machine + job, Cause.PLANNED, cause)
-        cause = np.where(spell <= failure, Cause.CAPACITY, cause)
+        cause = np.where(which < machine, MACHINE, JOB)
+        cause = np.where(which >= machine + job, PLANNED, cause)
+        cause = np.where(spell <= failure, GONE, cause)
         return np.minimum(failure, spell), cause
 
     def _strike(
         self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
     ) -> None:
         """The attempt is over (`fresh`), or a restart: count why, and see what is gone."""
+        if not some.size:
+            return
         self._running[some] = False
-        self._unnoticed[some] = (cause == Cause.MACHINE) | (cause == Cause.JOB)
+        broken = cause == MACHINE
+        self._unnoticed[some] = broken | (cause == JOB)
         # What a restart that fails has to load does not come nearer by that.
         self._from_near[some] = leaves_near(self.run.saving, cause) & (
             fresh | self._from_near[some]
         )
-        for each in Cause:
-            self._struck[each][some[cause == each]] += 1.0
-        self._machines.fail(some[cause == Cause.MACHINE], self._clock, chance[2])
-        self._lose_capacity(some[cause == Cause.CAPACITY])
+        self._struck[cause, some] += 1.0
+        self._machines.fail(some[broken], self._clock, chance[2])
+        self._lose_capacity(some[cause == GONE])
 
     def _lose_capacity(self, some: Some) -> None:
         """Machines are gone: wait through the spell without them, and enter the next one."""
@@ -209,6 +219,8 @@ class _Drawing:
 
     def _recover(self, some: Some, chance: Array) -> None:
         """Wait for a machine if one is lacking, else restart, as long as nothing happens."""
+        if not some.size:
+            return
         lacking = self._machines.lacking(some, self._clock)
         waiting = some[lacking]
         if waiting.size:
@@ -253,6 +265,8 @@ class _Machines:
         self._lemons = np.zeros(draws)
         # When each of some machines was lost, and when it is there again.
         self._lost, self._back = np.zeros((draws, 4)), np.zeros((draws, 4))
+        # How many are away as far as was looked, and when the next of them is there.
+        self._missing, self._next = np.zeros(draws), np.full(draws, np.inf)
         self._away = np.zeros(draws)
         self._desks: Array | None = None
         if failures is None:
@@ -289,9 +303,8 @@ class _Machines:
         """Time until one more machine is there, for those that go on without it (else infinite)."""
         if not self._run.rates_with_fewer:
             return np.full(some.size, np.inf)
-        queue, now = self._back[some], clock[some]
-        soonest = np.where(queue > now[:, None], queue, np.inf).min(axis=1) - now
-        return np.where(self.away(some, clock) > 0.0, soonest, np.inf)
+        away = self.away(some, clock)
+        return np.where(away > 0.0, self._next[some] - clock[some], np.inf)
 
     def rates(self, some: Some, clock: Array) -> tuple[Array, Array, Array]:
         """Rates of failing machines, of failures of the job, and of planned stops [/s]."""
@@ -323,12 +336,18 @@ class _Machines:
             begins = np.maximum(now, self._desks[some, desk])
             self._desks[some, desk] = begins + takes
         slot = self._back[some].argmin(axis=1)
-        if (self._back[some, slot] > now).any():
+        ended = self._back[some, slot]
+        if (ended > now).any():
             self._back = np.hstack([self._back, np.zeros_like(self._back)])
             self._lost = np.hstack([self._lost, np.zeros_like(self._lost)])
             slot = self._back[some].argmin(axis=1)
-        self._away[some] += self._back[some, slot] - self._lost[some, slot]
-        self._lost[some, slot], self._back[some, slot] = now, begins + takes
+            ended = self._back[some, slot]
+        self._away[some] += ended - self._lost[some, slot]
+        back = begins + takes
+        self._settle(some, now)
+        self._lost[some, slot], self._back[some, slot] = now, back
+        self._missing[some] += back > now
+        self._next[some] = np.minimum(self._next[some], np.where(back > now, back, np.inf))
 
     def all_gone(self, some: Some, clock: Array, wait: Array) -> None:
         """No machine is there for so long: those in repair are not missed meanwhile."""
@@ -343,8 +362,20 @@ class _Machines:
         return away
 
     def _broken(self, some: Some, clock: Array) -> Array:
-        away: Array = (self._back[some] > clock[some, None]).sum(axis=1).astype(np.float64)
+        self._settle(some, clock[some])
+        away: Array = self._missing[some]
         return away
+
+    def _settle(self, some: Some, now: Array) -> None:
+        """Look again at the machines of draws of which one is back by now."""
+        returned = self._next[some] <= now
+        rows = some[returned]
+        if not rows.size:
+            return
+        back = self._back[rows]
+        away = back > now[returned, None]
+        self._missing[rows] = np.count_nonzero(away, axis=1)
+        self._next[rows] = np.where(away, back, np.inf).min(axis=1)
 
     def lacking(self, some: Some, clock: Array) -> NDArray[np.bool_]:
         """Which of these have fewer machines than the job needs."""
@@ -358,10 +389,9 @@ class _Machines:
         failures = self._run.failures
         if failures is None or failures.spares is None:
             return np.zeros(some.size)
-        now = clock[some]
-        queue = self._back[some]
-        repaired = np.where(queue > now[:, None], queue, np.inf).min(axis=1)
-        on = self._run.machines + failures.spares.count - self._broken(some, clock)
+        now, away = clock[some], self._broken(some, clock)
+        repaired = self._next[some]
+        on = self._run.machines + failures.spares.count - away
         rate = failures.per_machine * self._scale[some] * np.maximum(on, 0.0)
         with np.errstate(divide="ignore"):
             fails = now - np.log1p(-chance[0, some]) / rate

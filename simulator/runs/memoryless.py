@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from simulator.equations.reliability import interruption_rate
 from simulator.results.outlook import BLOCKED, DETECTION, LOST, PARTS, RESTARTING, USEFUL, Cause
-from simulator.runs.progress import PATIENCE, Array, Lives, kept, undisturbed
+from simulator.runs.progress import Array, Lives, goes_on, kept, longest, undisturbed
 from simulator.scenario.long_run import Failures, LongRun, Restart
 
 AT_ONCE: Final = 64
@@ -35,10 +35,10 @@ def memoryless_lives(run: LongRun, work: Array, random: np.random.Generator) -> 
         msg = "a run without failures has no gaps between them"
         raise TypeError(msg)
     gaps = _Gaps(run, run.failures, work, random)
-    longest = PATIENCE * (undisturbed(run, work) + run.failures.restart.total)
+    latest = longest(run, work, run.failures.restart.total)
     while gaps.live.any():
         gaps.take()
-        gaps.live &= gaps.clock < longest
+        gaps.live &= goes_on(run, gaps.clock, gaps.done, work, latest)
     finish = np.where(gaps.ended, gaps.clock, np.inf)
     away = np.zeros_like(work)
     return Lives(finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=away)
@@ -56,7 +56,7 @@ class _Gaps:
         machine = float(interruption_rate(run.machines, failures.per_machine, 0.0))
         self._rates = (scale * machine, scale * failures.per_job, np.full(draws, failures.planned))
         self._restart = failures.restart
-        self._done = np.zeros(draws)
+        self.done = np.zeros(draws)
         self._before = np.full(draws, -1)
         self.clock = np.zeros(draws)
         self.live = np.ones(draws, dtype=bool)
@@ -73,7 +73,7 @@ class _Gaps:
         spent = _restarts(self._restart, gap, before)
         trained = gap - sum(spent.values())
         progress, held = kept(self._run, trained, cause)
-        done = self._done[some, None] + np.cumsum(held, axis=1) - held
+        done = self.done[some, None] + np.cumsum(held, axis=1) - held
         left = self._work[some, None] - done
         takes = undisturbed(self._run, left)
         last = (takes <= trained) & (trained > 0.0)
@@ -90,7 +90,7 @@ class _Gaps:
             self.struck[each][some] += (whole & (cause == each)).sum(axis=1)
         passed = np.where(final, gap - trained + takes, gap)
         self.clock[some] += np.where(whole | final, passed, 0.0).sum(axis=1)
-        self._done[some] = np.where(ends, self._work[some], done[:, -1] + held[:, -1])
+        self.done[some] = np.where(ends, self._work[some], done[:, -1] + held[:, -1])
         self._before[some] = cause[:, -1]
         self.ended[some], self.live[some] = ends, ~ends
 

@@ -14,8 +14,10 @@ from simulator.scenario.long_run import LongRun, Saving
 from simulator.units import Seconds
 
 Array: TypeAlias = NDArray[np.float64]
-PATIENCE: Final = 100.0
-"""A run that takes so many times its undisturbed time is said never to end."""
+PATIENCE: Final = 10.0
+"""A run that takes so many times its undisturbed time, beside pauses, is said never to end."""
+PAUSES: Final = 100.0
+"""As many typical pauses are waited for besides, so that a short run may wait for machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,25 @@ class Lives:
 def undisturbed(run: LongRun, work: Array) -> Array:
     """Time for so much work with its checkpoints and without an interruption [s]."""
     return work + _marks(work, run.saving) * run.saving.blocking
+
+
+def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
+    """When a run of so much work and of such pauses is said never to end [s]."""
+    return PATIENCE * undisturbed(run, work) + PAUSES * pause
+
+
+def goes_on(
+    run: LongRun, clock: Array, done: Array, work: Array, latest: Array
+) -> NDArray[np.bool_]:
+    """Whether each of some draws may still end by its `latest` time.
+
+    One that after a tenth of that time would not get there at 1.5 times its pace so far is given
+    up, but not on spot capacity, whose waits may be as long.
+    """
+    in_time: NDArray[np.bool_] = clock < latest
+    if run.spells is not None:
+        return in_time
+    return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
 
 
 def _marks(work: Array, saving: Saving) -> Array:
@@ -59,14 +80,14 @@ def kept(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, A
             close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
             durable = np.where(leaves_near(run.saving, cause), np.maximum(close, durable), durable)
     notice = 0.0 if run.spells is None else run.spells.notice
-    warned = (cause == Cause.CAPACITY) & (notice >= saving.durable)
+    warned = (cause == int(Cause.CAPACITY)) & (notice >= saving.durable)
     saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
     return progress, np.where(warned | is_announced(cause), saved, durable)
 
 
 def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     """Whether each of these waits until training has saved what it did."""
-    told: NDArray[np.bool_] = (cause == Cause.PLANNED) | (cause == Cause.RETURNED)
+    told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | (cause == int(Cause.RETURNED))
     return told
 
 
