@@ -25,13 +25,13 @@ from simulator.report.layout import WIDTH, bar, columns, count, percent, section
 from simulator.report.origins import Origin, find, origins
 from simulator.report.rounded import chance
 from simulator.report.rows import run_rows
-from simulator.report.stores import priced
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
 from simulator.results.cost import listed_price
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
+from simulator.results.storage_bill import priced
 from simulator.terms import Term, plain
 from simulator.units import (
     BYTE,
@@ -306,7 +306,7 @@ def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  
     if not bill.terms and not bill.missing:
         return section("Stores", ["all data lie on drives that are paid with their machines"])
     told = [*(f"not known: {text}" for text in bill.missing), *bill.notes]
-    prices = [line for text in priced(prediction) for line in wrapped(text)]
+    prices = [line for text in priced(prediction.scenario) for line in wrapped(text)]
     return [
         *section("Prices of stores from", prices),
         *section("Stores", _equations(bill.terms, "$", origins(prediction.scenario))),

@@ -24,6 +24,7 @@ def as_text(found: Outlook) -> str:
         *wrapped(_verdict(found), hang=""),
         *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
         *section("Stores, in that bill", list(_store_lines(found))),
+        *section("Prices of", [line for text in found.prices for line in wrapped(text)]),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
         *section("Checkpoints", list(_checkpoint_lines(found))),
         *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
@@ -170,6 +171,7 @@ def as_object(found: Outlook) -> dict[str, Any]:
         if found.stores is None
         else {f"p{q * 100:.0f}": _finite(money) for q, money in found.stores.items()},
         "storage_not_known": list(found.unpriced),
+        "prices": list(found.prices),
         "parts": dict(found.parts),
         "checkpoint": {
             "blocking_s": found.saving.blocking,

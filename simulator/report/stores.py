@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from simulator.report.rounded import known
 from simulator.results.prediction import Prediction
-from simulator.results.storage_bill import PARTS
-from simulator.results.stores import uses
-from simulator.scenario.hardware.storage import Storage
+from simulator.results.storage_bill import PARTS, priced
 
 Row = tuple[str, str]
 
@@ -23,7 +21,7 @@ def store_rows(prediction: Prediction) -> Iterator[Row]:
         yield "stores", f"not known in all{f'; {parts}' if parts else ''}"
     else:
         yield "stores", f"{known(prediction, 'cost.storage.usd')}{f': {parts}' if parts else ''}"
-    yield from (("prices of", text) for text in priced(prediction))
+    yield from (("prices of", text) for text in priced(prediction.scenario))
     yield from (("not known", text) for text in bill.missing)
     yield from (("note", text) for text in bill.notes)
     if prediction.cost.for_machines is not None and bill.known:
@@ -40,18 +38,6 @@ def _parts(prediction: Prediction) -> Iterator[Row]:
         cost = getattr(prediction.storage, name)
         if cost:
             yield name, known(prediction, f"cost.storage.{name}_usd")
-
-
-def priced(prediction: Prediction) -> tuple[str, ...]:
-    """The stores that have prices, each with where these hold and when they were read."""
-    stores = (one.store for one in uses(prediction.scenario))
-    return tuple(_place_and_date(store) for store in stores if store.price is not None)
-
-
-def _place_and_date(store: Storage) -> str:
-    region = "" if store.charges is None else f" in {store.charges.region}"
-    source = store.sources.get("price")
-    return f"{store.name}{region}" + ("" if source is None else f", {source.date}")
 
 
 def in_short(prediction: Prediction) -> str:

@@ -22,7 +22,7 @@ REPLACEMENT: Final = "replacement"
 RESTARTING: Final = (DETECTION, REPLACEMENT, "start", LOADING)
 PARTS: Final = (USEFUL, BLOCKED, LOST, *RESTARTING, REPAIR, CAPACITY, FEWER)
 """What the time of a run goes to, by name."""
-QUANTILES: Final = (0.5, 0.9, 0.99)
+QUANTILES: Final = (0.1, 0.5, 0.9, 0.99)
 
 
 class Cause(IntEnum):
@@ -54,7 +54,8 @@ class Outlook:
     of each in the time of all draws together, which add up to 1, and `between` the mean time
     between interruptions [s]. Shares, bills and `between` leave out draws that never end;
     `unending` is their share. `stores` is what of that bill is for stores, at the same chances;
-    None where a price is not known, which `unpriced` names: the bill has what is known.
+    None where a price is not known, which `unpriced` names: the bill has what is known. `prices`
+    say whose prices are in it, where they hold and when they were read.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Outlook:
     notes: tuple[str, ...] = ()
     stores: Mapping[float, Usd] | None = None
     unpriced: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
 
     @property
     def goodput(self) -> float:

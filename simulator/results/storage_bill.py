@@ -194,3 +194,15 @@ def _ready(store: Storage) -> float:
 def _alike(one: str, other: str) -> bool:
     """Whether one region is the other, or a part of it: us-east-1 is in us."""
     return one.startswith(other) or other.startswith(one)
+
+
+def priced(scenario: Scenario) -> tuple[str, ...]:
+    """The stores that have prices, each with where these hold and when they were read."""
+    stores = (one.store for one in uses(scenario))
+    return tuple(_place_and_date(store) for store in stores if store.price is not None)
+
+
+def _place_and_date(store: Storage) -> str:
+    region = "" if store.charges is None else f" in {store.charges.region}"
+    source = store.sources.get("price")
+    return f"{store.name}{region}" + ("" if source is None else f", {source.date}")

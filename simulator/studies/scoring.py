@@ -19,7 +19,7 @@ _BETTER: Final = {metric.name: metric.better for metric in METRICS}
 _PRICED: Final = frozenset(
     {"cost.usd_per_h", "cost.usd_per_step", "cost.samples_per_usd"}
     | {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}
-    | {f"run.usd.p{quantile}" for quantile in (50, 90, 99)}
+    | {f"run.usd.p{quantile}" for quantile in (10, 50, 90, 99)}
 )
 """Metrics that have no figure where no price is known."""
 _PRICE: Final = "cost.usd_per_h"
