@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +32,9 @@ OUTPUT: Final = set_folder() / "serving.csv"
 COLUMNS: Final = (
     *("id", "family", "hardware.gpu", "hardware.gpus", "model.name", "serving.engine"),
     *("serving.tensor", "serving.expert_parallel", "serving.weights", "serving.cache"),
-    *("serving.max_batched_tokens", "serving.memory_fraction", "load.arrivals"),
+    *("serving.attention_groups", "serving.held_prompts.iterations", "serving.held_prompts.share"),
+    *("serving.poll_interval", "serving.max_batched_tokens", "serving.memory_fraction"),
+    "load.arrivals",
     *("load.concurrency", "load.requests", "load.prompt", "load.output"),
     *("measured.per_token_s.p50", "measured.first_token_s.mean", "measured.output_tokens_per_s"),
     "source",
@@ -58,9 +61,11 @@ NVIDIA_MODELS: Final = {
     "Llama-3.1-8B": "llama-3.1-8b",
     "Qwen3-30B-A3B": "qwen3-30b-a3b",
     "Qwen3-235B-A22B": "qwen3-235b-a22b",
+    "DeepSeek-R1-0528": "deepseek-v3",
 }
 REQUESTS: Final = ((4096, 3000), (16384, 1500), (10**9, 1000))
 """Requests of a run of TensorRT-LLM's tables, by the most tokens of prompt and answer together."""
+_PARALLELISM: Final = r"(TP|TEP|DEP)(\d+)"
 PER_DEVICE: Final = "output tok/s/GPU"
 
 
@@ -91,6 +96,12 @@ def closed_loops(folder: Path) -> Iterator[Cells]:
 
 def _closed_loop(row: ServingRow) -> Cells:
     spread, recipe = setup(row).spread, row.recipe
+    held = recipe.held_prompts
+    waits = {
+        "serving.held_prompts.iterations": "" if held is None else str(held.iterations),
+        "serving.held_prompts.share": "" if held is None else str(held.share),
+        "serving.poll_interval": str(recipe.poll_interval) if recipe.poll_interval > 1 else "",
+    }
     lengths = '{{ tokens = {}, spread = "uniform", ratio = {:g} }}'
     return {
         "id": row.id,
@@ -103,6 +114,7 @@ def _closed_loop(row: ServingRow) -> Cells:
         "serving.expert_parallel": str(row.split_experts).lower(),
         "serving.weights": str(spread.weights),
         "serving.cache": str(spread.cache),
+        **waits,
         "serving.max_batched_tokens": str(recipe.max_batched_tokens or ""),
         "serving.memory_fraction": str(recipe.memory_fraction or ""),
         "load.arrivals": "closed",
@@ -162,11 +174,11 @@ def tensorrt_llm(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
     known = [
         row
         for row in table
-        if row["model"] in NVIDIA_MODELS and row["parallelism"].startswith("TP")
+        if row["model"] in NVIDIA_MODELS and re.fullmatch(_PARALLELISM, row["parallelism"])
     ]
     rows = chosen(known, lambda row: (row["model"], row["gpu"], row["weights"]), _published)
     for row in rows:
-        degree = int(row["parallelism"].removeprefix("TP"))
+        degree, own, experts = _degrees(row["parallelism"])
         prompt, output = int(row["input_tokens"]), int(row["output_tokens"])
         value = float(row["value"]) * (degree if row["unit"] == PER_DEVICE else 1)
         yield {
@@ -177,6 +189,8 @@ def tensorrt_llm(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
             "model.name": NVIDIA_MODELS[row["model"]],
             "serving.engine": "tensorrt-llm",
             "serving.tensor": str(degree),
+            "serving.expert_parallel": experts,
+            "serving.attention_groups": own,
             "serving.weights": row["weights"].lower(),
             "load.requests": str(next(n for most, n in REQUESTS if prompt + output <= most)),
             "load.prompt": f"{{ tokens = {prompt} }}",
@@ -184,6 +198,15 @@ def tensorrt_llm(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
             "measured.output_tokens_per_s": f"{value:.6g}",
             "source": row["source"],
         }
+
+
+def _degrees(parallelism: str) -> tuple[int, str, str]:
+    """Accelerators of a replica, its attention groups where they are stated, and split experts.
+
+    DEP8: eight with requests of their own, among which experts are dealt; TEP8 deals these alone.
+    """
+    kind, degree = re.fullmatch(_PARALLELISM, parallelism).groups()  # type: ignore[union-attr]
+    return int(degree), degree if kind == "DEP" else "", str(kind != "TP").lower()
 
 
 def _published(row: Mapping[str, str]) -> str:

@@ -345,6 +345,7 @@ def _pass(service: Service, serving: Serving) -> ForwardPass:
         figures,
         Spread(
             tensor=serving.tensor,
+            groups=serving.attention_groups,
             split_experts=serving.expert_parallel,
             weights=serving.weights,
             cache=serving.cache,

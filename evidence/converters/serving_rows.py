@@ -36,6 +36,8 @@ MODELS: Final = {
     "qwen3-235b": "qwen3-235b-a22b",
 }
 """Shipped models by what the paths of their checkpoints begin with, after the maker's name."""
+EXPERTS: Final = ("deepseek-v3", "minimax-m2.5", "qwen3-235b-a22b")
+"""Those of them whose layers have experts."""
 GPUS: Final = {
     "h100_sxm": "gpu/h100-sxm5-80gb",
     "h200_sxm": "gpu/h200-sxm-141gb",
@@ -137,6 +139,10 @@ def _reason(row: TableRow, found: ServingRow, *, own: bool) -> str:
         "the number format of the weights is not stated": found.weights is None,
         "the number of requests is not stated": not row.text("concurrency"),
         "groups of accelerators hold requests of their own": found.attention > 1,
+        # Dumps without versions say of no run that experts, or sequences, are dealt among devices.
+        "how experts and sequences are dealt was not recorded": (
+            found.model in EXPERTS and not own and not found.version
+        ),
         "several engines, whose number is not stated": found.tensor > _NODE,
         "its load outruns the peak, or its weights the memory": own and found.engine != _PLAUSIBLE,
         "several engines behind one address, whose number is a guess": own and _shared(row),

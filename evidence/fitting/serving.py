@@ -3,7 +3,8 @@
 The time of an output token is that of an iteration in which all requests decode halfway through
 their answers, and of the part of a prompt that falls on it: each iteration ends ``concurrency /
 answer`` requests, whose followers' prompts are computed in the same forward pass, or in one of
-their own where the engine computes prompts first. The engine itself is simulated when the rows are
+their own where the engine computes prompts first; where engines look for requests, or start them,
+every so many iterations only, several at once. The engine itself is simulated when the rows are
 validated; this form is its mean and is used in the fit alone.
 
 Runs in which requests wait for more than half of their answer are left out: what binds there is
@@ -184,15 +185,18 @@ def token_time(row: ServingRow, one: ForwardPass) -> float:
     context = count * (prompt + output / 2.0)
     decoding = one.seconds(Iteration(decoding=count, context_tokens=context))
     beside = 0 if row.engine == ALONE else count
+    recipe = row.recipe
+    wait = recipe.poll_interval if recipe.held_prompts is None else recipe.held_prompts.iterations
+    together = max(1.0, wait * count / output)
     mixed = Iteration(
-        prefill_tokens=int(prompt),
-        prefill_pairs=float(causal_pairs(int(prompt), 0)),
-        first_tokens=1,
+        prefill_tokens=int(together * prompt),
+        prefill_pairs=together * float(causal_pairs(int(prompt), 0)),
+        first_tokens=round(together),
         decoding=beside,
         context_tokens=context if beside else 0.0,
     )
     longer = one.seconds(mixed) - (decoding if beside else 0.0)
-    return decoding + count / output * longer
+    return decoding + count / output * longer / together
 
 
 def log_errors(found: Sequence[ServingRow], file: ServingFile) -> Vector:

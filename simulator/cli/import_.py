@@ -17,6 +17,7 @@ FORMATS: Final[Table] = {
     "hf-config": ("simulator.cli.import_workload", "Hugging Face config.json: a model section."),
     "mlperf-storage": ("simulator.cli.import_workload", "MLPerf Storage results: a table of runs."),
     "mlperf-training": ("simulator.cli.import_runs", "Training logs: a measurement set."),
+    "request-log": ("simulator.cli.import_runs", "Logs of requests: a service with its trace."),
     "serving-benchmark": ("simulator.cli.import_runs", "vLLM, SGLang benchmarks: a set of runs."),
     "utilization": ("simulator.cli.import_runs", "Logs of utilization, beside a prediction."),
     "nvidia-smi": ("simulator.cli.import_hardware", "topo -m and -q -x: a node profile."),

@@ -117,6 +117,35 @@ def serving_benchmark(*, files: tuple[Path, ...], base: str | None, output: Path
     _tell(runs, base, output, importer.set_files)
 
 
+@click.command("request-log")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--base", metavar="SERVICE", help="The service that was logged.")
+@set_option
+def request_log(*, file: Path, base: str | None, output: Path | None) -> None:
+    """Read a log of requests: arrivals, tokens and latencies.
+
+    FILE is a CSV with columns arrival, input, output, latency [s] and, if there is one, ttft. With
+    -o NAME it becomes NAME-service.toml, the service --base with the requests as they came, and
+    NAME.toml, a measurement set that plan validate sets beside the prediction.
+    """
+    from simulator.importers import request_log as importer
+
+    output = _set_output(base, output)
+    log = importer.read(file)
+    emit("\n".join(log.summary))
+    if base is None or output is None:
+        return
+    folder = output.absolute().parent
+    if Path(base).is_file():
+        base = os.path.relpath(base, folder)
+    files = importer.service_files(log, base, output.stem)
+    for name in files:
+        check_writable(folder / name, "--output")
+    for name, text in files.items():
+        write_file(folder / name, text, "--output")
+    emit(f"wrote {', '.join(str(output.parent / name) for name in files)}")
+
+
 def _set_output(base: str | None, output: Path | None) -> Path | None:
     """The file of the set to write, if one is asked for."""
     if (base is None) != (output is None):

@@ -14,6 +14,7 @@ References
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,8 +44,6 @@ _SCALED: Final = {Precision.FP4: 0.5625}
 _WIDE: Final = (Precision.FP16, Precision.FP32)
 """What a device without bfloat16 computes in, the first that it has."""
 _MACS: Final = 2.0
-_PER_LAYER: Final = 2.0
-"""All-reduces of a layer under tensor parallelism: after attention, and after its MLP."""
 _PERMUTED: Final = 8.0
 """How often the values of a routed token move: gathered, scattered, activated and combined."""
 _MOST: Final = 65536
@@ -74,13 +73,22 @@ class Spread:
     """How an engine's model lies on its devices, and how numbers are stored.
 
     `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
-    of each. `weights` is the precision of linear layers, `cache` that of keys and values.
+    of each. They are `groups` of equal size that hold sequences of their own (data-parallel
+    attention): each computes the attention of its own, and their tokens are gathered before, and
+    scattered after, what follows. Sequences are dealt evenly, one to a group. `weights` is the
+    precision of linear layers, `cache` that of keys and values.
     """
 
     tensor: int = 1
+    groups: int = 1
     split_experts: bool = False
     weights: Precision = Precision.BF16
     cache: Precision = Precision.BF16
+
+    @property
+    def attending(self) -> int:
+        """Devices that split the attention of a sequence."""
+        return self.tensor // self.groups
 
 
 class _Side(NamedTuple):
@@ -98,19 +106,25 @@ class ForwardPass:
     """The forward pass of one engine, by what an iteration computes.
 
     `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
-    `by_scored` those of scores. `pair` and `context` are seconds of a pair of positions of a prompt
-    and of a token of a decoding sequence's context, `fixed` those of every iteration, `sequence`
-    those of each sequence that takes a token. `known` are iterations of so many sequences that
-    decode, without their contexts, as they were asked for.
+    `by_scored` those of scores. Where `groups` of devices have sequences of their own, `by_own` are
+    the seconds that depend on the tokens of the group that has most; else they are in `by_tokens`.
+    `pair` and `context` are seconds of a pair of positions of a prompt and of a token of a decoding
+    sequence's context on the devices of its group, `fixed` those of every iteration, `sequence`
+    those of each sequence of a group, which its own process schedules. No iteration with tokens of
+    prompts takes less than `launched`: the host launches its kernels one by one. `known` are
+    iterations of so many sequences that decode, without their contexts, as they were asked for.
     """
 
     grid: Sequence[float]
     by_tokens: Sequence[float]
     by_scored: Sequence[float]
+    by_own: Sequence[float]
+    groups: int
     pair: Seconds
     context: Seconds
     fixed: Seconds
     sequence: Seconds
+    launched: Seconds
     weights_bytes: Bytes
     kv_bytes_per_token: Bytes
     activation_bytes_per_token: Bytes
@@ -119,14 +133,27 @@ class ForwardPass:
     def seconds(self, work: Iteration) -> Seconds:
         """Time of an iteration [s]."""
         scored = work.first_tokens + work.decoding
-        return float(
+        prompts, answers = self._most(work.first_tokens), self._most(work.decoding)
+        own = 0.0
+        if self.by_own:
+            most = prompts * work.prefill_tokens + answers * work.decoding
+            own = _between(most, self.grid, self.by_own)
+        return max(
+            self.launched if work.prefill_tokens else 0.0,
             self.fixed
+            + own
             + _between(work.prefill_tokens + work.decoding, self.grid, self.by_tokens)
             + _between(scored, self.grid, self.by_scored)
-            + self.pair * work.prefill_pairs
-            + self.context * work.context_tokens
-            + self.sequence * scored
+            + self.pair * prompts * work.prefill_pairs
+            + self.context * answers * work.context_tokens
+            + self.sequence * (prompts * work.first_tokens + answers * work.decoding),
         )
+
+    def _most(self, sequences: int) -> float:
+        """The share of so many sequences that the group with most of them has."""
+        if self.groups == 1:
+            return 1.0
+        return math.ceil(sequences / self.groups) / sequences if sequences else 1.0
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
         """Time of iterations in a row in which sequences only decode [s].
@@ -144,7 +171,7 @@ class ForwardPass:
         if one is None:
             one = self.known[decoding] = self.seconds(Iteration(decoding=decoding))
         read = growing_contexts(context_tokens, decoding, iterations)
-        return float(iterations * one + self.context * read)
+        return float(iterations * one + self.context * self._most(decoding) * read)
 
 
 def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
@@ -176,19 +203,27 @@ def forward_pass(
     """
     grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
     on = _On(shape, device, kernels, figures, spread)
-    layer = on.seconds(list(_products(on, grid))) + on.moved(grid) + on.exchanged(grid)
+    own = on.seconds(list(_attending(on, grid))) + on.moved(grid)
+    own = own + on.all_reduce(grid, spread.attending)
+    shared = on.seconds(list(_following(on, grid))) + on.permuted(grid)
+    shared = shared + on.all_reduce(grid, spread.tensor)
+    alike = spread.groups == 1
+    by_tokens, by_own = (own + shared, ()) if alike else (shared, (0.0, *(shape.layers * own)))
     head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
     layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
-    fixed = shape.layers * (figures.layer + layer_extra) + figures.iteration
+    recorded = float(shape.layers * (figures.layer + layer_extra))
     pair, context = _attention(on)
     return ForwardPass(
         grid=(0.0, *grid.tolist()),
-        by_tokens=(0.0, *(shape.layers * layer).tolist()),
+        by_tokens=(0.0, *(shape.layers * by_tokens).tolist()),
         by_scored=(0.0, *on.seconds([head]).tolist()),
+        by_own=tuple(float(one) for one in by_own),
+        groups=spread.groups,
         pair=pair,
         context=context,
-        fixed=float(fixed),
+        fixed=recorded + figures.iteration,
         sequence=figures.sequence,
+        launched=figures.eager * recorded + figures.iteration,
         weights_bytes=_weights(on),
         kv_bytes_per_token=kv_bytes(shape, spread),
         activation_bytes_per_token=_activations(shape, spread),
@@ -270,14 +305,24 @@ class _On(NamedTuple):
         return total
 
     def moved(self, tokens: Array) -> Array:
-        """Time of norms, activations and the permutation of routed tokens, of a layer [s]."""
-        s = self.shape
-        values = s.hidden * (self.figures.passes + s.routed * s.top_k * _PERMUTED)
-        return tokens * values * _HALF / self.bandwidth
+        """Time of norms, sums and activations, of a layer [s]."""
+        return tokens * self.shape.hidden * self.figures.passes * _HALF / self.bandwidth
 
-    def exchanged(self, tokens: Array) -> Array:
-        """Time of a layer's all-reduces [s]."""
-        ranks = self.spread.tensor
+    def permuted(self, tokens: Array) -> Array:
+        """Time of the permutation of routed tokens, of a layer [s].
+
+        A device that holds whole experts moves the tokens that go to its own.
+        """
+        s, spread = self.shape, self.spread
+        moves = s.routed * s.top_k * _PERMUTED / (spread.tensor if spread.split_experts else 1)
+        return tokens * s.hidden * moves * _HALF / self.bandwidth
+
+    def all_reduce(self, tokens: Array, ranks: int) -> Array:
+        """Time of an all-reduce of so many tokens over so many devices [s].
+
+        A layer has one after attention and one after its MLP. Between groups the tokens of all are
+        gathered before the MLP and scattered after it, which moves what an all-reduce moves.
+        """
         if ranks == 1:
             return np.zeros_like(tokens)
         own = np.isfinite(self.device.link)
@@ -286,11 +331,16 @@ class _On(NamedTuple):
         size = tokens * self.shape.hidden * _HALF
         share = self.figures.link if own else self.figures.host_link
         passed = np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
-        return _PER_LAYER * (latency + passed)
+        return np.asarray(latency + passed)
 
 
-def _products(on: _On, tokens: Array) -> Iterator[_Side]:
-    yield from _latent(on, tokens) if on.shape.latent else _plain(on, tokens)
+def _attending(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Products of attention."""
+    return _latent(on, tokens) if on.shape.latent else _plain(on, tokens)
+
+
+def _following(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Products of the MLP or of experts."""
     s, t = on.shape, on.spread.tensor
     dense, wide = 1.0 - s.routed, s.ffn * (1.0 + s.gated) / t
     if dense:
@@ -301,7 +351,7 @@ def _products(on: _On, tokens: Array) -> Iterator[_Side]:
 
 
 def _plain(on: _On, tokens: Array) -> Iterator[_Side]:
-    s, t = on.shape, on.spread.tensor
+    s, t = on.shape, on.spread.attending
     kv = at_least(s.kv_heads / t, 1.0) * s.head_width
     yield _Side(tokens, s.heads * s.head_width / t + 2.0 * kv, s.hidden, 1.0, on.weight)
     yield _Side(tokens, s.hidden, s.heads * s.value_width / t, 1.0, on.weight)
@@ -309,7 +359,7 @@ def _plain(on: _On, tokens: Array) -> Iterator[_Side]:
 
 def _latent(on: _On, tokens: Array) -> Iterator[_Side]:
     """Queries and the cache down, queries up; keys and values up are absorbed, head by head."""
-    s, t, weight = on.shape, on.spread.tensor, on.latent_weight
+    s, t, weight = on.shape, on.spread.attending, on.latent_weight
     heads, still = s.heads / t, s.head_width - s.rope_width
     yield _Side(tokens, s.query_rank + s.kv_rank + s.rope_width, s.hidden, 1.0, weight)
     yield _Side(tokens, heads * s.head_width, s.query_rank, 1.0, weight)
@@ -338,22 +388,25 @@ def _experts(on: _On, tokens: Array) -> Iterator[_Side]:
 
 def _attention(on: _On) -> tuple[Seconds, Seconds]:
     """Seconds of a pair of positions of a prompt, and of a token that a sequence looks back at."""
-    s, t, device = on.shape, on.spread.tensor, on.device
+    s, t, device = on.shape, on.spread.attending, on.device
     rate = float(device.peak16) * on.figures.attention
     layers, heads = s.layers * s.attention_share, s.heads / t
     pair = _MACS * layers * heads * (s.head_width + s.value_width) / rate
     back = 2.0 * s.kv_rank + s.rope_width if s.latent else s.head_width + s.value_width
-    read = kv_bytes(s, on.spread) * s.attention_share
+    read = kv_bytes(s, on.spread) * on.spread.groups * s.attention_share
     moved = read / (float(device.bandwidth) * on.figures.cache)
     return float(pair), float(max(moved, _MACS * layers * heads * back / rate))
 
 
 def kv_bytes(shape: Shape, spread: Spread) -> Bytes:
-    """Keys and values of a token on one device [B]; each holds a whole latent cache."""
-    s, size = shape, spread.cache.bytes_per_element
+    """Keys and values of a token on one device, on average over its groups [B].
+
+    Each device of a group holds a whole latent cache.
+    """
+    s, size = shape, spread.cache.bytes_per_element / spread.groups
     if s.latent:
         return float(kv_token_bytes(s.layers, 1.0, s.kv_rank + s.rope_width, size))
-    heads = at_least(s.kv_heads / spread.tensor, 1.0)
+    heads = at_least(s.kv_heads / spread.attending, 1.0)
     return float(kv_token_bytes(s.layers, heads, s.head_width + s.value_width, size))
 
 
@@ -374,4 +427,4 @@ def _activations(shape: Shape, spread: Spread) -> Bytes:
     s, t = shape, spread.tensor
     dense = s.ffn * (1.0 - s.routed > 0)
     inside = np.maximum(dense, s.top_k * s.expert_ffn + s.shared_ffn) / t
-    return float(_HALF * (2.0 * s.hidden + (1.0 + s.gated) * inside + inside))
+    return float(_HALF * (2.0 * s.hidden / spread.groups + (1.0 + s.gated) * inside + inside))

@@ -18,11 +18,11 @@ from simulator.files.serving_sections import (
 )
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Autoscaling, Prefill, Service, Serving, Speculation
+from simulator.scenario.serving import Autoscaling, Held, Prefill, Service, Serving, Speculation
 from simulator.units import SECOND, show
 
 _SETTINGS: Final = (
-    *("tensor", "replicas", "expert_parallel", "weights"),
+    *("tensor", "replicas", "expert_parallel", "attention_groups", "weights", "poll_interval"),
     *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
     *("graph_memory", "chunked_prefill", "request_overhead"),
 )
@@ -68,11 +68,31 @@ def serving_of(given: ServingSection, usual: Serving, devices: Devices) -> Servi
             "speculation": _speculation(given),
             "prefill": prefill,
             "cache": given.cache or cache_of(engine_file(given.engine), given.weights),
+            "held_prompts": _held(given),
             "max_sequences": min(usual.max_sequences, most),
             **named,
         },
     )
-    return found
+    return _of_all_groups(found)
+
+
+def _of_all_groups(one: Serving) -> Serving:
+    """Limits of a replica where those of the engine are for each of its attention groups."""
+    shared = engine_file(one.engine.name).groups_share_limits
+    groups = 1 if shared else one.attention_groups
+    return replace(
+        one,
+        max_batched_tokens=groups * one.max_batched_tokens,
+        max_sequences=groups * one.max_sequences,
+    )
+
+
+def _held(given: ServingSection) -> Held | None:
+    rule = given.held_prompts
+    if rule is None:
+        return None
+    most = math.inf if rule.prompts is None else rule.prompts
+    return Held(iterations=rule.iterations, share=rule.share, prompts=most)
 
 
 def _room(given: ServingSection, prefill: Prefill | None, devices: Devices) -> int:
@@ -133,6 +153,9 @@ def serving_problems(
         )
         path, message = ("serving", "max_sequences"), "is more than serving.max_batched_tokens"
         yield document.problem(path, message, hint=hint)
+    if given.tensor % given.attention_groups:
+        path, hint = ("serving", "attention_groups"), f"serving.tensor is {given.tensor}"
+        yield document.problem(path, "does not divide a replica's accelerators", hint=hint)
     yield from _speculation_problems(given, document)
 
 

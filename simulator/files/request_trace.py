@@ -53,7 +53,7 @@ def read_requests(path: Path) -> Trace:
 
 
 def _arrivals(table: Table, name: str, problems: list[Problem]) -> list[float]:
-    times = [_time(line.cells[name]) for line in table.lines]
+    times = [moment(line.cells[name]) for line in table.lines]
     problems += _wrong_times(table, name, times)
     return times
 
@@ -70,8 +70,14 @@ def _wrong_times(table: Table, name: str, times: list[float]) -> Iterator[Proble
             before = time
 
 
-def _time(text: str) -> float:
-    """Seconds, from a number or a date with a time of day; not a number if it is neither."""
+def moment(text: str) -> float:
+    """Seconds, from a number or a date with a time of day; not a number if it is neither.
+
+    Examples
+    --------
+    >>> moment("12.5"), moment("1970-01-01 00:01:00.5"), moment("soon")
+    (12.5, 60.5, nan)
+    """
     try:
         return float(text)
     except ValueError:

@@ -110,6 +110,18 @@ class SpeculationSection(FileModel):
     text itself, 0.03 by default."""
 
 
+class HeldSection(FileModel):
+    """Prompts that an engine keeps back beside answers (TensorRT-LLM's batch_wait options)."""
+
+    iterations: CountField
+    """For how many iterations at most (batch_wait_timeout_iters)."""
+    share: PositiveShareField = 1.0
+    """They go as soon as they fill this share of an iteration (batch_wait_max_tokens_ratio)."""
+    prompts: CountField | None = None
+    """They go as soon as there are so many, such as one for each attention group (enable_balance of
+    attention_dp_config, whose timeout_iters are the iterations)."""
+
+
 class PrefillSection(FileModel):
     """Replicas that compute prompts and send keys and values to the others, which decode."""
 
@@ -143,15 +155,25 @@ class ServingSection(FileModel):
     """Replicas that compute prompts alone, on accelerators of their own; none by default."""
     expert_parallel: bool = False
     """Whether accelerators hold whole experts, in place of a part of each."""
+    attention_groups: DegreeField = 1
+    """Equal groups of a replica's accelerators that hold requests of their own (data-parallel
+    attention: SGLang's enable_dp_attention, TensorRT-LLM's enable_attention_dp, vLLM's
+    data_parallel_size with expert parallelism). Layers after attention are spread over all."""
+    held_prompts: HeldSection | None = None
+    """Prompts that wait beside answers, to be computed several at once; none by default."""
+    poll_interval: CountField = 1
+    """Iterations between two looks at new requests while answers are written (SGLang's
+    scheduler_recv_interval)."""
     weights: PrecisionField = Precision.BF16
     """Number format of the weights and of the products with them."""
     cache: PrecisionField | None = None
     """Number format of keys and values; that of the engine beside these weights by default: bf16,
     and fp8 with tensorrt-llm where weights have 8 bit or fewer."""
     max_batched_tokens: BatchedField | None = None
-    """Most tokens of an iteration (SGLang's chunked_prefill_size)."""
+    """Most tokens of an iteration (SGLang's chunked_prefill_size); of each of its attention groups
+    where the engine counts so (vllm, tensorrt-llm)."""
     max_sequences: CountField | None = None
-    """Most requests that run at once on a replica."""
+    """Most requests that run at once on a replica, or on each of its attention groups."""
     block_tokens: CountField | None = None
     """Tokens of a block of the cache."""
     memory_fraction: PositiveShareField | None = None
@@ -350,6 +372,8 @@ class EngineFile(FileModel):
     """What must fit before a request starts."""
     chunked_prefill: bool
     """Whether prompts may be cut."""
+    groups_share_limits: bool = False
+    """Whether limits of tokens and requests are those of all attention groups together."""
     fraction_of: Annotated[MemoryBase, Choice(MemoryBase)]
     """What the memory fraction is a fraction of."""
     activations_inside: bool

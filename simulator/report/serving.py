@@ -111,6 +111,8 @@ def engine_called(serving: Serving, gpu: str) -> str:
     """An engine and how it is set, in words."""
     replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
     spread = f"{replicas} of {serving.tensor} x {gpu}" if serving.tensor > 1 else replicas
+    if serving.attention_groups > 1:
+        spread += f" in {serving.attention_groups} attention groups"
     if serving.replicas > 1:
         spread += f", {serving.routing}"
     engine = f"{serving.engine.name} {serving.engine.version}: {spread}; "

@@ -16,6 +16,7 @@ from simulator.units import HOUR, SECOND, USD_PER_SECOND, show
 
 HEAD: Final = (
     *("requests_per_s", "machines", "machines_in_9_of_10_cases", "usd_per_hour", "headroom"),
+    *("highest_requests_per_s",),
     *("first_token_p99_s", "per_token_p99_s", "attainment", "reason"),
 )
 
@@ -54,7 +55,10 @@ class NeedsReport:
             sure = f"To be sure in nine of ten cases take {need.sure}."
         else:
             sure = "In nine of ten cases that is enough."
-        return f"{need.machines} x {machine} keep the limits. {sure}"
+        most = ""
+        if need.highest is not None:
+            most = f", up to {significant(need.highest, 2)} requests/s"
+        return f"{need.machines} x {machine} keep the limits{most}. {sure}"
 
     def _trial(self, need: Need) -> Iterator[str]:
         if need.machines is not None:
@@ -82,6 +86,7 @@ def _row(need: Need) -> tuple[float | int | str | None, ...]:
         need.sure,
         None if need.price is None else need.price * HOUR,
         need.headroom,
+        need.highest,
         None if told is None else told.first_token.p99,
         None if told is None else told.per_token.p99,
         None if told is None else told.attainment,

@@ -99,7 +99,7 @@ class SizedReport:
 _CHOICE_HEAD: Final = (
     *("settings", "machine", "machines", "tensor", "replicas", "weights", "usd_per_hour"),
     *("usd_per_million_output_tokens", "machines_in_9_of_10_cases", "attainment"),
-    *("first_token_p99_s", "per_token_p99_s", "headroom"),
+    *("first_token_p99_s", "per_token_p99_s", "headroom", "highest_requests_per_s"),
 )
 
 
@@ -123,6 +123,7 @@ def _choice_object(choice: Choice) -> dict[str, Any]:
         told.first_token.p99,
         told.per_token.p99,
         choice.headroom,
+        choice.highest,
     )
     return dict(zip(_CHOICE_HEAD, values, strict=True))
 
@@ -136,7 +137,10 @@ def _sized_verdict(found: Sized) -> str:
         sure = f" To be sure in nine of ten cases take {best.sure}."
     elif best.sure is None:
         sure = " In the worst of ten cases no number of them keeps the limits."
-    return f"Cheapest: {_called(best)} for {show(best.price, USD_PER_SECOND)}.{sure}"
+    most = ""
+    if best.highest is not None:
+        most = f" It keeps the limits up to {significant(best.highest, 2)} requests/s."
+    return f"Cheapest: {_called(best)} for {show(best.price, USD_PER_SECOND)}.{most}{sure}"
 
 
 def _called(choice: Choice) -> str:

@@ -96,6 +96,19 @@ class Dynamic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Prompts that an engine keeps back beside sequences that decode, to compute several at once.
+
+    They wait until an iteration would hold `share` of the tokens that it may, or until there are
+    so many `prompts`, or for `iterations` since the first of them might have started.
+    """
+
+    iterations: int
+    share: float = 1.0
+    prompts: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prefill:
     """Replicas of `tensor` accelerators that compute prompts alone.
 
@@ -154,10 +167,13 @@ class Serving:
     accelerator's memory that the engine takes (see `Engine`), and `graph_memory` what recorded
     graphs take of it. `weights` is the number format of the weights and of products, `cache` that
     of keys and values. With `expert_parallel` each accelerator holds whole experts, else a part of
-    each. `request_overhead`, and `prompt_overhead` for each token of the prompt, pass before a
-    request reaches the scheduler: network, tokenising. A token reaches the client `reply_lag`
-    iterations after it was computed. A router deals requests by `routing`; with `autoscaling`
-    there are at most `replicas`. With `prefill` these only decode, and prompts are computed there.
+    each. The accelerators of a replica are `attention_groups` that hold requests of their own; its
+    limits are those of all. `request_overhead`, and `prompt_overhead` for each token of the prompt,
+    pass before a request reaches the scheduler: network, tokenising. A token reaches the client
+    `reply_lag` iterations after it was computed. A router deals requests by `routing`; with
+    `autoscaling` there are at most `replicas`. Beside sequences that decode, prompts may be
+    `held_prompts`, and an engine looks for new requests every `poll_interval` iterations. With
+    `prefill` these replicas only decode, and prompts are computed there.
 
     With `dynamic` the model answers in one pass: a prompt is samples, a token of it one, and an
     answer one token. Each request first takes one of the `host_threads` of its replica for
@@ -174,6 +190,7 @@ class Serving:
     graph_memory: Bytes = 0.0
     chunked_prefill: bool = True
     expert_parallel: bool = False
+    attention_groups: int = 1
     weights: Precision = Precision.BF16
     cache: Precision = Precision.BF16
     request_overhead: Seconds = 0.0
@@ -182,6 +199,8 @@ class Serving:
     routing: Routing = Routing.ROUND_ROBIN
     autoscaling: Autoscaling | None = None
     speculation: Speculation | None = None
+    held_prompts: Held | None = None
+    poll_interval: int = 1
     prefill: Prefill | None = None
     dynamic: Dynamic | None = None
     host_time: Seconds = 0.0

@@ -89,6 +89,7 @@ class Replica:
         self._batch: Batch | None = None
         self._iterations = 0
         self._kept = True
+        self.poll_interval, self._unpolled = serving.poll_interval, 0
         self.host_time = serving.host_time
         self._threads = [0.0] * max(1, round(serving.host_threads))
 
@@ -149,7 +150,14 @@ class Replica:
         return []
 
     def _receive(self) -> None:
-        """Put what has been read by now among those that wait."""
+        """Put what has been read by now among those that wait, if it is time to look for it.
+
+        An engine that looks every so many iterations does so after all that hold prompts, too, as
+        SGLang does with `scheduler_recv_interval`.
+        """
+        if self.scheduler.running and self._unpolled < self.poll_interval:
+            return
+        self._unpolled = 0
         inbox, clock = self._inbox, self.clock
         while inbox and inbox[0][0] <= clock:
             ready, request = inbox.popleft()
@@ -162,14 +170,16 @@ class Replica:
             self.due = self.clock + self.work.seconds(batch.work)
             return
         most, until = self.scheduler.undisturbed(), math.inf
-        if self._inbox and self.scheduler.is_open:
+        if self.poll_interval > 1:
+            most = min(most, self.poll_interval - self._unpolled)
+        elif self._inbox and self.scheduler.is_open:
             until = self._inbox[0][0] - self.clock
         self._iterations, time = iterations_until(self.work, batch.work, most, until)
         self.due = self.clock + time
 
     def _cut(self, batch: Batch, ready: Seconds) -> None:
         """Let passes end as soon as a request that has come meanwhile might join."""
-        if self.scheduler.is_open and ready < self.due:
+        if self.poll_interval == 1 and self.scheduler.is_open and ready < self.due:
             found = iterations_until(self.work, batch.work, self._iterations, ready - self.clock)
             self._iterations, time = found
             self.due = self.clock + time
@@ -179,6 +189,7 @@ class Replica:
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
         now, began, iterations = self.due, self.clock, self._iterations
         time, used = now - began, scheduler.unit * scheduler.used
+        self._unpolled += self.poll_interval if batch.work.prefill_tokens else iterations
         counts.busy += time
         counts.iterations += iterations
         counts.running += len(scheduler.running) * time

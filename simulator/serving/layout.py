@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -91,6 +92,7 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
     prompts = replace(
         serving,
         tensor=before.tensor,
+        attention_groups=math.gcd(before.tensor, serving.attention_groups),
         replicas=before.replicas,
         max_batched_tokens=before.max_batched_tokens,
         speculation=None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from simulator.compute.forward_pass import Iteration
@@ -102,6 +103,7 @@ class Scheduler:
         self._promised = 0
         self._writing = 0
         self._since = 0
+        self._waited: int | None = None
 
     @property
     def used(self) -> int:
@@ -110,8 +112,9 @@ class Scheduler:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request that arrives might start at once."""
-        return not self.waiting and len(self.running) < self.serving.max_sequences
+        """Whether a request that arrives might start at once, or let others start."""
+        free = len(self.running) < self.serving.max_sequences
+        return free and (not self.waiting or self._waited is not None)
 
     def join(self, request: int, now: Seconds) -> None:
         """Let a request wait behind the others."""
@@ -136,7 +139,9 @@ class Scheduler:
         mixed = self.serving.engine.batching is Batching.MIXED
         most = self.serving.max_batched_tokens if self.batcher is None else self.batcher.take()
         budget = most - (self.rows * len(decoding) if mixed else 0)
-        tokens, pairs, ended = self._prompts(budget, admit=not gave_way)
+        self._hold(budget)
+        admit = not gave_way and self._waited is None
+        tokens, pairs, ended = self._prompts(budget, admit=admit)
         takes_part = len(decoding) if mixed or not tokens else 0
         work = Iteration(
             prefill_tokens=tokens,
@@ -155,11 +160,15 @@ class Scheduler:
         seated = len(self.running) < self.serving.max_sequences
         if seated and self.waiting and self.serving.engine.admission is Admission.ESTIMATE:
             most = min(most, RECHECK)
+        if self._waited is not None and self.serving.held_prompts is not None:
+            most = min(most, self.serving.held_prompts.iterations - self._waited)
         room = self.blocks - self._held + len(decoding) * self.shared
         return max(1, decoding.iterations_within(room, most))
 
     def complete(self, batch: Batch, iterations: int) -> list[int]:
         """What an iteration (or so many of decoding alone) leaves: the requests that ended."""
+        if self._waited is not None:
+            self._waited += iterations
         done = self.decoding.advance(iterations) if batch.work.decoding else []
         for request in done:
             self._finish(request)
@@ -175,6 +184,24 @@ class Scheduler:
                 done.append(request)
                 self._finish(request)
         return done
+
+    def _hold(self, budget: int) -> None:
+        """Note for how many iterations prompts have been kept back; None where they may start.
+
+        As TensorRT-LLM does with `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
+        """
+        rule, seats = self.serving.held_prompts, self.serving.max_sequences - len(self.running)
+        if rule is None or not self.waiting or not len(self.decoding) or self._partial is not None:
+            self._waited = None
+            return
+        if self._waited is None and (seats <= 0 or not self._fits(self.waiting[0])):
+            return
+        waited = self._waited or 0
+        ready = [self.length(each) for each in islice(self.waiting, max(0, seats))]
+        most = self.serving.max_batched_tokens
+        full = min(sum(ready), budget) + most - budget >= rule.share * most
+        full = full or len(ready) >= rule.prompts
+        self._waited = None if full or waited >= rule.iterations else waited
 
     def _finish(self, request: int) -> None:
         del self.running[request], self.lacks[request]

@@ -23,6 +23,8 @@ IDLE: Final = 0.02
 
 One request in fifty meets another: what it takes is its own forward pass.
 """
+HALVINGS: Final = 5
+"""How often the range of rates is halved in which the highest one lies that keeps all limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +86,16 @@ class Sizing:
         group = replace(service.group, count=machines)
         return replace(service, group=group, serving=_times(service.serving, machines))
 
-    def answered(self, machines: int) -> Answered | None:
-        """What requests see on so many machines; None beyond saturation."""
+    def answered(self, machines: int, offered: PerSecond | None = None) -> Answered | None:
+        """What requests see on so many machines, at another rate if one is given.
+
+        None beyond saturation.
+        """
         service = self.on(machines)
+        ways = service.load.arrivals
+        if offered is not None and isinstance(ways, OpenLoop):
+            load = replace(service.load, arrivals=replace(ways, rate=offered))
+            service = replace(service, load=load)
         rate, tokens = (machines * each for each in self.saturation)
         saturation = saturated(rate, tokens, offered_rate(service))
         return ServiceRun(service, _on(self.layout, machines), self.seed).answered(saturation)
@@ -97,6 +106,24 @@ class Sizing:
             told = self.answered(machines)
             self._kept[machines] = told is not None and all(meets(self.service, told).values())
         return self._kept[machines]
+
+    def highest(self, machines: int) -> PerSecond:
+        """The highest rate at which so many machines keep all limits, below that of saturation.
+
+        Parameters
+        ----------
+        machines : int
+            Machines that keep them at the rate of the load.
+        """
+        kept, missed = self.offered, machines * self.saturation[0]
+        for _ in range(HALVINGS):
+            middle = 0.5 * (kept + missed)
+            told = self.answered(machines, middle)
+            if told is not None and all(meets(self.service, told).values()):
+                kept = middle
+            else:
+                missed = middle
+        return kept
 
     @cached_property
     def _kept(self) -> dict[int, bool]:

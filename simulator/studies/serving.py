@@ -32,7 +32,8 @@ STRONGER: Final = 1.25
 class Choice:
     """Machines that keep the limits: the settings that give them, and what they come to.
 
-    `sure` is how many machines keep the limits in nine of ten cases, None where no number does.
+    `sure` is how many machines keep the limits in nine of ten cases, None where no number does;
+    `highest` the highest rate at which `machines` keep them, of the cheapest choice alone.
     """
 
     settings: Mapping[str, Plain]
@@ -42,6 +43,7 @@ class Choice:
     sure: int | None
     price: UsdPerSecond
     headroom: float
+    highest: PerSecond | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +116,9 @@ def size(
             known.append(found)
         if progress is not None:
             progress((number + 1) / (len(candidates) + 1))
-    choices, dearer = list[Choice](), list[Dearer]()
+    choices, dearer = list[tuple[Choice, Sizing]](), list[Dearer]()
     for candidate in sorted(known, key=lambda one: one.least):
-        best = min((choice.price for choice in choices), default=math.inf)
+        best = min((choice.price for choice, _ in choices), default=math.inf)
         if candidate.least > ALSO * best:
             dearer.append(Dearer(settings=candidate.settings, least=candidate.least))
             continue
@@ -124,10 +126,14 @@ def size(
         if machines is None:
             refused.append(Refused(settings=candidate.settings, reason=candidate.sizing.missed()))
         else:
-            choices.append(_choice(candidate, machines))
-    choices.sort(key=lambda choice: choice.price)
+            choices.append((_choice(candidate, machines), candidate.sizing))
+    choices.sort(key=lambda each: each[0].price)
+    told = [choice for choice, _ in choices]
+    if choices:
+        cheapest, sizing = choices[0]
+        told[0] = replace(cheapest, highest=sizing.highest(cheapest.machines))
     return Sized(
-        service=read({}), choices=tuple(choices), dearer=tuple(dearer), refused=tuple(refused)
+        service=read({}), choices=tuple(told), dearer=tuple(dearer), refused=tuple(refused)
     )
 
 
@@ -170,7 +176,8 @@ class Need:
     """How many machines of its own kind a service needs at a rate.
 
     `machines` keep the limits, `sure` do in nine of ten cases; None where no number does, and
-    `reason` says why. `headroom` is by what factor the rate may grow until saturation, `price`
+    `reason` says why. `headroom` is by what factor the rate may grow until saturation, `highest`
+    the highest rate at which `machines` keep the limits, at the service's own rate alone, `price`
     that of `machines`, where it is known.
     """
 
@@ -179,6 +186,7 @@ class Need:
     sure: int | None
     answered: Answered | None = None
     headroom: float | None = None
+    highest: PerSecond | None = None
     price: UsdPerSecond | None = None
     reason: str = ""
 
@@ -204,9 +212,9 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
     NotModelled
         If its load is no rate of arrivals.
     """
-    found = []
+    found = list[Need]()
     for number, factor in enumerate(GROWTH):
-        found.append(_need(_on_one(service, factor), seed))
+        found.append(_need(_on_one(service, factor), seed, told=not found))
         if progress is not None:
             progress((number + 1) / len(GROWTH))
     return tuple(found)
@@ -229,7 +237,7 @@ def _on_one(service: Service, factor: float) -> Service:
     )
 
 
-def _need(service: Service, seed: int) -> Need:
+def _need(service: Service, seed: int, *, told: bool) -> Need:
     sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
     rate, reason = sizing.offered, sizing.hindrance
     machines = None if reason else sizing.machines()
@@ -242,6 +250,7 @@ def _need(service: Service, seed: int) -> Need:
         sure=_slow(sizing).machines(),
         answered=sizing.answered(machines),
         headroom=sizing.saturation[0] * machines / rate,
+        highest=sizing.highest(machines) if told else None,
         price=None if price is None else machines * price,
     )
 

@@ -167,3 +167,31 @@ def test_an_engine_nobody_measured_takes_the_mean_of_the_others() -> None:
     own = [serving_figures(name).layer for name in ("vllm", "sglang", "tensorrt-llm")]
     assert other.carried_over
     assert min(own) <= other.layer <= max(own)
+
+
+def test_groups_with_sequences_of_their_own_split_a_latent_cache() -> None:
+    """With 8 groups a token is held once: long contexts are read faster, one alone is not."""
+    whole, split = (made("deepseek-v3", spread=Spread(tensor=8, groups=n)) for n in (1, 8))
+    assert 8 * split.kv_bytes_per_token == whole.kv_bytes_per_token == 70272
+    assert split.weights_bytes > whole.weights_bytes
+    assert decoding(split, 64, 30_000) < 0.7 * decoding(whole, 64, 30_000)
+    more = [one.seconds(Iteration(decoding=1, context_tokens=9e6)) for one in (whole, split)]
+    assert more[1] > more[0]
+
+
+def test_a_prompt_is_computed_by_its_own_group() -> None:
+    """Eight prompts take eight groups little longer than one takes one of them."""
+    one = made("deepseek-v3", spread=Spread(tensor=8, groups=8, split_experts=True))
+    single = Iteration(prefill_tokens=8192, prefill_pairs=8192**2 / 2, first_tokens=1)
+    pairs = 4 * single.prefill_pairs
+    four = replace(single, prefill_tokens=4 * 8192, prefill_pairs=pairs, first_tokens=4)
+    assert one.seconds(single) < one.seconds(four) < 2.5 * one.seconds(single)
+
+
+def test_kernels_of_prompts_are_launched_one_by_one() -> None:
+    """No iteration with a prompt is shorter than its launches; one of answers alone may be."""
+    figures = replace(serving_figures("sglang"), eager=100.0)
+    one = made(figures=figures)
+    short = Iteration(prefill_tokens=1, prefill_pairs=1.0, first_tokens=1)
+    assert one.seconds(short) == pytest.approx(100.0 * 32 * figures.layer + figures.iteration)
+    assert decoding(one, 1, 1) < one.seconds(short)

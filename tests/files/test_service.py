@@ -25,6 +25,7 @@ from simulator.scenario.serving import (
     Batching,
     ClosedLoop,
     Dynamic,
+    Held,
     OpenLoop,
     RateCurve,
     Routing,
@@ -135,6 +136,8 @@ def test_the_version_decides() -> None:
         ("load.period=1 h", "means nothing with poisson arrivals"),
         ("serving.router=turns", "is not a valid choice"),
         ("serving.autoscaling.hold=1 s", "is missing"),
+        ("serving.attention_groups=2", "does not divide a replica's accelerators"),
+        ("serving.held_prompts.share=0.5", "is missing"),
     ],
 )
 def test_mistakes_are_named(setting: str, said: str) -> None:
@@ -156,6 +159,22 @@ def test_a_version_that_is_not_known_is_told() -> None:
     assert "those of 0.8" in service("serving.version=0.1").cautions[0]
     stated = service("serving.version=0.31", "serving.request_overhead=5 ms")
     assert stated.overhead_log_sd == 0.0
+
+
+def test_attention_groups_have_limits_of_their_own() -> None:
+    """VLLM's limits are those of a group, SGLang's are divided among them."""
+    node = ("hardware.machine=node/dgx-h100", "serving.version=0.5", "serving.tensor=8")
+    for engine, times in (("vllm", 8), ("sglang", 1)):
+        plain = service(*node, f"serving.engine={engine}").serving
+        found = service(*node, f"serving.engine={engine}", "serving.attention_groups=8").serving
+        assert found.max_batched_tokens == times * plain.max_batched_tokens
+        assert found.max_sequences == times * plain.max_sequences
+
+
+def test_prompts_that_are_kept_back() -> None:
+    """Without a number of prompts there is none that ends the wait."""
+    found = service("serving.held_prompts.iterations=20", "serving.held_prompts.share=0.9").serving
+    assert found.held_prompts == Held(iterations=20, share=0.9)
 
 
 def test_other_arrivals_leave_out_what_only_the_former_needed() -> None:

@@ -16,7 +16,7 @@ from simulator.results.serving import ServicePrediction
 from simulator.scenario.serving import ClosedLoop, Service, Slo
 from simulator.serving import intervals
 from simulator.serving.run import alone
-from simulator.serving.sizing import Sizing
+from simulator.serving.sizing import HALVINGS, Sizing
 from simulator.studies.serving import size, sweep, whatif
 
 CHAT = "llama3-8b-chat-h100"
@@ -44,6 +44,17 @@ def test_the_fewest_machines_that_keep_the_limits() -> None:
     assert machines is not None
     assert found.keeps(machines)
     assert not found.keeps(machines - 1)
+
+
+def test_the_highest_rate_within_the_limits() -> None:
+    """It lies between the load's and saturation, and a little more breaks a limit."""
+    service = reader().read({})
+    found = sizing(service)
+    rate = found.highest(1)
+    assert found.offered < rate < found.saturation[0]
+    step = (found.saturation[0] - found.offered) / 2**HALVINGS
+    beyond = found.answered(1, rate + 1.01 * step)
+    assert beyond is None or beyond.attainment < service.slo.share
 
 
 def test_more_machines_keep_the_limits_better() -> None:

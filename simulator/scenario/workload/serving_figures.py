@@ -33,7 +33,9 @@ class ServingFigures:
     often a layer's activations move through memory. `layer`: time of a layer beside its work,
     `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
     tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
-    engine's time of an iteration, and of each sequence that takes a token in it [s]. `request`:
+    engine's time of an iteration, and of each sequence that takes a token in it [s]. `eager`: how
+    many times as long the host launches the kernels of a layer one by one, in iterations with
+    prompts, as they take in a recorded graph. `request`:
     what a request takes beside its iterations, from the client and back, and `prompt_token` what
     each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
     arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
@@ -51,6 +53,7 @@ class ServingFigures:
     imbalance: float
     iteration: Seconds
     sequence: Seconds
+    eager: float
     request: Seconds
     prompt_token: Seconds
     lag: float

@@ -10,6 +10,7 @@ from simulator.scenario.precision import Precision
 PLAIN = {
     "id": "a_tp8_ep8",
     "backend": "sglang",
+    "backend_version": "0.5.9",
     "model_path": "deepseek-ai/DeepSeek-R1",
     "system": "h200_sxm",
     "precision": "fp8",
@@ -107,3 +108,11 @@ def test_an_iteration_of_tensorrt_llm_has_room_for_a_prompt_beside_all_answers()
     """128 answers, a prompt of 8,192 tokens and 64 to spare, in whole multiples of 64."""
     (one,) = found({"backend": "trtllm", "isl": "8192", "concurrency": "128"})
     assert one.recipe.max_batched_tokens == 8384
+
+
+def test_dumps_without_versions_do_not_say_how_experts_are_dealt() -> None:
+    """Of a model with experts such a run is left out; one of a dense model is not."""
+    (one,) = found({"backend_version": ""})
+    assert "was not recorded" in one.exclude
+    (dense,) = found({"backend_version": "", "model_path": "meta-llama/Llama-3.1-70B"})
+    assert dense.exclude == ""

@@ -1,0 +1,192 @@
+"""Logs of requests to a service: a trace to simulate, and what was measured beside it.
+
+A CSV file with a line for each request: when it arrived, tokens of its prompt and of its answer,
+and how long it took; where the log has it, how long its first token took. Names of columns are
+those that engines, gateways and public traces use.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from simulator.errors import InputError, Problem
+from simulator.files.measured_write import set_csv
+from simulator.files.profile_text import quote
+from simulator.files.request_trace import OWN, moment
+from simulator.files.table import Line, Table, capped, read_table
+from simulator.importers.reading import changed
+
+COLUMNS: Final = {
+    "arrival": ("arrival", "arrival_s", "arrival_time", "timestamp", "TIMESTAMP", "start"),
+    "input": ("input", "input_tokens", "prompt_tokens", "ContextTokens"),
+    "output": ("output", "output_tokens", "completion_tokens", "GeneratedTokens"),
+    "latency": ("latency", "latency_s", "end_to_end_s", "e2e", "e2e_s"),
+    "ttft": ("ttft", "ttft_s"),
+}
+"""What is read by the names it may have; the first are those that are asked for."""
+_OPTIONAL: Final = "ttft"
+_FEWEST: Final = 100
+"""Requests from which on one in a hundred says something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLog:
+    """A log in the order of its arrivals [s], with lengths [tokens] and latencies [s]."""
+
+    arrivals: tuple[float, ...]
+    prompts: tuple[int, ...]
+    outputs: tuple[int, ...]
+    measured: Mapping[str, float]
+    origin: str
+
+    @property
+    def summary(self) -> list[str]:
+        """What was found, a line each."""
+        span = self.arrivals[-1] - self.arrivals[0]
+        prompt, output = np.mean(self.prompts), np.mean(self.outputs)
+        lines = [
+            f"requests = {len(self.arrivals)}, over {span:.6g} s",
+            f"tokens of a prompt = {prompt:.4g}, of an answer = {output:.4g} (means)",
+        ]
+        return [*lines, *(f"{name} = {value:.6g}" for name, value in self.measured.items())]
+
+
+def read(path: Path) -> RequestLog:
+    """A log.
+
+    Raises
+    ------
+    InputError
+        With all its mistakes: columns that are missing, times that are none, lengths that are no
+        whole numbers above 0.
+    """
+    table = read_table(path)
+    names = {
+        what: next((name for name in known if name in table.columns), None)
+        for what, known in COLUMNS.items()
+    }
+    missing = [what for what, name in names.items() if name is None and what != _OPTIONAL]
+    if missing:
+        raise InputError(
+            tuple(
+                table.about(what, "is missing", hint=f"or one of {', '.join(COLUMNS[what][1:])}")
+                for what in missing
+            )
+        )
+    problems: list[Problem] = []
+    cells = _Cells(table, problems)
+    arrivals = cells.column(names["arrival"], moment, "is no time of an arrival", 0.0)
+    prompts = cells.column(names["input"], _whole, "is no number of tokens", 1.0)
+    outputs = cells.column(names["output"], _whole, "is no number of tokens", 1.0)
+    latencies = cells.column(names["latency"], moment, "is no time in seconds", 0.0)
+    first = cells.column(names[_OPTIONAL], moment, "is no time in seconds", 0.0)
+    if problems:
+        raise InputError(capped(problems))
+    order = np.argsort(arrivals, kind="stable")
+    return RequestLog(
+        arrivals=tuple(float(arrivals[at] - arrivals[order[0]]) for at in order),
+        prompts=tuple(int(prompts[at]) for at in order),
+        outputs=tuple(int(outputs[at]) for at in order),
+        measured=dict(_measured(outputs, latencies, first)),
+        origin=f"{path.name}, {changed(path)}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    table: Table
+    problems: list[Problem]
+
+    def column(
+        self, name: str | None, value_of: Callable[[str], float], wrong: str, least: float
+    ) -> np.ndarray:
+        """Numbers of a column; none where there is no such column."""
+        if name is None:
+            return np.array([])
+        return np.array(
+            [self._number(line, name, value_of, wrong, least) for line in self.table.lines]
+        )
+
+    def _number(
+        self, line: Line, name: str, value_of: Callable[[str], float], wrong: str, least: float
+    ) -> float:
+        value = value_of(line.cells[name])
+        if math.isfinite(value) and value >= least:
+            return value
+        self.problems.append(self.table.problem(line, name, wrong))
+        return least
+
+
+def _whole(text: str) -> float:
+    return float(text) if text.isascii() and text.isdigit() else math.nan
+
+
+def _measured(
+    outputs: np.ndarray, latencies: np.ndarray, first: np.ndarray
+) -> Iterator[tuple[str, float]]:
+    """Figures of the log by the names that predictions have."""
+    for name, times in (("end_to_end_s", latencies), ("first_token_s", first)):
+        if len(times):
+            yield f"{name}.mean", float(np.mean(times))
+            yield f"{name}.p50", float(np.median(times))
+            if len(times) >= _FEWEST:
+                yield f"{name}.p99", float(np.quantile(times, 0.99))
+    several = outputs > 1
+    if len(first) and several.any():
+        each = (latencies - first)[several] / (outputs - 1)[several]
+        yield "per_token_s.p50", float(np.median(each))
+
+
+def service_files(log: RequestLog, base: str, name: str) -> dict[str, str]:
+    """Files by name: the trace, a service that has it for its load, and a measurement set of it.
+
+    Parameters
+    ----------
+    log : RequestLog
+        What was read.
+    base : str
+        The service that was logged, as the new one extends it.
+    name : str
+        Of the set; the others are called after it.
+    """
+    service, trace = f"{name}-service.toml", f"{name}-trace.csv"
+    load = ["schema = 1", f"extends = {quote(base)}", f"name = {quote(f'{name}-service')}", ""]
+    load += ["[load]", 'arrivals = "trace"', f"trace = {quote(trace)}", ""]
+    row = {"id": name, **{f"measured.{key}": repr(value) for key, value in log.measured.items()}}
+    metrics = ", ".join(quote(key) for key in log.measured)
+    about = [
+        "schema = 1",
+        'mode = "serve"',
+        f"name = {quote(name)}",
+        'title = "a log of requests"',
+        f"data = {quote(f'{name}.csv')}",
+        f"base = {quote(service)}",
+        f"source = {quote(log.origin)}",
+        f"date = {quote(f'{datetime.now(tz=UTC):%Y-%m-%d}')}",
+        f"metrics = [{metrics}]",
+        'split = "test"',
+        "",
+    ]
+    return {
+        trace: _trace(log),
+        service: "\n".join(load),
+        f"{name}.csv": set_csv([{**row, "source": log.origin}]),
+        f"{name}.toml": "\n".join(about),
+    }
+
+
+def _trace(log: RequestLog) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(OWN)
+    writer.writerows(zip(log.arrivals, log.prompts, log.outputs, strict=True))
+    return text.getvalue()
