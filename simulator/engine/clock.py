@@ -42,12 +42,12 @@ class Clock(Environment):
         RuntimeError
             If nothing is left to happen before that.
         """
-        queue = self._queue
+        queue, pop = self._queue, heappop
         while last.callbacks is not None:
             if not queue:
                 msg = "nothing is left to happen, and somebody still waits"
                 raise RuntimeError(msg)
-            now, _, self.events, event = heappop(queue)
+            now, _, self.events, event = pop(queue)
             self._now = self.now = now
             callbacks = event.callbacks
             event.callbacks = None  # type: ignore[assignment] # simpy's mark of what has happened
@@ -57,6 +57,13 @@ class Clock(Environment):
 
 class Signal(Event):
     """An event that happens when it is told to; telling it takes a third of simpy's time."""
+
+    _ok = True
+    _value = PENDING
+
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        self.callbacks = []
 
     def succeed(self, value: object = None) -> Signal:
         """Have it happen at this instant, after all that was told to before.
@@ -69,7 +76,6 @@ class Signal(Event):
         if self._value is not PENDING:
             msg = f"{self} has already been triggered"
             raise RuntimeError(msg)
-        self._ok = True
         self._value = value
         env = self.env
         # As the clock's own `schedule` does it: no other call but an alarm's is made as often.

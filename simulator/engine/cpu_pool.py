@@ -92,6 +92,7 @@ class CpuPool:
         self._jobs = Batch()
         self._numbers = count()
         self._runnable = 0.0
+        self._served: dict[float, tuple[float, float]] = {}
         self._rate = 0.0
         self._utilization = 0.0
         self._busy = 0.0
@@ -155,13 +156,22 @@ class CpuPool:
 
     def _complete(self) -> None:
         self._advance()
-        self._jobs.complete_next()
-        gone = self._jobs.leave(self._rate * clock_slack(self._env.now))
-        self._runnable -= math.fsum([threads for _, threads, _ in gone])
-        if not self._jobs.marks:
+        jobs = self._jobs
+        jobs.complete_next()
+        gone = jobs.leave(self._rate * clock_slack(self._env.now))
+        if not jobs.marks:
             self._runnable = 0.0
+        elif len(gone) == 1:
+            self._runnable -= gone[0][1]
+        else:
+            self._runnable -= math.fsum([threads for _, threads, _ in gone])
         succeed_in_order(gone)
         self._late.ask()
+
+    def _serve(self, running: float) -> tuple[float, float]:
+        """Utilization, and the rate of each, with so many runnable threads."""
+        rate = self.capacity(running) / running * self._speed
+        return min(1.0, running / self._free), rate
 
     def _settle(self, _: Event) -> None:
         """Serve those who are there now, each at an equal rate.
@@ -169,12 +179,14 @@ class CpuPool:
         Whoever asked for it has served them up to this instant.
         """
         before, running = self._utilization, self._runnable
-        self._utilization = min(1.0, running / self._free)
         if self._jobs.marks:
-            self._rate = self.capacity(running) / running * self._speed
+            served = self._served.get(running)
+            if served is None:
+                served = self._served[running] = self._serve(running)
+            self._utilization, self._rate = served
             self._deadline.move(self._jobs.remaining() / self._rate)
         else:
-            self._rate = 0.0
+            self._utilization = self._rate = 0.0
             self._deadline.move(math.inf)
         if self._on_change is not None and self._utilization != before:
             self._on_change(self._env.now, self._unit, self._utilization)

@@ -15,6 +15,7 @@ from typing import Final
 
 from simpy import Environment, Event
 
+from simulator.engine.clock import Signal
 from simulator.engine.contention import Unshared, limiting, own_rate
 from simulator.engine.folding import Fold
 from simulator.engine.sharing import Alarm, OnChange, happen, ignore
@@ -150,7 +151,7 @@ class Courses:
             return Alarm(self._env, self._work(course), course.works(scale))
         if course.amount * scale == 0.0:
             return Alarm(self._env, ignore, waits)
-        done = Event(self._env)
+        done = Signal(self._env)
         Alarm(self._env, partial(self._begin, course, scale, done), waits)
         return done
 

@@ -249,7 +249,8 @@ class Rank:
             started = self._env.now
             for task in part.tasks:
                 yield task(item.share)
-            self._tell(part.slot.label, started, item.step, COPY)
+            if self._note is not None:
+                self._tell(part.slot.label, started, item.step, COPY)
         item.copied.succeed()
 
     def _run_device(self) -> Steps:
@@ -260,7 +261,8 @@ class Rank:
             if item is None:
                 break
             self._spent(DATA_LINE, started)
-            self._tell("waits for data", started, item.step)
+            if self._note is not None:
+                self._tell("waits for data", started, item.step)
             yield from self._copy_in(item)
             yield from self._compute(item)
             self._slots += 1
@@ -283,7 +285,8 @@ class Rank:
             yield item.copied
         if self._work.copies:
             self._spent(self._work.copies[0].line, started)
-        self._tell(f"waits for {COPY}", started, item.step)
+        if self._note is not None:
+            self._tell(f"waits for {COPY}", started, item.step)
 
     def _compute(self, item: _Item) -> Steps:
         beside = [
@@ -334,11 +337,12 @@ class Rank:
         return float(left_to_wait(wait, lag) / wait) if wait > 0.0 else 1.0
 
     def _do(self, part: Part[Task], share: float, step: int) -> Steps:
-        started = self._env.now
-        self.ledger.line = part.line
+        env, ledger, line = self._env, self.ledger, part.line
+        started = env.now
+        ledger.line = line
         for task in part.tasks:
             yield task(share)
-        self._spent(part.line, started)
+        ledger.add(line, env.now - started, env.now)
         if self._note is not None:
             self._tell_of(part.slot, started, step)
 
@@ -386,7 +390,8 @@ class Rank:
             self._reducing_since = None
             self._reducing += self._env.now - started
             self.ledger.hidden += self._env.now - started
-            self._tell("all-reduce", started, bucket.step, COMMUNICATION)
+            if self._note is not None:
+                self._tell("all-reduce", started, bucket.step, COMMUNICATION)
             if bucket.finished is not None:
                 bucket.finished.succeed()
 

@@ -48,6 +48,9 @@ _ULPS: Final = 4.0
 class Alarm(Event):
     """An event that calls `action` after `delay` [s]."""
 
+    _ok = True
+    _value = None
+
     def __init__(
         self,
         env: Environment,
@@ -57,8 +60,6 @@ class Alarm(Event):
     ) -> None:
         self.env = env
         self.callbacks = [action]
-        self._ok = True
-        self._value = None
         # As the clock's own `schedule` does it: no other call is made as often.
         due = env._now + delay  # noqa: SLF001 - as `Environment.schedule`
         heappush(env._queue, (due, priority, next(env._eid), self))  # noqa: SLF001 - the same
@@ -131,8 +132,8 @@ class Late:
     def ask(self) -> None:
         """Have `action` called at the end of this instant."""
         asked = self._asked
-        if asked.processed:
-            asked.callbacks = self._actions
+        if asked.callbacks is None:
+            asked.callbacks = self._actions  # type: ignore[unreachable] # None: it has happened
             env = self._env
             heappush(env._queue, (env._now, LATE, next(env._eid), asked))  # noqa: SLF001 - as an alarm
 

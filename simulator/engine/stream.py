@@ -47,9 +47,10 @@ class Stream:
 
     def run(self, seconds: float) -> Event:
         """Return an event that fires when work of `seconds` [s] has been done in turn."""
-        checked("seconds", seconds, zero=True)
+        if not seconds >= 0.0:
+            checked("seconds", seconds, zero=True)
         now = self._env.now
-        queued = max(0.0, self._free_at - now)
+        queued = self._free_at - now if self._free_at > now else 0.0
         self._free_at = now + (queued + seconds)
         self._asked += seconds
         if self._on_change is None:

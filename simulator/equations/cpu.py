@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import Real, at_least, at_most
 
 _INSTANT = 1e-15
 """A time too short to matter that can be divided by [s]."""
@@ -151,8 +151,8 @@ def pool_capacity(busy_threads: Real, cores: Real, threads: Real, smt_worth: Rea
     >>> [float(pool_capacity(n, 4, 8, 0.25)) for n in (2, 6, 20)]
     [2.0, 4.5, 5.0]
     """
-    second = np.clip(busy_threads - cores, 0.0, threads - cores)
-    capacity: Real = np.minimum(busy_threads, cores) + smt_worth * second
+    second = at_most(at_least(busy_threads - cores, 0.0), threads - cores)
+    capacity: Real = at_most(busy_threads, cores) + smt_worth * second
     return capacity
 
 

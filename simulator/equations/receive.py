@@ -11,10 +11,8 @@ equal batches and an idle trainer it gives `loader_rate` within 0.5%.
 
 from __future__ import annotations
 
-import numpy as np
-
 from simulator.equations.cpu import pool_capacity
-from simulator.units import Real
+from simulator.units import Real, at_least, at_most
 
 _INSTANT = 1e-15
 """So few threads that they are none, which can be divided by."""
@@ -65,9 +63,9 @@ def thread_slowdown(
     >>> round(float(thread_slowdown(10.0, 8.0, 16.0, 0.25, 0.4)), 6)
     1.588235
     """
-    runs = np.maximum(1.0, busy)
+    runs = at_least(1.0, busy)
     capacity = pool_capacity(runs, cores, threads, smt_worth)
-    others = np.maximum(0.0, np.minimum(runs, cores) - 1.0)
+    others = at_least(0.0, at_most(runs, cores) - 1.0)
     slowdown: Real = runs / capacity * (1.0 + contention * others / cores)
     return slowdown
 
@@ -115,7 +113,7 @@ def capacity_beside(  # noqa: PLR0913 - who runs, and what runs them
     >>> [float(capacity_beside(own, 2, **machine)) for own in (2, 6)]
     [2.0, 3.75]
     """
-    running, runs = np.maximum(_INSTANT, own + taken), np.maximum(1.0, own)
+    running, runs = at_least(_INSTANT, own + taken), at_least(1.0, own)
     alone = runs / pool_capacity(runs, cores, threads, smt_worth)
     loss = thread_slowdown(own, cores, threads, smt_worth, contention) / alone
     together = pool_capacity(running, cores, threads, smt_worth)

@@ -24,7 +24,7 @@ from simulator.pipeline.stages.base import (
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Assignment, Straggler
-from simulator.units import Real, Seconds, where
+from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 
 TINY = 1e-300
 
@@ -75,10 +75,10 @@ def alone(topology: Topology, demand: Demand, place: Location) -> Real:
         return demand.amount / topology.sites[place.site].host.cpu.capacity_for(demand.threads)
     rate: Real = np.inf if demand.ceiling is None else demand.ceiling
     for unit, use in topology.way(demand, place):
-        if np.any(use):
+        if anywhere(use):
             used = where(use > 0.0, use, 1.0)
             most = where(use > 0.0, topology.units[unit].capacity / used, np.inf)
-            rate = np.minimum(rate, most)
+            rate = at_most(rate, most)
     time: Real = demand.latency + demand.amount / rate
     return time
 
@@ -91,7 +91,7 @@ def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[s
     found = {
         unit: topology.units[unit].capacity / use
         for unit, use in topology.way(demand, place)
-        if np.any(use)
+        if anywhere(use)
     }
     name = min(found, key=lambda unit: float(found[unit]), default=None)
     return None if name is None else (name, found[name])
@@ -180,7 +180,7 @@ def least_step(scenario: Scenario, topology: Topology, stages: Sequence[StageDem
 def least_batch(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
     """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
     serial = longest(serial_cycles(scenario, topology, stages))
-    return np.maximum(fastest_batch(topology, stages), serial)
+    return at_least(fastest_batch(topology, stages), serial)
 
 
 def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
@@ -286,7 +286,7 @@ def longest(times: Iterable[Real]) -> Real:
     """The longest of several times, for each candidate [s]; 0 of none."""
     found: Real = 0.0
     for time in times:
-        found = np.maximum(found, time)
+        found = at_least(found, time)
     return found
 
 
@@ -332,7 +332,7 @@ def _making_cycles(
     """Times between two batches of a rank that the group's workers, all together, need."""
     makers = maker_count(scenario, topology, group)
     slow = 1.0 if group else mean_slowness(scenario)
-    if not np.any(makers):
+    if not anywhere(makers):
         return []
     parts = [stages]
     if scenario.job.loader.crew.reads_ahead and not group:
@@ -358,7 +358,7 @@ def _using_cycles(
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
         copying = {**copying, device: working + copying.get(device, 0.0)}
-    if np.any(maker_count(scenario, topology, "")) or scenario.job.remote is not None:
+    if anywhere(maker_count(scenario, topology, "")) or scenario.job.remote is not None:
         return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(topology, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}

@@ -29,7 +29,7 @@ from simulator.scenario.hardware.host import Host, PcieSwitch
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
-from simulator.units import Real
+from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]
 
@@ -167,10 +167,10 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
     # A program that makes its own batches does not wait for its device at the same time.
-    if alone or not np.any(scenario.job.loader.crew.makers):
+    if alone or not anywhere(scenario.job.loader.crew.makers):
         return trainers
     time, core_seconds = cost_model(scenario).time, _loading(scenario)
-    if time is None or not np.any(core_seconds):
+    if time is None or not anywhere(core_seconds):
         return trainers
     ranks = scenario.ranks_per_host
     making = ranks * core_seconds / pool.capacity
@@ -306,15 +306,15 @@ def _operations(
         (prefix + REQUESTS, requests),
         (site.prefix + NETWORK_OPERATIONS, 1.0),
     )
-    met = ((name, each) for name, each in caps if np.any(each) and topology.has(name))
+    met = ((name, each) for name, each in caps if anywhere(each) and topology.has(name))
     return tuple((name, each * per_byte) for name, each in met)
 
 
 def _operations_per_byte(demand: Demand) -> Real | None:
     amount = demand.amount
-    if not np.any(amount):
+    if not anywhere(amount):
         return None
-    return demand.operations / np.where(np.asarray(amount) > 0.0, amount, np.inf)[()]
+    return demand.operations / where(amount > 0.0, amount, np.inf)
 
 
 def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:

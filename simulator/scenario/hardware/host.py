@@ -6,15 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
-
 from simulator.confidence.provenance import Source
 from simulator.equations.receive import capacity_beside
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.hardware.storage import Storage
-from simulator.units import Bytes, BytesPerSecond, Hertz, PerSecond, Real, Usd, Watts, at_most
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    Hertz,
+    PerSecond,
+    Real,
+    Usd,
+    Watts,
+    at_least,
+    at_most,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,7 @@ class CpuPool:
 
     def capacity_for(self, threads: Real) -> Real:
         """Core-seconds per second that so many threads ready to run get, beside those taken."""
-        own = at_most(np.maximum(1.0, threads), self.free)
+        own = at_most(at_least(1.0, threads), self.free)
         return capacity_beside(
             own,
             self.taken,
