@@ -43,6 +43,12 @@ def test_batches_of_a_fixed_and_a_growing_part(seats: int, rate: float) -> None:
     assert tokens == pytest.approx(rate, rel=0.01)
 
 
+def test_one_seat_starts_a_request_whenever_one_ends() -> None:
+    """Iterations of 11 ms, one after the other."""
+    found, _ = rates(service(1, 1), MadePass(fixed=0.01, prompt_token=0.001))
+    assert found == pytest.approx(1.0 / 0.011, rel=1e-9)
+
+
 @pytest.mark.parametrize("spread", ["constant", "exponential"])
 def test_seats_that_do_not_slow_each_other(spread: str) -> None:
     """32 seats with answers of 50 iterations of 10 ms complete 64 a second."""

@@ -65,6 +65,21 @@ def test_predicted_price_performance() -> None:
     assert found.cost == pytest.approx(costs[1] / costs[0])
 
 
+def test_owned_machines_pay_for_their_electricity_in_the_rule() -> None:
+    """What a second of the whole bill costs, at half the tariff and at all of it."""
+    owned = ("cost.purchase=owned", "owned.capex=$100000", "owned.staff=$0/h")
+    sides = [
+        side("resnet50-imagenet-p4d", *owned, f"energy.tariff=${tariff}/kWh")
+        for tariff in (0.2, 0.4)
+    ]
+    found = rule(*sides)
+    costs = [one.prediction.cost for one in sides]
+    paid = [(cost.for_machines or 0.0) / cost.time_to_train for cost in costs]
+    assert found is not None
+    assert found.price == pytest.approx(paid[1] / paid[0])
+    assert found.price > 1.01
+
+
 def test_no_rule_without_a_price() -> None:
     """Unknown prices and standing machines have no price-performance."""
     assert rule_of((None, 1.0), (2.0, 1.0)) is None
