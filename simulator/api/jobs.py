@@ -16,8 +16,7 @@ from simulator.files.axes import axis_of, parse_axis
 from simulator.files.candidates import CandidateReader
 from simulator.files.settings import as_option
 from simulator.predict import predict
-from simulator.report.page.fragment import as_fragment
-from simulator.report.page.prediction import as_page
+from simulator.report.page.prediction import as_fragment, as_page
 from simulator.report.text import as_text
 from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook

@@ -10,7 +10,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.clock import today
-from simulator.cli.options import examples, format_option, jobs_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, jobs_option, profiles_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.serving import refuse
@@ -78,13 +78,8 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     metavar="N",
     help="Parts of the configurations for cross-validation.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write an overlay for --calibration; appears whole or not at all.",
+@file_option(
+    "-o", "--output", text="Write an overlay for --calibration; appears whole or not at all."
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option(

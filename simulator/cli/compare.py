@@ -87,7 +87,7 @@ def compare(  # noqa: PLR0913 - one parameter an option
 def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published: bool) -> Side:
     """A scenario with its prediction; what was published holds for the scenario as it ships."""
     from simulator.files.effective_settings import inputs
-    from simulator.files.published import published as rows
+    from simulator.files.measured import published as rows
     from simulator.predict import predict
     from simulator.studies.compare import Side
 

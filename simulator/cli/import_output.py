@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from simulator.cli.options import file_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.errors import InputError, Problem, UnitError
 
@@ -18,21 +19,14 @@ files_argument = click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
 )
 file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-set_option = click.option(
+set_option = file_option(
     "-o",
     "--output",
-    "output",
-    type=click.Path(path_type=Path),
+    text="Write a measurement set: this TOML file, and its rows beside it as CSV.",
     metavar="SET",
-    help="Write a measurement set: this TOML file, and its rows beside it as CSV.",
 )
-output_option = click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write here instead of to standard output; appears whole or not at all.",
+output_option = file_option(
+    "-o", "--output", text="Write here instead of to standard output; appears whole or not at all."
 )
 
 

@@ -15,7 +15,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit
-from simulator.cli.options import examples, profiles_option
+from simulator.cli.options import examples, file_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, write_file
 from simulator.cli.questions import (
     DESCRIBED,
@@ -90,13 +90,7 @@ def _flags(command: Command) -> Command:
 )
 @click.option("--name", default="my-job", show_default=True, help="What the scenario is called.")
 @click.option("--title", default="How fast is my job, and what limits it?", help="What it asks.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where it goes; NAME.toml by default, - for standard output.",
-)
+@file_option("-o", "--output", text="Where it goes; NAME.toml by default, - for standard output.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 @click.option("-y", "--yes", is_flag=True, help="Ask nothing: flags and defaults.")
 @profiles_option

@@ -22,6 +22,12 @@ jobs_option = click.option(
     "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
 )
 
+
+def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb], Verb]:
+    """An option of these names that takes a path."""
+    return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=text)
+
+
 FORMATS: Final = ("table", "json", "csv", "markdown")
 _JSON: Final = "simulator.json"
 _FORM: Final = "simulator.form"

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import examples
+from simulator.cli.options import examples, file_option
 from simulator.cli.output import check_writable, complain, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -25,14 +25,7 @@ from simulator.cli.scenarios import (
 )
 @scenario_arguments
 @click.argument("what", required=False, default="step", metavar="[FIGURE]")
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Where it goes, as .png, .svg or .pdf; FIGURE.png by default.",
-)
+@file_option("-o", "--output", text="Where it goes, as .png, .svg or .pdf; FIGURE.png by default.")
 @calibration_option
 @seed_option
 def plot(  # noqa: PLR0913 - one parameter an option

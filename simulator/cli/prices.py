@@ -12,7 +12,7 @@ import click
 
 from simulator.cli.clock import today
 from simulator.cli.import_output import file_argument
-from simulator.cli.options import profiles_option
+from simulator.cli.options import file_option, profiles_option
 from simulator.cli.output import emit, write_files
 from simulator.errors import InputError, Problem
 
@@ -45,13 +45,11 @@ def prices() -> None:
     help="When the prices held, such as 2026-08-22; the day FILE was last written by default.",
 )
 @click.option("--source", metavar="TEXT", default="", help="Who states them; FILE by default.")
-@click.option(
+@file_option(
     "-o",
     _OUTPUT,
-    "output",
-    type=click.Path(path_type=Path),
+    text="Folder of your own profiles; hardware_profiles by default.",
     metavar="FOLDER",
-    help="Folder of your own profiles; hardware_profiles by default.",
 )
 @profiles_option
 def import_(  # noqa: PLR0913 - one parameter an option

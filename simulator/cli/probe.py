@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli.import_output import quantity
-from simulator.cli.options import examples, format_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, profiles_option
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
@@ -27,13 +27,11 @@ DEVICES: Final = "disk,memory,cpu,gpu"
         "plan probe --loader train:make_loader -o loader.toml",
     )
 )
-@click.option(
+@file_option(
     "-o",
     "--output",
-    "output",
-    type=click.Path(path_type=Path),
+    text="Write profiles below FOLDER; with --loader, the file to write.",
     metavar="FOLDER",
-    help="Write profiles below FOLDER; with --loader, the file to write.",
 )
 @click.option(
     "--seconds",

@@ -12,7 +12,7 @@ from simulator.cli import completion
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.metrics import note_old_names
-from simulator.cli.options import examples, format_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, profiles_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.scenarios import (
@@ -53,13 +53,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
     metavar="SCENARIO...",
     shell_complete=completion.scenarios,
 )
-@click.option(
-    "--goal",
-    "goal",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Take the [goal] of this file in place of the scenario's.",
-)
+@file_option("--goal", text="Take the [goal] of this file in place of the scenario's.")
 @click.option(
     "--search/--no-search",
     "search",
@@ -67,13 +61,7 @@ SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
     show_default=True,
     help="Whether to predict what is not stored yet; what is stored is not predicted again.",
 )
-@click.option(
-    "--html",
-    "html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a report with a drawing as one HTML file.",
-)
+@file_option("--html", text="Write a report with a drawing as one HTML file.")
 @evidence_option("the best, in --html")
 @format_option
 @set_option("Set a key of the scenario, such as train.epochs=10; may be given again.")

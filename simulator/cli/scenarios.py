@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import click
 
 from simulator.cli.completion import scenarios
-from simulator.cli.options import profiles_option
+from simulator.cli.options import file_option, profiles_option
 from simulator.errors import InputError, Problem
 from simulator.files.reading import LARGEST
 
@@ -62,12 +62,8 @@ seed_option = click.option(
 )
 
 
-calibration_option = click.option(
-    "--calibration",
-    "calibration",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Apply what plan calibrate wrote; --set wins over it.",
+calibration_option = file_option(
+    "--calibration", text="Apply what plan calibrate wrote; --set wins over it."
 )
 
 

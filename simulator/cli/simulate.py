@@ -12,7 +12,7 @@ from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
 from simulator.cli.next_actions import next_actions
 from simulator.cli.observed import explained, observed_option, observed_parts
-from simulator.cli.options import examples, format_option
+from simulator.cli.options import examples, file_option, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
 from simulator.cli.price_age import price_age_option, warn_of_old
 from simulator.cli.progress import progress_line
@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 @calibration_option
 @seed_option
 @price_age_option
-@click.option(
-    "--trace",
-    "trace",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a timeline of the simulated steps for Perfetto or chrome://tracing.",
+@file_option(
+    "--trace", text="Write a timeline of the simulated steps for Perfetto or chrome://tracing."
 )
 @click.option(
     "--log",

@@ -92,8 +92,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     from simulator.studies.offers import offers
     from simulator.studies.size import Resource, sized
 
-    asked, share = Resource(resource), _share(loss)
-    numbers = _counts(counts)
+    asked, share, numbers = Resource(resource), _share(loss), _counts(counts)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     with progress_line("sizing") as progress:
         rows = sized(

@@ -11,7 +11,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.exits import Exit, ended
-from simulator.cli.options import examples, format_option
+from simulator.cli.options import examples, file_option, format_option
 from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -61,13 +61,7 @@ DEFAULT: Final = "total_time_s"
 )
 @click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
 @click.option("--sobol", is_flag=True, help="Also show each rate's part of METRIC's variance.")
-@click.option(
-    "--plot",
-    "plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw the tornado into a PNG, SVG or PDF file.",
-)
+@file_option("--plot", text="Draw the tornado into a PNG, SVG or PDF file.")
 @calibration_option
 @seed_option
 def whatif(  # noqa: PLR0913 - one parameter an option

@@ -247,23 +247,22 @@ class _Own:
     @classmethod
     def of(cls, model: Holding, stage: _Stage) -> _Own:
         """Those of a stage."""
-        table = stage.tables * model.table
-        return cls(
-            shared=stage.layers * model.shared + table,
-            experts=stage.layers * (model.unit - model.shared),
-            unit=model.unit,
-            table=table,
-            looked_up=stage.layers * model.looked_up,
-        )
+        return cls._on(model, stage, (model.unit, model.shared, model.table))
 
     @classmethod
     def learning(cls, model: Holding, stage: _Stage) -> _Own:
         """What of them learns; adapters come beside what is frozen."""
-        table = stage.tables * model.learned_table
+        return cls._on(model, stage, (model.learned, model.learned_shared, model.learned_table))
+
+    @classmethod
+    def _on(cls, model: Holding, stage: _Stage, parts: tuple[Real, Real, Real]) -> _Own:
+        """Those of a stage with so many in a layer, in what of it ranks share, and in a table."""
+        unit, shared, own = parts
+        table = stage.tables * own
         return cls(
-            shared=stage.layers * model.learned_shared + table,
-            experts=stage.layers * (model.learned - model.learned_shared),
-            unit=model.learned,
+            shared=stage.layers * shared + table,
+            experts=stage.layers * (unit - shared),
+            unit=unit,
             table=table,
             looked_up=stage.layers * model.looked_up,
         )

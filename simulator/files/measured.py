@@ -21,7 +21,15 @@ from simulator.files.quantity import nearest, nearest_hint
 from simulator.files.reading import refuse_irregular
 from simulator.files.runs_table import read_runs
 from simulator.files.service_mode import describes_service
-from simulator.files.shipped import find_scenario, find_set, nearest_scenarios, nearest_sets
+from simulator.files.shipped import (
+    find_scenario,
+    find_set,
+    nearest_scenarios,
+    nearest_sets,
+    scenario_folder,
+    set_folder,
+    set_names,
+)
 from simulator.files.table import Table, capped, parse_table, read_table
 
 _COLUMN_LISTS = ("configuration", "group_by", "baseline_by", "maker")
@@ -54,6 +62,25 @@ def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
     if path.suffix.lower() == ".csv":
         return _runs(path, scenario)
     return to_set(read_document(path), path.parent, lambda name: read_table(path.parent / name))
+
+
+def published(name_or_path: str) -> tuple[Row, ...]:
+    """Rows measured on a shipped scenario just as it is; none for a scenario of the user's own."""
+    path = find_scenario(name_or_path)
+    if path is None or path.parent.resolve() != scenario_folder().resolve():
+        return ()
+    return tuple(
+        row
+        for name in set_names()
+        if _mentions(name, path.stem)
+        for row in load_set(name).rows
+        if Path(row.base).stem == path.stem and not row.overrides and not row.excluded
+    )
+
+
+def _mentions(name: str, scenario: str) -> bool:
+    """Whether a set's rows name a scenario at all; reading every set takes seconds."""
+    return f",{scenario}," in (set_folder() / f"{name}.csv").read_text(encoding="utf-8")
 
 
 def _runs(path: Path, scenario: str | None) -> MeasurementSet:

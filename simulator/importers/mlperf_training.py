@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +25,7 @@ from simulator.files.profile_text import quote
 from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.reading import read_text, refuse
-from simulator.importers.result import MeasuredRun
+from simulator.importers.result import MeasuredRun, set_rows
 from simulator.units import Seconds
 
 WANTED: Final = "an MLPerf training log"
@@ -284,12 +283,6 @@ def _summary(  # noqa: PLR0913, PLR0917 - one line for each
     yield f"rate        {rate:,.1f} samples/s while training, by {basis}"
 
 
-def _unique(name: str, again: Counter[str]) -> str:
-    """A row's name, numbered from its second use on: logs of many runs bear the same."""
-    again[name] += 1
-    return name if again[name] == 1 else f"{name}~{again[name]}"
-
-
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
     """A measurement set of the runs: its TOML and its CSV.
 
@@ -302,17 +295,6 @@ def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, s
     name : str
         The set's, and its CSV file's without ``.csv``.
     """
-    again: Counter[str] = Counter()
-    rows = [
-        {
-            "id": _unique(run.id, again),
-            **run.labels,
-            **dict(override.split("=", 1) for override in run.overrides),
-            **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
-            "source": f"{run.source.reference}, {run.source.date}",
-        }
-        for run in runs
-    ]
     lines = [
         "schema = 1",
         f"name = {quote(name)}",
@@ -324,4 +306,4 @@ def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, s
         'metrics = ["throughput_samples_per_s"]',
         'split = "test"',
     ]
-    return "\n".join(lines) + "\n", set_csv(rows)
+    return "\n".join(lines) + "\n", set_csv(set_rows(runs))

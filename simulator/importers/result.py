@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -91,3 +92,24 @@ class Utilization:
     series: tuple[Series, ...]
     interval: Seconds | None = None
     warnings: tuple[str, ...] = ()
+
+
+def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
+    """Rows of a measurement set, one a run; logs of many runs may bear the same name."""
+    again: Counter[str] = Counter()
+    return [
+        {
+            "id": _unique(run.id, again),
+            **run.labels,
+            **dict(override.split("=", 1) for override in run.overrides),
+            **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
+            "source": f"{run.source.reference}, {run.source.date}",
+        }
+        for run in runs
+    ]
+
+
+def _unique(name: str, again: Counter[str]) -> str:
+    """A row's name, numbered from its second use on."""
+    again[name] += 1
+    return name if again[name] == 1 else f"{name}~{again[name]}"

@@ -22,7 +22,7 @@ from simulator.errors import Problem
 from simulator.files.measured_write import set_csv
 from simulator.files.profile_text import quote
 from simulator.importers.reading import changed, parse_json, read_text, refuse
-from simulator.importers.result import MeasuredRun
+from simulator.importers.result import MeasuredRun, set_rows
 
 WANTED: Final = "a result of a serving benchmark"
 METRICS: Final = ("per_token_s.p50", "first_token_s.mean", "output_tokens_per_s")
@@ -151,15 +151,6 @@ def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
 
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
     """A measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
-    rows = [
-        {
-            "id": run.id,
-            **dict(override.split("=", 1) for override in run.overrides),
-            **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
-            "source": f"{run.source.reference}, {run.source.date}",
-        }
-        for run in runs
-    ]
     judged = [metric for metric in METRICS if any(metric in run.measured for run in runs)]
     lines = [
         "schema = 1",
@@ -173,4 +164,4 @@ def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, s
         f"metrics = [{', '.join(map(quote, judged or sorted(runs[0].measured)))}]",
         'split = "test"',
     ]
-    return "\n".join(lines) + "\n", set_csv(rows)
+    return "\n".join(lines) + "\n", set_csv(set_rows(runs))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from simulator.report.layout import count, printable
 from simulator.report.named import is_share
 from simulator.report.rounded import share_known
 from simulator.report.table import Cell, Table
-from simulator.results.metrics import METRICS, USD_PER_HOUR, Value, select
+from simulator.results.metrics import METRICS, USD_PER_HOUR, Metric, Value, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import HOUR, PER_SECOND, USD_PER_SECOND, Unit, show
@@ -51,15 +51,21 @@ def metric_figure(name: str, value: Value) -> str:
     return figure(value, select(name)[0].unit)
 
 
+def _known(
+    prediction: Prediction,
+) -> Iterator[tuple[Metric, float | int | str, float | None, float | None]]:
+    """Metrics that have one value, the value, and its P10 and P90 where there are any."""
+    for one in METRICS:
+        value = one.get(prediction)
+        if value is not None and not isinstance(value, Mapping):
+            ends = prediction.interval.get(one.name, {})
+            yield one, value, ends.get("p10"), ends.get("p90")
+
+
 def metric_page(prediction: Prediction) -> Table:
     """The same figures as people write them."""
     rows: list[tuple[Cell, ...]] = []
-    for one in METRICS:
-        value = one.get(prediction)
-        if value is None or isinstance(value, Mapping):
-            continue
-        known = prediction.interval.get(one.name, {})
-        ends = (known.get(key) for key in ("p10", "p90"))
+    for one, value, *ends in _known(prediction):
         shown = ("" if end is None else metric_figure(one.name, end) for end in ends)
         rows.append((one.name, metric_figure(one.name, value), *shown))
     return Table(head=("metric", "value", "P10", "P90"), rows=tuple(rows))
@@ -68,12 +74,7 @@ def metric_page(prediction: Prediction) -> Table:
 def metric_table(prediction: Prediction) -> Table:
     """Every metric that has one value: name, value in SI units, unit, P10 and P90."""
     rows: list[tuple[Cell, ...]] = []
-    for one in METRICS:
-        value = one.get(prediction)
-        if value is None or isinstance(value, Mapping):
-            continue
-        known = prediction.interval.get(one.name, {})
+    for one, value, low, high in _known(prediction):
         unit = "" if one.unit is None else one.unit.symbol
-        plain = str(value) if isinstance(value, str) else value
-        rows.append((one.name, plain, unit, known.get("p10"), known.get("p90")))
+        rows.append((one.name, str(value) if isinstance(value, str) else value, unit, low, high))
     return Table(head=("metric", "value", "unit", "p10", "p90"), rows=tuple(rows))

@@ -33,16 +33,10 @@ class Pass(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ScaledPass:
-    """A forward pass that takes `factor` times as long and keeps the same."""
+class _OfAnother:
+    """A forward pass that keeps of each token what a plain one does."""
 
     plain: Pass
-    factor: float
-
-    @property
-    def weights_bytes(self) -> Bytes:
-        """Weights on one device [B]."""
-        return self.plain.weights_bytes
 
     @property
     def kv_bytes_per_token(self) -> Bytes:
@@ -53,6 +47,18 @@ class ScaledPass:
     def activation_bytes_per_token(self) -> Bytes:
         """Activations of one token of an iteration on one device [B]."""
         return self.plain.activation_bytes_per_token
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledPass(_OfAnother):
+    """A forward pass that takes `factor` times as long and keeps the same."""
+
+    factor: float
+
+    @property
+    def weights_bytes(self) -> Bytes:
+        """Weights on one device [B]."""
+        return self.plain.weights_bytes
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of one iteration [s]."""
@@ -64,29 +70,18 @@ class ScaledPass:
 
 
 @dataclass(frozen=True, slots=True)
-class SpeculativePass:
+class SpeculativePass(_OfAnother):
     """A forward pass that checks guessed tokens of each sequence, made before it one by one.
 
     Keys and values of a sequence are read once for all its guesses.
     """
 
-    plain: Pass
     speculation: Speculation
 
     @property
     def weights_bytes(self) -> Bytes:
         """Weights on one device, those of the guesser included [B]."""
         return self.plain.weights_bytes * (1.0 + self.speculation.draft)
-
-    @property
-    def kv_bytes_per_token(self) -> Bytes:
-        """Keys and values of one token on one device [B]."""
-        return self.plain.kv_bytes_per_token
-
-    @property
-    def activation_bytes_per_token(self) -> Bytes:
-        """Activations of one token of an iteration on one device [B]."""
-        return self.plain.activation_bytes_per_token
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of one iteration [s]."""

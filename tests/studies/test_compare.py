@@ -6,7 +6,7 @@ import pytest
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.effective_settings import inputs
-from simulator.files.published import published
+from simulator.files.measured import published
 from simulator.predict import predict
 from simulator.studies.compare import Side, differing, error, published_rule, rule, rule_of
 

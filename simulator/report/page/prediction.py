@@ -274,3 +274,16 @@ def _plot(near: Neighbourhood) -> Markup | None:
         for split, own in points.items()
     }
     return Markup(predicted_against_measured(dots, metric, "", size=PLOT))  # noqa: S704 - drawn here, names escaped by matplotlib
+
+
+def as_fragment(prediction: Prediction) -> str:
+    """The same short, for a notebook: a ``<div>`` with its own style that touches nothing else."""
+    return rendered(
+        "fragment.html.j2",
+        name=printable(prediction.scenario.name),
+        verdict=printable(verdict(prediction)),
+        fits=prediction.fits,
+        tiles=tiles(prediction),
+        waterfall=waterfall(prediction),
+        busy=busy(prediction),
+    )

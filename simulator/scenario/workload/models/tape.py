@@ -177,8 +177,12 @@ class Tape:
 
     def max_pool(self, kernel: int, *, stride: int, padding: int = 0) -> None:
         """The largest of a window; keeps the place where it was as 64-bit indices."""
+        self._pool(self._size_after(kernel, stride, padding), _INDEX_BYTES)
+
+    def _pool(self, size: int, index: float) -> None:
+        """Windows of an image become one value each; `index` bytes say where in one it was."""
         before = self.elements
-        self.size = self._size_after(kernel, stride, padding)
+        self.size = size
         moved = before + self.elements
         self.layers.append(
             Layer(
@@ -186,7 +190,7 @@ class Tape:
                 moved=moved,
                 moved_back=moved,
                 kept=self.elements,
-                kept_bytes=_INDEX_BYTES * self.elements,
+                kept_bytes=index * self.elements,
                 live=self._live(before, self.elements),
                 matrix=False,
             )
@@ -194,19 +198,7 @@ class Tape:
 
     def average(self) -> None:
         """The mean over the whole image."""
-        before = self.elements
-        self.size = 1
-        moved = before + self.elements
-        self.layers.append(
-            Layer(
-                name="pooling",
-                moved=moved,
-                moved_back=moved,
-                kept=self.elements,
-                live=self._live(before, self.elements),
-                matrix=False,
-            )
-        )
+        self._pool(1, 0.0)
 
     def concatenation(self, channels: int) -> None:
         """`channels` more channels of this size copied beside the present ones."""
