@@ -163,13 +163,16 @@ class Cycle(NamedTuple):
 
 
 def slowest_actor(
-    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], within: float = 1.0
 ) -> Cycle | None:
-    """The serial actor that a batch takes longest; None if a unit needs longer for it."""
+    """The serial actor that a batch takes longest.
+
+    None if a unit needs longer for it than the actor's time over `within`.
+    """
     loads, cycles = _imposed(scenario, topology, stages)
     slowest = max(cycles, key=lambda cycle: float(cycle.whole), default=None)
     longer = float(longest(load for _, load in loads))
-    return None if slowest is None or float(slowest.whole) <= longer else slowest
+    return None if slowest is None or float(slowest.whole) <= within * longer else slowest
 
 
 def least_step(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:

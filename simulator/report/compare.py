@@ -130,7 +130,11 @@ def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | No
 def _metric_called(metric: str, sides: Sequence[Side]) -> str:
     """A figure in words; what owned machines cost by the hour is no rent."""
     owned = any(side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides)
-    return "all machines" if metric == "cost.usd_per_h" and owned else metric_called(metric)
+    return (
+        "all machines, not electricity"
+        if metric == "cost.usd_per_h" and owned
+        else metric_called(metric)
+    )
 
 
 def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> Iterator[str]:
@@ -180,6 +184,8 @@ def _rules(sides: Sequence[Side]) -> list[str]:
 def _rule_text(found: Rule) -> str:
     more = share_known(abs(found.saved))
     cost = f"{more} {'less' if found.saved > 0.0 else 'more'}"
+    if found.saved <= -1.0:
+        cost = f"{_times(1.0 - found.saved)} times as much"
     fast = (
         "as fast" if abs(found.time - 1.0) < SAME else f"{_times(1.0 / found.time)} times as fast"
     )

@@ -12,6 +12,8 @@ from simulator.results.binding import starved
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, Seconds, show
 
+NEARLY: Final = 0.9
+"""Share of the work of a unit, which is not full, from which on an actor's work is what limits."""
 MISSED: Final = 1.03
 """Ratio of two times of a batch from which on the shorter one doesn't explain the speed."""
 _DOES = {
@@ -41,7 +43,7 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     if not scenario.job.loader.crew.makers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
         return main_process(scenario, topology, prediction.demands)
-    found = slowest_actor(scenario, topology, prediction.demands)
+    found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
     if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
         return None
     return found if str(_most(found)) == prediction.timing.bottleneck else None

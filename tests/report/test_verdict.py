@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -256,3 +257,22 @@ def test_the_time_of_a_batch_gives_the_rate() -> None:
     assert said is not None
     rate = 16 * 65_536 / (float(said[1]) / 1000.0)
     assert rate == pytest.approx(found.timing.throughput, rel=0.01)
+
+
+BOX = """
+schema = 1
+hardware = {machine = "workstation", gpu = "rtx-4090", vcpus = 24, ram = "64 GB"}
+data = {samples = 16384, bytes_per_sample = "300 kB"}
+input = {loader = "pytorch", workers = 8, pin_memory = true, decode = "9 ms"}
+model = {name = "resnet50", step_time = "150 ms"}
+train = {batch_size = 256, epochs = 2, precision = "bf16"}
+"""
+
+
+def test_few_workers_are_blamed_where_cores_idle(tmp_path: Path) -> None:
+    """Their work and that of the thread that receives are no processor that is full."""
+    file = tmp_path / "box.toml"
+    file.write_text(BOX)
+    said = verdict(predict(load_scenario(str(file)), doubts=False))
+    assert "8 workers make" in said
+    assert "the CPUs make" not in said
