@@ -261,7 +261,7 @@ def test_the_time_of_a_batch_gives_the_rate() -> None:
 
 BOX = """
 schema = 1
-hardware = {machine = "workstation", gpu = "rtx-4090", vcpus = 24, ram = "64 GB"}
+hardware = {machine = "workstation", gpus = 1, gpu = "rtx-4090", vcpus = 24, ram = "64 GB"}
 data = {samples = 16384, bytes_per_sample = "300 kB"}
 input = {loader = "pytorch", workers = 8, pin_memory = true, decode = "9 ms"}
 model = {name = "resnet50", step_time = "150 ms"}
