@@ -61,7 +61,7 @@ def test_every_item_of_memory_is_the_value_of_its_term(name: str) -> None:
 def test_every_figure_of_the_bill_is_the_value_of_its_term(name: str) -> None:
     """Rent, a step, the run and its energy; stored data is part of what the run costs."""
     cost = predict(load_scenario(name), doubts=False).cost
-    assert {"per_second", "per_step", "to_train"} <= cost.terms.keys()
+    assert {"per_second", "per_step", "for_machines"} <= cost.terms.keys()
     for figure, one in cost.terms.items():
         assert getattr(cost, figure) == one.value
         assert one.again() == one.value

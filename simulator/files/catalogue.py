@@ -146,7 +146,7 @@ class Catalogue:
             machines = (*self.names("node"), *self.names("instance"))
             cards = [gpu for gpu in self.names("gpu") if _folded(gpu) == _folded(name)]
             if cards:
-                meant = f"it is an accelerator: write machine = 'workstation', gpu = '{cards[0]}'"
+                meant = f"it is an accelerator: `plan init --gpu {name}` writes a machine around it"
                 msg = f"there is no {_CALLED['node']} '{name}'; {meant}"
                 raise UnknownName(msg)
             raise _unknown(_CALLED["node"], name, machines)
