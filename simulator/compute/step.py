@@ -242,3 +242,24 @@ def network_share(d: Description, k: Kernels) -> Real:
     before, after = training_step(d, k).total, training_step(d, replace(k, exchange=slower)).total
     share: Real = plain(np.log(after / before)) / math.log(_SLOWER)
     return share
+
+
+def launch_share(d: Description, k: Kernels) -> Real:
+    """How much longer a step gets the longer the host takes to launch its kernels, 0 to 1.
+
+    Parameters
+    ----------
+    d : Description
+        What one device computes and sends.
+    k : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Logarithm of how much longer the step is where launches take twice as long, over that of 2.
+    """
+    slower = replace(k.launch, factor=2.0 * k.launch.factor)
+    before, after = training_step(d, k).total, training_step(d, replace(k, launch=slower)).total
+    share: Real = plain(np.log2(after / before))
+    return share

@@ -419,6 +419,19 @@ def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
     assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
 
 
+def test_launches_of_another_framework_are_told_where_they_bound_the_step() -> None:
+    """One short sequence of a small model is launched longer than it is computed; 64 are not."""
+
+    def told(framework: str, batch: int) -> bool:
+        keys = [f"software.framework={framework}", f"train.batch_size={batch}"]
+        job = load_scenario("gpt2-tokens-h100", overrides=keys)
+        return any("another framework's launches stand in" in d.warning for d in job.doubts)
+
+    assert told("pytorch", 1)
+    assert not told("pytorch", 64)
+    assert not told("llm-foundry", 1)
+
+
 def test_tables_on_several_devices_are_told_with_what_their_rows_take() -> None:
     """The exchange of rows is in no step: the doubt is its time, longer over a network."""
     found = {}
