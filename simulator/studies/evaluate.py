@@ -68,10 +68,11 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Candidates that one worker takes at once."""
+    """Candidates that one worker takes at once; `best` are their best figures, where known."""
 
     assignment: Assignment
     candidates: tuple[Candidate, ...]
+    best: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +143,12 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
         loaded = reader.read(candidate.settings)
         check_modelled(loaded.scenario)
         later = later_epoch(question_of(loaded.scenario), Options(seed=assignment.seed))
-        best = {} if later is None else best_with(loaded.scenario, later).figures
+        best = {} if later is None else best_with(loaded.scenario, later, known(candidate, loaded))
         key = closer_key(stored_key(loaded.key, assignment))
-        return Outcome(candidate=candidate, status=Status.SCREENED, figures=dict(best), key=key)
+        return Outcome(candidate=candidate, status=Status.SCREENED, figures=best, key=key)
+
+    def known(candidate: Candidate, loaded: Loaded) -> Mapping[str, float]:
+        return chunk.best.get(candidate.index) or best_cases([loaded.scenario])[0].figures
 
     return tuple(settled(candidate, closer) for candidate in chunk.candidates)
 

@@ -50,6 +50,7 @@ PREDICTED_AT_ONCE: Final = 4
 TASKS_OF_A_ROUND: Final = 16
 """Tasks that a round is made of at least, where it has as many candidates: one of them may take a
 hundred times as long as another, and all workers are to be busy to the end."""
+NOTHING: Final[Mapping[int, Mapping[str, float]]] = {}
 UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
 """Outcomes that are not stored: another time, another version or another search may do better."""
 READING: Final = 0.05
@@ -330,7 +331,8 @@ class _Search:
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
         at_once = _at_once(len(candidates))
-        for part in self._answers(look_closer, candidates, at_once, LOOKING, _died):
+        best = {one.candidate.index: one.best for one in chosen}
+        for part in self._answers(look_closer, candidates, at_once, LOOKING, _died, best=best):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status is Status.SCREENED])
@@ -409,20 +411,29 @@ class _Search:
             key=key,
         )
 
-    def _answers(
+    def _answers(  # noqa: PLR0913 - what is done, to whom, and what is known of them
         self,
         function: Callable[[Chunk], tuple[Answer, ...]],
         candidates: Sequence[Candidate],
         at_once: int,
         weight: float,
         lost: Callable[[Candidate, int], Answer],
+        *,
+        best: Mapping[int, Mapping[str, float]] = NOTHING,
     ) -> Iterator[tuple[Answer, ...]]:
         """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
         parts = [
             tuple(candidates[start : start + at_once])
             for start in range(0, len(candidates), at_once)
         ]
-        chunks = [Chunk(assignment=self._assignment, candidates=part) for part in parts]
+        chunks = [
+            Chunk(
+                assignment=self._assignment,
+                candidates=part,
+                best={one.index: best[one.index] for one in part if one.index in best},
+            )
+            for part in parts
+        ]
         alone: list[Candidate] = []
         whole = weight * len(candidates)
         for number, answer in self._workers.answers(function, chunks, weight=whole):
@@ -433,7 +444,7 @@ class _Search:
             else:
                 yield (lost(parts[number][0], answer.deaths),)
         if alone:
-            yield from self._answers(function, alone, 1, weight, lost)
+            yield from self._answers(function, alone, 1, weight, lost, best=best)
 
 
 def _at_once(candidates: int) -> int:

@@ -70,19 +70,24 @@ def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
     return tuple(found[i] for i in range(len(scenarios)))
 
 
-def best_with(scenario: Scenario, later: Seconds) -> BestCase:
-    """The best case of one candidate of which it is known how long its later epochs take.
+def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> dict[str, float]:
+    """The best figures of one candidate of which it is known how long its later epochs take.
 
     Parameters
     ----------
     scenario : Scenario
-        A sound candidate.
+        A sound candidate of several epochs.
     later : float
         Time of an epoch after the first, with what is composed beside its steps [s].
+    best : mapping
+        Its best figures as long as that was not known.
     """
-    (batch,) = stack([scenario])
-    (found,) = _rows(batch, later)
-    return found
+    epoch = max(best["epoch_time_s"], later * ROUNDING)
+    longer = (epoch - best["epoch_time_s"]) * (float(lengths(scenario).epochs) - 1.0)
+    total = best["total_time_s"] + longer
+    known = {"total_time_s": total, "cost.time_to_train_s": total, "epoch_time_s": epoch}
+    times = {**best, **known}
+    return times | {name: float(value) for name, value in _costs(scenario, times).items()}
 
 
 def _refusal(scenario: Scenario) -> str:
@@ -93,23 +98,21 @@ def _refusal(scenario: Scenario) -> str:
     return ""
 
 
-def _rows(batch: Batch, later: Seconds = 0.0) -> Iterator[BestCase]:
-    columns, reasons = best_of(batch, later)
+def _rows(batch: Batch) -> Iterator[BestCase]:
+    columns, reasons = best_of(batch)
     names = list(columns)
     table = [np.broadcast_to(columns[name], batch.size).tolist() for name in names]
     for row, reason in zip(zip(*table, strict=True), reasons.tolist(), strict=True):
         yield BestCase(figures=dict(zip(names, row, strict=True)), infeasible=reason)
 
 
-def best_of(batch: Batch, later: Seconds = 0.0) -> tuple[Columns, Words]:
+def best_of(batch: Batch) -> tuple[Columns, Words]:
     """The best case of all candidates of a batch as arrays, and why each cannot run.
 
     Parameters
     ----------
     batch : Batch
         Candidates of equal structure, all of them modelled.
-    later : float
-        What an epoch after the first takes at least, as far as is known otherwise [s].
 
     Returns
     -------
@@ -117,7 +120,7 @@ def best_of(batch: Batch, later: Seconds = 0.0) -> tuple[Columns, Words]:
         Values by metric, and an array of reasons, empty where a candidate may run.
     """
     scenario = batch.scenario
-    times = _times(scenario, later)
+    times = _times(scenario)
     memory, reasons = _memory(scenario)
     words = np.array([""] * batch.size, dtype=object)
     for reason in reasons:
@@ -125,8 +128,8 @@ def best_of(batch: Batch, later: Seconds = 0.0) -> tuple[Columns, Words]:
     return {**times, **memory, **_costs(scenario, times)}, words
 
 
-def _times(scenario: Scenario, known: Seconds) -> dict[str, Real]:
-    """Least times, and the throughput that follows; a later epoch takes at least `known`."""
+def _times(scenario: Scenario) -> dict[str, Real]:
+    """Least times, and the throughput that follows."""
     topology, length = build(scenario), lengths(scenario)
     table = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, table[Phase.WARM])
@@ -137,7 +140,6 @@ def _times(scenario: Scenario, known: Seconds) -> dict[str, Real]:
             scenario=scenario, topology=topology, stages=table[Phase.COLD], lengths=length
         )
     first, later = _epochs(scenario, length, cold, warm)
-    later = np.maximum(later, known * ROUNDING - beside.per_step * length.steps)
     several = np.asarray(length.epochs) > 1.0
     own = np.where(several, _counted(warm), _counted(cold)) * ROUNDING
     # An epoch of one step may hold less than a full one: there the whole of it is the mean step.
