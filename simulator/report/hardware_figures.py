@@ -9,7 +9,7 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 
 from simulator.confidence.provenance import Source
 from simulator.report.layout import count, printable
-from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.gpu import Gpu, Relative
 from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
 from simulator.scenario.hardware.link import Curve, Link
 from simulator.scenario.hardware.price import Price
@@ -96,6 +96,8 @@ def _said(
             yield from _said(f"{key}.{name}", inner, unit, sources)
     elif isinstance(value, tuple):
         yield from _several(key, value, unit, sources)
+    elif isinstance(value, Relative):
+        yield Figure(key=key, value=value.device, source=value.source)
     elif not isinstance(value, Source):
         yield from _plain(key, value, unit, sources)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,13 @@ def test_show_has_the_traps(plan: Run) -> None:
     out = plan("hardware", "show", "gpu/k80").out.splitlines()
     assert out[0] == "gpu/k80"
     assert out[1].startswith("No half-precision arithmetic")
+
+
+def test_show_names_the_relative_that_lends_its_kernels(plan: Run) -> None:
+    """Where nobody measured an architecture, with the note that says why."""
+    out = plan("hardware", "show", "gpu/k80").out
+    assert re.search(r"\nrelative +gpu/[\w-]+ ", out)
+    assert "Relative(" not in out
 
 
 def test_json_is_in_si_units(plan: Run) -> None:

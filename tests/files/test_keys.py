@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +13,11 @@ from hypothesis import strategies as st
 
 from simulator import units
 from simulator.errors import InputError
+from simulator.files import sections
+from simulator.files.document import FileModel
 from simulator.files.keys import numeric_key, numeric_keys
 from simulator.files.quantity import Number, Quantity
+from simulator.scenario.workload.parallelism import Parallelism
 
 TEXTS = {
     units.BYTE: ("1 kB", "3 GiB", "2.5e3 MB"),
@@ -100,3 +106,25 @@ def test_a_bad_value_names_the_key(name: str, text: str, said: str) -> None:
     with pytest.raises(InputError, match=name) as caught:
         numeric_key(name).value(text)
     assert said in str(caught.value)
+
+
+def test_every_key_of_a_scenario_is_read() -> None:
+    """A key that no converter reads would be taken, and do nothing.
+
+    Converters read keys as attributes or by their names; those of [parallelism] all at once.
+    """
+    read = {one.name for one in fields(Parallelism)}
+    for path in Path(sections.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                read.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                read.add(node.value)
+    keys = {
+        f"{model.__name__}.{key}": key
+        for model in vars(sections).values()
+        if isinstance(model, type) and issubclass(model, FileModel)
+        for key in model.model_fields
+    }
+    assert len(keys) > 150
+    assert [place for place, key in keys.items() if key not in read] == []
