@@ -12,7 +12,7 @@ not hundreds. A test compares it with simulating at other rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias, cast
@@ -39,6 +39,7 @@ from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.results.energy import electricity_of, energy_of
 from simulator.results.metrics import METRICS
+from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
 from simulator.results.storage_bill import bill_of_stores
@@ -65,6 +66,12 @@ SUPPLY: Final = MAKERS | {Actor.RECEIVER}
 Vector: TypeAlias = NDArray[np.float64]
 _ONE_OFF: Final = {"placing the data": Rate.STORAGE, "preparing the data": Rate.WORKERS}
 """Which rate sets the pace of what is done once; the rest goes with the step or is stated."""
+_ENERGIES: Final = ("energy.", "cost.energy")
+"""Beginnings of names of figures that go with power."""
+_BILLED_ENERGY: Final = frozenset(
+    {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}
+)
+"""Bills that have the electricity of owned machines in them."""
 _STATED: Final = frozenset({"start-up", "shut-down"})
 
 
@@ -97,11 +104,31 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
         return {}
     speeds = draw(doubts, prediction.seed or 0)
     drawn = figures(question, prediction, speeds, chance=_share_of_chance(doubts))
+    drawn |= _with_power(prediction, drawn, prediction.seed or 0)
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
         name: dict(zip(QUANTILES, column.tolist(), strict=True))
         for name, column in zip(drawn, table.T, strict=True)
     }
+
+
+def _with_power(
+    prediction: Prediction, drawn: Mapping[str, Vector], seed: int
+) -> dict[str, Vector]:
+    """Figures of energy, and bills with electricity in them, with the doubt of the power itself."""
+    # No rate of the step goes with it: its points are in an order of their own.
+    points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
+    off = np.exp(POWER_LOG_SD * points)
+    found: dict[str, Vector] = {}
+    for metric in METRICS:
+        value = drawn.get(metric.name, metric.get(prediction))
+        if value is None or isinstance(value, str | Mapping):
+            continue
+        if metric.name.startswith(_ENERGIES):
+            found[metric.name] = off * value
+        elif metric.name in _BILLED_ENERGY and prediction.cost.electricity:
+            found[metric.name] = value + prediction.cost.electricity * (off - 1.0)
+    return found
 
 
 def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:

@@ -37,6 +37,10 @@ OF_SOCKETS: Final = Source(
     date="2026",
     verified=False,
 )
+LOG_SD: Final = 0.32
+"""Standard deviation of the logarithm of the power of machines: its 80% interval, a third less to
+half more, holds all ten metered machines of MLPerf Inference v5.1, which drew 6 to 33% less than
+figured (mlcommons/inference_results_v5.1@965182b, 2025-09; one machine, 8 B200)."""
 GPU_IDLE: Final = 0.15
 """Power of an accelerator at rest over its limit: 8% (A10G) to 19% (V100) where measured."""
 OF_LIMIT: Final = Source(

@@ -11,15 +11,16 @@ import pytest
 from support.stages import sampled
 
 from simulator.confidence.doubts import Doubt, Rate
-from simulator.engine.intervals import draw, stretch
+from simulator.engine.intervals import all_doubts, draw, figures, stretch
 from simulator.engine.run import Options, Question, solve
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import predict
+from simulator.predict import predict, question_of
 from simulator.results.cost import bill
-from simulator.results.power import draws
+from simulator.results.power import LOG_SD, draws
+from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.workload.distribution import Shape, Spread
 from simulator.units import HOUR
@@ -246,6 +247,13 @@ def test_speeds_have_the_stated_deviations() -> None:
         assert float(np.std(logs)) == pytest.approx(deviation, rel=0.01)
 
 
+def high_end(prediction: Prediction, name: str) -> float:
+    """The 90% quantile of a figure by the doubts of rates alone."""
+    question = question_of(prediction.scenario)
+    speeds = draw(all_doubts(question, prediction), 0)
+    return float(np.quantile(figures(question, prediction, speeds)[name], 0.9, method="hazen"))
+
+
 def test_energy_goes_with_busy_and_idle_time() -> None:
     """A longer wait draws power at rest, longer work the power at work in its place."""
     of_workers = predict(replace(cpu_bound(), doubts=(doubt(Rate.WORKERS),)))
@@ -254,12 +262,22 @@ def test_energy_goes_with_busy_and_idle_time() -> None:
     name, longer = "cost.energy_j_per_step", math.exp(DEVIATION * ENDS["p90"]) - 1.0
     step = of_workers.timing.step_time.mean
     resting = sum(draw.idle for draw in drawn) * step * longer
-    more = of_workers.interval[name]["p90"] - (of_workers.cost.energy_per_step or 0.0)
+    more = high_end(of_workers, name) - (of_workers.cost.energy_per_step or 0.0)
     assert more == pytest.approx(resting, rel=0.02)
     gpu = [draw for draw in drawn if draw.part in {"accelerators", "rest of the machines"}]
     working = sum((draw.full - draw.idle) * draw.busy for draw in gpu) * step * longer
-    more = of_device.interval[name]["p90"] - (of_device.cost.energy_per_step or 0.0)
+    more = high_end(of_device, name) - (of_device.cost.energy_per_step or 0.0)
     assert more == pytest.approx(working, rel=0.02)
+
+
+def test_the_interval_of_energy_has_the_doubt_of_power() -> None:
+    """A step that is nearly sure has energy from a third less to half more, and a sure bill."""
+    job = cpu_bound()
+    found = predict(replace(job, doubts=(doubt(Rate.PCIE, 0.01),)))
+    energy = found.cost.energy_per_step or 0.0
+    for key, deviations in ENDS.items():
+        expected = energy * math.exp(LOG_SD * deviations)
+        assert found.interval["cost.energy_j_per_step"][key] == pytest.approx(expected, rel=0.02)
 
 
 def test_the_bill_is_as_uncertain_as_the_time() -> None:

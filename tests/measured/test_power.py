@@ -8,13 +8,14 @@ column is in milliwatts: as watts one A100 would draw 222 kW).
 
 from __future__ import annotations
 
+import math
 import sys
 from statistics import median
 
 import pytest
 
 from simulator.files.catalogue import Catalogue
-from simulator.results.power import draws_at
+from simulator.results.power import LOG_SD, draws_at
 from simulator.scenario.hardware.cluster import Group, Role
 from tests.support.scenarios import store
 
@@ -64,6 +65,13 @@ def test_machines_under_load() -> None:
     language = [abs(error) for name, error in found.items() if "llama" in name]
     assert median(language) < 0.15
     assert max(map(abs, found.values())) < 0.60
+
+
+def test_intervals_hold_all_machines() -> None:
+    """What was metered lies in the 80% interval of what is told."""
+    end = math.exp(1.2816 * LOG_SD)
+    for error in errors().values():
+        assert 1.0 / end < 1.0 / (1.0 + error) < end
 
 
 def test_machines_lie_between_rest_and_work() -> None:
