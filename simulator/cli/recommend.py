@@ -201,10 +201,14 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     seed: int,
     everywhere: bool,
 ) -> Recommendation:
+    from dataclasses import replace
+
     from simulator.files.catalogue import Catalogue
+    from simulator.results.price_age import dated_prices
     from simulator.scenario.goal import Axes
     from simulator.studies.candidates import expand
     from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
+    from simulator.studies.recommend.buying import buying
     from simulator.studies.recommend.problem import inquire
     from simulator.studies.recommend.recommending import recommend as search_and_rank
 
@@ -214,7 +218,15 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     named = tuple({str(seed[MACHINE]) for seed in seeds if MACHINE in seed})
     ground = ground_of(reader, catalogue, named)
     inquiry = inquire(ground, goal, seeds)
-    return search_and_rank(inquiry, ask, seeds=seeds, seed=seed, everywhere=everywhere)
+    answer = search_and_rank(inquiry, ask, seeds=seeds, seed=seed, everywhere=everywhere)
+    if answer.winner is None:
+        return answer
+    best = reader.read(answer.winner.settings).scenario
+    return replace(
+        answer,
+        buying=buying(reader, answer.winner, catalogue, seed),
+        prices=tuple(dated_prices(best)),
+    )
 
 
 def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:

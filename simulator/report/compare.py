@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from simulator.report.even import even_text
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
 from simulator.report.named import bottleneck_called, is_share, limit_called, metric_called
@@ -23,8 +24,7 @@ from simulator.studies.compare import (
     published_rule,
     rule,
 )
-from simulator.studies.rent_or_buy import RentOrBuy, cheapest_rent, rent_or_buy
-from simulator.units import HOUR, MONTH
+from simulator.studies.rent_or_buy import cheapest_rent, rent_or_buy
 
 SCHEMA: Final = 1
 METRICS: Final = (
@@ -202,24 +202,8 @@ def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
         if owned.scenario.cost.purchase is Purchase.OWNED and owned.cost.for_machines is None:
             lines += wrapped(f"[{number}] owned: {_UNPRICED}")
         if cheapest is not None and even is not None:
-            lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {_even(even)}")
+            lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {even_text(even)}")
     return lines
-
-
-def _even(even: RentOrBuy) -> str:
-    if even.utilization > 1.0:
-        return "renting is cheaper, however much the owned machines work"
-    hours = even.utilization * MONTH / HOUR
-    paid = (
-        "never pays its price back"
-        if math.isinf(even.payback)
-        else f"has paid its price back after {even.payback / MONTH:.2g} months"
-    )
-    return (
-        f"buying is cheaper if the machines work more than {even.utilization:.0%} of their life, "
-        f"{hours:.0f} h a month; working {even.planned:.0%} of it, as owned.utilization says, it "
-        f"{paid}"
-    )
 
 
 def _published(sides: Sequence[Side]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from simulator.report.even import even_text
 from simulator.report.launch import Launch
 from simulator.report.layout import INDENT, WIDTH, columns, section, wrapped
 from simulator.report.recommend_best import (
@@ -24,6 +25,7 @@ from simulator.studies.recommend.remedies import FAMILY
 from simulator.studies.recommend.several import Common
 from simulator.units import SECOND, USD, show
 
+BUYING: Final = "Rent or buy"
 FRONT: Final = 8
 """Points of the front that are shown; ends are always among them."""
 LOST: Final = "Why the others lost (the best of each accelerator)"
@@ -43,10 +45,20 @@ def as_text(answer: Recommendation, launch: Launch | None) -> str:
         *section(best_title(answer), _broken(winner_lines(answer))),
         *section("Before you take it", _broken(before_lines(answer))),
         *section("Time against cost: nothing looked at is better in both", _front(answer)),
+        *section(BUYING, _broken(buying_lines(answer))),
         *(line for title, texts in why_parts(answer) for line in section(title, _broken(texts))),
         *section("To start it", launch_lines(launch)),
     ]
     return "\n".join(lines)
+
+
+def buying_lines(answer: Recommendation) -> list[str]:
+    """When machines of one's own beat the rent of the best; nothing where no price is known."""
+    found = answer.buying
+    if found is None:
+        return []
+    price = f"{show(found.capex, USD)} each, {found.date}"
+    return [f"{found.count} x {found.machine} bought ({price}): {even_text(found.even)}"]
 
 
 def why_parts(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:

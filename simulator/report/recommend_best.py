@@ -132,7 +132,8 @@ def before_lines(answer: Recommendation) -> list[str]:
     lines += _other_batch(answer.now, winner)
     news = (text for text in winner.outcome.warnings if not text.startswith(GUESSES))
     lines += [shorten(printable(text), LONGEST) for text in news]
-    return [*lines, ON_THE_BILL]
+    prices = [f"its prices: {'; '.join(answer.prices)}"] if answer.prices else []
+    return [*lines, ON_THE_BILL, *prices]
 
 
 def _other_batch(now: Choice | None, winner: Choice) -> list[str]:

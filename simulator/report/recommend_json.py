@@ -54,6 +54,8 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "conflict": None if conflict is None else asdict(conflict),
         "excluded": dict(answer.excluded),
         "refused": [{"machine": r.machine.name, "reason": r.reason} for r in answer.refused],
+        "prices": list(answer.prices),
+        "rent_or_buy": None if answer.buying is None else asdict(answer.buying),
         "launch": None if launch is None else asdict(launch),
     }  # fmt: skip
 

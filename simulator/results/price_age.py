@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from simulator.results.cost import listed_price
+from simulator.results.storage_bill import priced
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.scenario import Scenario
 
@@ -25,6 +26,14 @@ def listed_prices(scenario: Scenario) -> Iterator[Listed]:
         price = listed_price(scenario, group)
         if price is not None:
             yield Listed(group.host.name, price)
+
+
+def dated_prices(scenario: Scenario) -> Iterator[str]:
+    """Whose listed prices are in the bill, machines and stores: where each holds, and its date."""
+    for one in dict.fromkeys(listed_prices(scenario)):
+        price = one.price
+        yield f"{one.machine} {price.purchase} in {price.region}, {price.source.date}"
+    yield from priced(scenario)
 
 
 def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:

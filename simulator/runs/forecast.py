@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -15,8 +14,7 @@ from simulator.equations.reliability import interruption_rate
 from simulator.pipeline.run_length import checkpoints
 from simulator.results.outlook import PARTS, QUANTILES, Intervals, Outlook
 from simulator.results.prediction import Prediction
-from simulator.results.price_age import listed_prices
-from simulator.results.storage_bill import priced
+from simulator.results.price_age import dated_prices
 from simulator.runs.attempts import lives
 from simulator.runs.bills import bills
 from simulator.runs.checkpoint_io import checkpoint_times
@@ -29,7 +27,6 @@ from simulator.scenario.long_run import (
     LongRun,
     Saving,
 )
-from simulator.scenario.scenario import Scenario
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
@@ -105,15 +102,8 @@ def outlook(  # noqa: PLR0913 - what is asked
         notes=told.notes,
         stores=None if unpriced else _quantiles(stores),
         unpriced=unpriced,
-        prices=(*_machine_prices(scenario), *priced(scenario)),
+        prices=tuple(dated_prices(scenario)),
     )
-
-
-def _machine_prices(scenario: Scenario) -> Iterator[str]:
-    """The machines that are billed at a listed price, with its kind, region and date."""
-    for one in dict.fromkeys(listed_prices(scenario)):
-        price = one.price
-        yield f"{one.machine} {price.purchase} in {price.region}, {price.source.date}"
 
 
 def _price(prediction: Prediction) -> UsdPerSecond | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from simulator.scenario.goal import Goal, Plain
 from simulator.scenario.scenario import Scenario
+from simulator.studies.recommend.buying import Buying
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.confidence import Sureness
 from simulator.studies.recommend.moving import Move
@@ -57,7 +58,9 @@ class Recommendation:
     `moves` copies of the data that the winner needs and nothing counts, `safer` the best that keeps
     deadline and budget in nearly all cases, with its probability. `off_axes`: the scenario
     as it stands lies off the axes of the search. `program` is what the job's program runs on, and
-    `ports` the software of accelerators that were left out as it does not.
+    `ports` the software of accelerators that were left out as it does not. `buying` says when
+    machines of one's own with the same accelerators are cheaper than the rented ones of the winner,
+    `prices` whose prices its bill has, with their dates.
     """
 
     scenario: Scenario
@@ -78,6 +81,8 @@ class Recommendation:
     contenders: tuple[Choice, ...] = ()
     safer: tuple[Choice, float] | None = None
     lost: Interrupted | None = None
+    buying: Buying | None = None
+    prices: tuple[str, ...] = ()
     conflict: Conflict | None = None
     from_store: bool = False
     missing: int = 0
