@@ -6,6 +6,7 @@ and every mistake is reported in one go.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -509,11 +510,18 @@ def _yardstick(draft: Draft, profiles: Profiles, _library: Library) -> Found:
 def _other_models(name: str, library: Library) -> str:
     """What to write in place of a model that the library does not have."""
     close = nearest(name, library.names())
-    meant = f"did you mean '{close}'? " if close else ""
+    meant = f"did you mean '{close}'? " if close and _is_of_family(name, close) else ""
     return (
-        f"{meant}plan models lists all; of any other model give what a batch takes on your device, "
-        "in model.step_time, in place of its name"
+        f"{meant}plan models lists all; of any other language model give model.family and "
+        "model.shape (plan import hf-config writes them), of any other model what a batch takes on "
+        "your device, in model.step_time"
     )
+
+
+def _is_of_family(name: str, known: str) -> bool:
+    """Whether two names of models begin alike: `bert_base` and bert-large, not roberta-large."""
+    first, other = (re.split(r"[-_. \d]", one.lower())[0] for one in (name, known))
+    return nearest(first, (other,)) is not None and first[:1] == other[:1]
 
 
 def _model(draft: Draft, _profiles: Profiles, library: Library) -> Found:
