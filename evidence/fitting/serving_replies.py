@@ -1,6 +1,8 @@
 """What a request takes beside its iterations: figures of the way to the engine and back.
 
 Each run is simulated as its benchmark ran it, with its burst of first requests and its end. What
+A request that takes time to reach the engine arrives in the midst of an iteration and waits for
+its end: runs are simulated with `BEFORE` that time, which is taken off again. What
 the measured time to the first token has beyond the simulated mean is put down to the request
 itself, to each token of its prompt, and to iterations that pass until a token reaches the client
 (engines schedule one iteration ahead, poll for new requests every so many, and stream in pieces).
@@ -34,6 +36,8 @@ REQUEST: Final = 0.02
 TOKEN: Final = 8e-6
 LAG: Final = 3.0
 """What is expected of a request [s], of a token of its prompt [s], of the lag [iterations]."""
+BEFORE: Final = 0.005
+"""Time of a request before the scheduler has it with which runs are simulated [s]."""
 SPREAD: Final = 1.0
 DEVIATION: Final = 0.1
 """Log error that is taken as none: repeats of a configuration differ by 3 to 26%."""
@@ -42,7 +46,7 @@ _BOUND: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Mean times of a run to the first token and for each further one, nothing beside [s]."""
+    """Mean times of a run to the first token, less `BEFORE`, and for each further one [s]."""
 
     first_token: float
     per_token: float
@@ -55,7 +59,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     serving = replace(
         usual,
         tensor=row.tensor,
-        request_overhead=0.0,
+        request_overhead=BEFORE,
         prompt_overhead=0.0,
         reply_lag=0.0,
     )
@@ -71,7 +75,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     replica = Replica(serving, blocks, one, requests)
     counts = run(Fleet(lambda: replica, 1, serving.routing), requests)
     told = answered(requests, Ran(counts), Slo(), blocks=blocks, steady=False)
-    return Simulated(told.first_token.mean, told.per_token.p50)
+    return Simulated(told.first_token.mean - BEFORE, told.per_token.p50)
 
 
 def _lengths(tokens: int, ratio: float) -> Lengths:

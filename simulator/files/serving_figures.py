@@ -104,7 +104,7 @@ def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
     the start.
     """
     if gpu is None or gpu.stack is not Stack.CUDA:
-        return "other_stack"
+        return "offline_other_stack" if offline else "other_stack"
     if gpu.architecture not in serving_file().architectures:
         return "other_architecture"
     return "offline" if offline else "forward_pass"
