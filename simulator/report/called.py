@@ -19,6 +19,11 @@ def batch_called(scenario: Scenario) -> str:
     return "step" if learns(scenario) else "batch"
 
 
+def batches_called(scenario: Scenario) -> str:
+    """Several of what `batch_called` names."""
+    return "steps" if learns(scenario) else "batches"
+
+
 def bill_called(scenario: Scenario) -> str:
     """What the bill of the whole run is for."""
     return "to train" if learns(scenario) else "bill"

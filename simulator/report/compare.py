@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from simulator.report.called import learns
 from simulator.report.even import even_text
 from simulator.report.figures import figure
 from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
@@ -118,6 +119,9 @@ _REPEATS: Final = {
 
 def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> bool:
     """Whether a row says nothing more: the bill of a step follows from that of the run."""
+    if metric == "step_split_s.data_stall":
+        devices = [side.prediction.timing.accelerator_utilization for side in sides]
+        return all(device is None for device in devices)
     if metric == "mfu":
         # The figure of people who train language models; others look at what the GPUs wait for.
         return all(number_at(side.prediction, "tokens_per_s") is None for side in sides)
@@ -128,13 +132,14 @@ def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | No
 
 
 def _metric_called(metric: str, sides: Sequence[Side]) -> str:
-    """A figure in words; what owned machines cost by the hour is no rent."""
-    owned = any(side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides)
-    return (
-        "all machines, not electricity"
-        if metric == "cost.usd_per_h" and owned
-        else metric_called(metric)
-    )
+    """A figure in words: owned machines have no rent, and what learns nothing has no steps."""
+    if metric == "cost.usd_per_h" and any(
+        side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides
+    ):
+        return "all machines, not electricity"
+    if any(learns(side.prediction.scenario) for side in sides):
+        return metric_called(metric)
+    return metric_called(metric).replace("step", "batch")
 
 
 def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
+from simulator.report.called import batch_called, batches_called
 from simulator.report.figures import metric_figure
 from simulator.report.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.origins import Origin, find, origins
@@ -91,7 +92,8 @@ def as_explanation(prediction: Prediction, path: str | None = None) -> str:
         If `path` is no metric.
     """
     metrics = select("step_time_s" if path is None else path)
-    title = f"{prediction.scenario.name}: where {path or 'the step time'} comes from"
+    called = batch_called(prediction.scenario)
+    title = f"{prediction.scenario.name}: where {path or f'the {called} time'} comes from"
     lines = [*wrapped(title, width=WIDTH), *section("Figures", _figures(prediction, metrics))]
     chapters = dict.fromkeys(_chapter(metric.name) for metric in metrics)
     for chapter in chapters:
@@ -116,22 +118,28 @@ def _chapter(name: str) -> Chapter:
 
 
 def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    called = batch_called(prediction.scenario)
     whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
     return [
         *_demands(prediction, None),
         *_checkpoint(prediction),
-        *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
-        *section("The mean step, slot by slot", _ledger(prediction)),
+        *section(
+            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
+        ),
+        *section(f"The mean {called}, slot by slot", _ledger(prediction)),
         *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
         *_bound(prediction, ()),
     ]
 
 
 def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    called = batch_called(prediction.scenario)
     none = section("Checkpoints", ["none are written (train.checkpoint_every_steps)"])
     return [
         *(_checkpoint(prediction) or none),
-        *section("The mean step, as its exposed parts", split_lines(prediction.timing)),
+        *section(
+            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
+        ),
     ]
 
 
@@ -216,11 +224,13 @@ def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
 
 def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
     """What each part of the machines draws, at rest, at work, and in the mean of a step."""
-    found = draws(prediction.scenario, prediction.timing)
+    found, called = draws(prediction.scenario, prediction.timing), batch_called(prediction.scenario)
     if found is None:
         gpu = prediction.scenario.cluster.trainers.host.gpu
         name = "an accelerator" if gpu is None else gpu.name
-        return section("Energy of a step", [f"not known: the profile of {name} states no power"])
+        return section(
+            f"Energy of a {called}", [f"not known: the profile of {name} states no power"]
+        )
     head = ("", "at rest", "at work", "busy", "mean")
     rows = [
         (d.part, show(d.idle, WATT), show(d.full, WATT), percent(d.busy), show(d.mean, WATT))
@@ -236,7 +246,7 @@ def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  
     )
     return [
         *section("Power of all machines", columns([head, *rows], "<>>>>")),
-        *section("Energy of a step", [f"{total} x mean step {step}"]),
+        *section(f"Energy of a {called}", [f"{total} x mean {called} {step}"]),
         *section("Energy of the run", _run_energy(prediction)),
         *section("Power from", [line for text in sources for line in wrapped(text)]),
     ]
@@ -266,7 +276,10 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     )
     rows = [
         ("rent of all machines", show(cost.per_second, USD_PER_SECOND)),
-        ("x mean step", show(prediction.timing.step_time.mean, SECOND)),
+        (
+            f"x mean {batch_called(prediction.scenario)}",
+            show(prediction.timing.step_time.mean, SECOND),
+        ),
         ("x billed time", show(cost.time_to_train, SECOND)),
         ("machines", count(group.count)),
     ]
@@ -346,18 +359,19 @@ def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str
 
 def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
     timing, bounds = prediction.timing, prediction.bounds
+    called = batch_called(prediction.scenario)
     rows = [
         ("at least", show(bounds.lower, SECOND), "the busiest unit's work / its capacity"),
         (
             "simulated",
             show(timing.total_time / max(1, prediction.total_steps), SECOND),
-            "total time / steps, start and end included",
+            f"total time / {batches_called(prediction.scenario)}, start and end included",
         ),
         ("at most", show(bounds.upper, SECOND), "all work of all ranks one after another"),
     ]
     return [
-        *section("What each resource would make of the step by itself", _imposed(prediction)),
-        *section("What bounds the whole run, per step", columns(rows, "<><")),
+        *section(f"What each resource would make of the {called} by itself", _imposed(prediction)),
+        *section(f"What bounds the whole run, per {called}", columns(rows, "<><")),
         *section("So", wrapped(verdict(prediction), hang="")),
     ]
 

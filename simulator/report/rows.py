@@ -8,7 +8,13 @@ from functools import partial
 from typing import Final
 
 from simulator.report import rounded
-from simulator.report.called import batch_called, bill_called, device_called, price_called
+from simulator.report.called import (
+    batch_called,
+    batches_called,
+    bill_called,
+    device_called,
+    price_called,
+)
 from simulator.report.figures import figure
 from simulator.report.layout import count, percent
 from simulator.report.stores import in_all, store_rows
@@ -99,7 +105,7 @@ def run_rows(prediction: Prediction) -> list[Row]:
     bounds, known = prediction.bounds, partial(band, prediction)
     average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
     batch = batch_called(prediction.scenario)
-    many = f"{batch}es" if batch.endswith("ch") else f"{batch}s"
+    many = batches_called(prediction.scenario)
     steps, total = (f"{n:,} {many}" for n in (prediction.steps_per_epoch, prediction.total_steps))
     rows = [
         ("throughput", f"{count(timing.throughput)} samples/s{known('throughput_samples_per_s')}"),

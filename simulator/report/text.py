@@ -7,6 +7,7 @@ from typing import Final
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.confidence.provenance import Assumption
 from simulator.report import goodput
+from simulator.report.called import batch_called, batches_called
 from simulator.report.layout import (
     WIDTH,
     bar,
@@ -42,13 +43,17 @@ _FITS: Final = {
 
 def as_text(prediction: Prediction) -> str:
     """The report of one prediction, `WIDTH` columns wide, without colours or a final line end."""
+    batches = batches_called(prediction.scenario)
     lines = [
         *(line for text in head(prediction) for line in wrapped(text, width=WIDTH)),
         "",
         *wrapped(verdict(prediction), hang="", width=WIDTH),
-        *section(_step_title(prediction), split_lines(prediction.timing)),
+        *section(
+            _step_title(prediction),
+            split_lines(prediction.timing, batch_called(prediction.scenario)),
+        ),
         *section("Run", columns(run_rows(prediction), "<<")),
-        *section("Resources, over steady-state steps", _resources(prediction)),
+        *section(f"Resources, over steady-state {batches}", _resources(prediction)),
         *section("vCPUs", _vcpus(prediction)),
         *_host_ram(prediction.host_ram),
         *_device_memory(prediction),
@@ -91,11 +96,13 @@ def _step_title(prediction: Prediction) -> str:
     if not known and timing.half_width > NEGLIGIBLE * step.mean:
         known = f" +- {show(timing.half_width, SECOND)}"
     bursts = "they come in bursts; " if step.p50 <= NEGLIGIBLE * step.mean else ""
-    return f"Step {show(step.mean, SECOND)}{known} ({bursts}over steps: {spread})"
+    called, many = batch_called(prediction.scenario), batches_called(prediction.scenario)
+    title = f"{called.capitalize()} {show(step.mean, SECOND)}{known}"
+    return f"{title} ({bursts}over {many}: {spread})"
 
 
-def split_lines(timing: Timing) -> list[str]:
-    """The mean step as a waterfall of its exposed parts, with their sum."""
+def split_lines(timing: Timing, called: str = "step") -> list[str]:
+    """The mean step as a waterfall of its exposed parts, with their sum; `called` so."""
     whole = timing.step_time.mean or 1.0
     marked = _marks(timing)
     rows: list[tuple[str, ...]] = []
@@ -105,11 +112,19 @@ def split_lines(timing: Timing) -> list[str]:
         if share > NEGLIGIBLE:
             drawn = f"{bar(share, before):40}"
             mark = marked.get(PARTS[name], "") if name in PARTS else ""
-            rows.append((name.replace("_", " "), show(length, SECOND), percent(share), drawn, mark))
+            part = _part_called(name, timing, called)
+            rows.append((part, show(length, SECOND), percent(share), drawn, mark))
         before += share
-    rows.append(("= step", show(timing.step_time.mean, SECOND), percent(before), "", ""))
+    rows.append((f"= {called}", show(timing.step_time.mean, SECOND), percent(before), "", ""))
     note = hidden_exchange(timing)
     return columns(rows, "<>><<") + ([note] if note else [])
+
+
+def _part_called(name: str, timing: Timing, called: str) -> str:
+    """A part of a step in words; what is no step stalls nobody."""
+    if name != "data_stall" or called == "step":
+        return name.replace("_", " ")
+    return "making it" if timing.accelerator_utilization is None else "waiting for data"
 
 
 def _marks(timing: Timing) -> dict[str | None, str]:

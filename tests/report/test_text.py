@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from simulator.compute.footprint import Verdict
+from simulator.files.scenario import load_scenario
+from simulator.predict import predict
+from simulator.report.explain import as_explanation
 from simulator.report.layout import WIDTH
 from simulator.report.text import as_text, log_text, split_lines
 from simulator.results.prediction import Communication, Prediction, Timing
@@ -110,3 +113,15 @@ def test_the_log_reports_every_n_steps(prediction: Prediction) -> None:
         "step 8  320 ms  25,600 samples/s",
         "later           25,600 samples/s",
     ]
+
+
+def test_what_learns_nothing_has_no_steps() -> None:
+    """A job that writes files is told in batches, and nobody waits for their data."""
+    prediction = predict(
+        load_scenario("offline-preparation", overrides=["data.samples=24576"]), doubts=False
+    )
+    for text in (as_text(prediction), as_explanation(prediction)):
+        told = text.partition("UNVERIFIED")[0].replace("step_time_s", "")
+        figures, _, rest = told.partition("\n\nWhat one")
+        assert "data stall" not in told
+        assert "step" not in (rest or figures)
