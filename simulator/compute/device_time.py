@@ -348,9 +348,14 @@ def _as_measured(model: Model, measured: StepTimes) -> Model:
     return replace(model, channels_last=measured.channels_last)
 
 
+_COUNTED: Final[Memo[bool]] = Memo(1000)
+
+
 def _is_counted(model: Model) -> bool:
     """Whether the model's arithmetic is known."""
-    return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
+    return _COUNTED.of(
+        (model,), lambda: any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
+    )
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
 from simulator.confidence.provenance import Source
 from simulator.errors import NotModelled
+from simulator.memo import Memo
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Forward, Operator, StepTimes
 from simulator.scenario.workload.models.layer import Layer, activation_element, merge
 from simulator.scenario.workload.train import Recompute
 from simulator.units import Bytes, Real, Seconds
+
+_PARAMETERS: Final[Memo[float]] = Memo(64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,8 @@ class ConvNet:
     @property
     def parameters(self) -> float:
         """Trainable parameters."""
-        return sum(layer.parameters for layer in self.layers)
+        layers = self.layers
+        return _PARAMETERS.of((layers,), lambda: sum(layer.parameters for layer in layers))
 
     @property
     def dense_parameters(self) -> float:
