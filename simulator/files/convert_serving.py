@@ -19,6 +19,7 @@ from simulator.files.serving_sections import (
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Autoscaling, Held, Prefill, Service, Serving, Speculation
+from simulator.scenario.workload.models.transformer import Transformer
 from simulator.units import SECOND, show
 
 _SETTINGS: Final = (
@@ -272,6 +273,18 @@ def version_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]
             what="engine version (serving.version not given)",
             value=version,
             source=found.engine.source,
+        )
+
+
+def latent_notes(given: ServingSection, found: Service) -> Iterator[Assumption]:
+    """That every accelerator keeps a whole latent cache, where nothing is said of its groups."""
+    model, tensor = found.model, found.serving.tensor
+    latent = isinstance(model, Transformer) and model.latent is not None
+    if latent and tensor > 1 and "attention_groups" not in given.model_fields_set:
+        yield Assumption(
+            what="data-parallel attention (serving.attention_groups not given)",
+            value=f"none: each of {tensor} accelerators keeps the whole latent cache",
+            source=found.serving.engine.source,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from simulator.files.check_price import service_price_problems
 from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems
 from simulator.files.convert_serving import (
     Devices,
+    latent_notes,
     replicas_problems,
     serving_notes,
     serving_of,
@@ -258,7 +259,7 @@ class _Draft:
             return one_pass_notes(given, found.one_pass, settings)
         measured = self._doubt(found.group.host.gpu)
         name = measured if self.file.calibration is None else "fitted_forward_pass"
-        return serving_notes(given, settings, deviation(name))
+        return chain(serving_notes(given, settings, deviation(name)), latent_notes(given, found))
 
     def _doubt(self, gpu: Gpu | None) -> str:
         """Which deviation the forward pass has."""

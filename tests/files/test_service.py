@@ -171,6 +171,15 @@ def test_attention_groups_have_limits_of_their_own() -> None:
         assert found.max_sequences == times * plain.max_sequences
 
 
+def test_a_latent_cache_that_every_accelerator_keeps_is_told() -> None:
+    """Unless the file says how its accelerators are grouped; other models share their cache."""
+    node = ("hardware.machine=node/dgx-h100", "serving.tensor=8", "serving.weights=fp8")
+    latent, told = (*node, "model.name=deepseek-v3"), "8 accelerators keeps the whole latent cache"
+    assert any(told in note.value for note in service(*latent).notes)
+    stated = service(*latent, "serving.attention_groups=1").notes
+    assert not any(told in note.value for note in (*stated, *service(*node).notes))
+
+
 def test_prompts_that_are_kept_back() -> None:
     """Without a number of prompts there is none that ends the wait."""
     found = service("serving.held_prompts.iterations=20", "serving.held_prompts.share=0.9").serving
