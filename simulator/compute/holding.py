@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from simulator.compute.activations import along, kept_bytes, logits_bytes, working_bytes
 from simulator.compute.adapters import learned_parameters, learned_table
 from simulator.compute.description import Description
-from simulator.compute.shapes import layer_parameters, table_parameters, tokens
+from simulator.compute.shapes import (
+    attention_parameters,
+    layer_parameters,
+    table_parameters,
+    tokens,
+)
 from simulator.scenario.workload.kernels import MemoryFigures
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.convnet import ConvNet
@@ -31,7 +36,8 @@ class Holding:
     needs `logits` [B].
 
     Of a layer's parameters `learned` have a gradient, `learned_shared` of those that all replicas
-    hold, and of the tables `learned_table`.
+    hold, and of the tables `learned_table`. No product of a layer has more than `largest`, 0 where
+    the model does not say.
     """
 
     layers: Real
@@ -47,6 +53,7 @@ class Holding:
     ends: Bytes | Real = 0.0
     working: Bytes | Real = 0.0
     logits: Bytes | Real = 0.0
+    largest: Real = 0.0
 
 
 def of_layers(d: Description, f: MemoryFigures, model: Transformer) -> Holding:
@@ -70,6 +77,7 @@ def of_layers(d: Description, f: MemoryFigures, model: Transformer) -> Holding:
         ends=_ends(d, model),
         working=working_bytes(d, f),
         logits=logits_bytes(d, f),
+        largest=at_least(d.shape.hidden * d.shape.ffn / d.layout.tensor, attention_parameters(d)),
     )
 
 

@@ -204,7 +204,7 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
     return {
         **_frozen(d, own),
         **_states(common, learned),
-        "gathered_parameters": term(added, one=_gathered(d, own, learned), other=waiting),
+        "gathered_parameters": term(added, one=_gathered(common, own, learned), other=waiting),
         "activations": kept,
         "working_set": term(beyond, needed=working, counted=logits),
         "logits": term(beyond, needed=logits, counted=scores),
@@ -349,17 +349,19 @@ def _spread(d: Description) -> Real:
     return where((d.layout.sharded > 0) & (sharers(d) > 1), 1.0, 0.0)
 
 
-def _gathered(d: Description, own: _Own, learned: _Own) -> Bytes | Real:
+def _gathered(common: _Common, own: _Own, learned: _Own) -> Bytes | Real:
     """Sharded parameters that are together, and the gradients of one unit on their way [B].
 
-    Two layers at a time, or all where they are not dropped after the forward pass; tables twice.
+    Two layers at a time, less where a library gathers a product after the other and has a limit, or
+    all where they are not dropped after the forward pass; tables twice.
     """
+    d, live = common.d, at_least(common.f.live, _UNITS * common.model.largest)
     width, exchanged = d.work.gather_bytes, d.work.element + d.work.gradient_bytes
     matrices = own.total - own.table
-    two = at_most(_UNITS * own.unit, matrices)
+    two = at_most(at_most(_UNITS * own.unit, live), matrices)
     together = where(d.layout.again > 0, two, matrices) * width
     tables = _UNITS * d.work.element * own.table
-    return _spread(d) * (together + tables + exchanged * learned.unit)
+    return _spread(d) * (together + tables + exchanged * at_most(learned.unit, live))
 
 
 def _waiting_gradients(d: Description, own: _Own) -> Bytes | Real:

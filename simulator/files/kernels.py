@@ -6,6 +6,7 @@ era of software, one for networks, and one says what the figures were fitted to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
@@ -267,6 +268,7 @@ def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) 
         bucket_copy=found.value("memory_bucket_copy"),
         buckets=found.value("memory_buckets"),
         bucket_bytes=found.value("memory_bucket_bytes"),
+        live=found.value("memory_live") or math.inf,
     )
     if gpu is None or gpu.stack not in _CONTEXT_STACKS:
         return figures

@@ -311,6 +311,28 @@ def test_all_held_out_rows() -> None:
     assert np.mean(held_out + fitted) <= 0.08
 
 
+def test_deepspeed_gathers_products_of_layers_that_are_beyond_its_limit() -> None:
+    """FSDP gathers two layers of 12 h^2 in 16 bit; DeepSpeed two products of 4 h^2, if over 1e9."""
+
+    def gathered(framework: str, hidden: int) -> float:
+        shape = {"layers": 4, "hidden": hidden, "heads": 32, "vocabulary": 50304}
+        found = scenario(
+            *GPT,
+            *_shape(sequence=1024, positions=1024, **shape),
+            *("hardware.machine=node/dgx-a100-80gb", "parallelism.sharding=parameters"),
+            *("train.precision=fp16", "train.gradient_precision=fp16", "train.batch_size=1"),
+            f"software.framework={framework}",
+        )
+        return float(fit_of(found).items["gathered_parameters"])
+
+    square = 20480.0**2
+    saved = gathered("fsdp", 20480) - gathered("deepspeed", 20480)
+    assert saved == pytest.approx(
+        (24.0 - 8.0) * 2.0 * square + (12.0 - 8.0) * 4.0 * square, rel=1e-2
+    )
+    assert gathered("fsdp", 4096) == gathered("deepspeed", 4096)
+
+
 def test_no_run_that_was_is_said_not_to_fit() -> None:
     """All of them ran, so none is refused."""
     assert [name for name, *_, fit in _rows() if fit.verdict is Verdict.NO] == []

@@ -6,6 +6,7 @@ multiply a datasheet's rate; everything else is in the unit its text names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -180,7 +181,8 @@ class MemoryFigures:
     where the function of a gated MLP is a kernel of its own, whose output is kept beside the
     product. `autocast`: 1 where the program's weights are the fp32 ones, so that gradients are as
     wide. `bucket_copy`: 1 where the buckets of plain data parallelism hold every gradient once
-    more. `sources` say what each rests on.
+    more. `live`: sharded parameters that may lie gathered at a time, or as many as two products
+    have; infinite where whole layers are gathered. `sources` say what each rests on.
     """
 
     waste: float = 1.0
@@ -195,6 +197,7 @@ class MemoryFigures:
     separate_gate: float = 1.0
     autocast: float = 1.0
     bucket_copy: float = 1.0
+    live: float = math.inf
     sources: Mapping[str, Source] = field(default_factory=dict)
 
 
