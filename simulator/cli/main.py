@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import gc
@@ -111,6 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = [argument for argument in arguments if argument != "--debug"]
     _accept_any_character()
     gc.set_threshold(OBJECTS)
+    _leave_at_once()
     try:
         with _user_mistakes_are_messages():
             return _invoke(wanted)
@@ -166,6 +168,12 @@ def _invoke(arguments: list[str]) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()
     return code if isinstance(code, int) else Exit.FINE
+
+
+def _leave_at_once() -> None:
+    """End without a last look for objects that only refer to each other: all memory goes anyway."""
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
 
 
 def _accept_any_character() -> None:
