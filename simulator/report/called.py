@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.hardware.price import Price, Purchase
 from simulator.scenario.scenario import Scenario
 
 
@@ -37,3 +37,11 @@ def price_called(scenario: Scenario) -> str:
 def learns(scenario: Scenario) -> bool:
     """Whether a job trains a model, by itself or beside actors."""
     return scenario.job.mode.learns
+
+
+def dated(price: Price) -> str:
+    """When a listed price was read, in brackets."""
+    later, date = price.source.date.startswith(">="), price.source.date.removeprefix(">=")
+    if date == "undated":
+        return " (undated price)"
+    return f" (price of {date}{' or later' if later else ''})"

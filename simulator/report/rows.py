@@ -227,14 +227,25 @@ def _no_price(prediction: Prediction) -> list[Row]:
     wanted = list(ownership.missing(prediction.scenario))
     if wanted:
         return [("not known", figure) for figure in wanted]
-    return [("price", f"no price for {_unpriced(prediction.scenario)}")]
+    return [("price", unpriced(prediction.scenario))]
 
 
-def _unpriced(scenario: Scenario) -> str:
+def unpriced(scenario: Scenario) -> str:
     """The machines without a price for what is bought, with the prices that they do have."""
+    named = dict.fromkeys(_but_prices(host) for host in _without_price(scenario))
+    return f"no price for {', '.join(named)}"
+
+
+def ways_to_price(scenario: Scenario) -> str:
+    """What a user can state to get a bill."""
+    bought = all(host.capex is not None for host in _without_price(scenario))
+    owned = '; cost.purchase = "owned" bills what owning it costs' if bought else ""
+    return f"cost.price states one{owned}"
+
+
+def _without_price(scenario: Scenario) -> list[Host]:
     groups = scenario.cluster.groups
-    without = [g.host for g in groups if machine_price(scenario, g) is None]
-    return ", ".join(_but_prices(host) for host in without) or scenario.cluster.trainers.host.name
+    return [group.host for group in groups if machine_price(scenario, group) is None]
 
 
 def _but_prices(host: Host) -> str:

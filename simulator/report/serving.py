@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from simulator.report.called import dated
 from simulator.report.json import SCHEMA, assumption_object
 from simulator.report.layout import WIDTH, columns, printable, section, wrapped
 from simulator.report.rounded import (
@@ -30,6 +31,7 @@ from simulator.scenario.serving import (
     Spread,
     Trace,
 )
+from simulator.serving.cost import listed_price
 from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, PerSecond, show
 from simulator.version import __version__
 
@@ -353,7 +355,9 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if cost.per_second is None:
         yield "machines", "no price known"
         return
-    yield "machines", show(cost.per_second, USD_PER_SECOND)
+    listed = listed_price(prediction.service)
+    of_date = "" if listed is None else dated(listed)
+    yield "machines", f"{show(cost.per_second, USD_PER_SECOND)}{of_date}"
     told, serving = prediction.answered, prediction.service.serving
     if told is not None and serving.autoscaling is not None:
         share = told.replicas / serving.replicas

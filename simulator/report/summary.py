@@ -8,11 +8,11 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.called import batch_called
+from simulator.report.called import batch_called, dated
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
 from simulator.report.named import doubted, parts_called, resource_called
 from simulator.report.rounded import GUESSES, chance, digits_of, known, quantity, significant
-from simulator.report.rows import parts
+from simulator.report.rows import parts, unpriced, ways_to_price
 from simulator.report.setting import setting_rows
 from simulator.report.stores import in_all, in_short
 from simulator.report.verdict import device_word, verdict
@@ -255,7 +255,12 @@ def _cost(prediction: Prediction) -> str:
     cost = prediction.cost
     if cost.per_second is None:
         unknown = "; ".join(missing(prediction.scenario))
-        return f"not known: {unknown}" if unknown else "no price is known (cost.price states one)"
+        scenario = prediction.scenario
+        return (
+            f"not known: {unknown}"
+            if unknown
+            else f"{unpriced(scenario)} ({ways_to_price(scenario)})"
+        )
     digits = digits_of(prediction, "total_time_s")
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (
@@ -275,12 +280,7 @@ def _electricity(prediction: Prediction) -> str:
 def _dated(prediction: Prediction) -> str:
     """When the price of the machines was read; nothing for a price that the user states."""
     listed = listed_price(prediction.scenario, prediction.scenario.cluster.trainers)
-    if listed is None:
-        return ""
-    later, date = listed.source.date.startswith(">="), listed.source.date.removeprefix(">=")
-    if date == "undated":
-        return " (undated price)"
-    return f" (price of {date}{' or later' if later else ''})"
+    return "" if listed is None else dated(listed)
 
 
 def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
