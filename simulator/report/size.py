@@ -18,6 +18,7 @@ from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 DIGITS: Final = 3
 CENT: Final = 0.01
 """Less than that nobody is billed."""
+WORKERS: Final = "input.workers"
 FEW: Final = 10.0
 """Steps of an epoch below which a row is warned of."""
 _LEAST: Final = {
@@ -61,15 +62,21 @@ def as_text(found: Answer) -> str:
             *wrapped(title, hang=""),
             "",
             *table,
-            *(line for text in _short_epochs(found) for line in wrapped(text, hang="")),
+            *(line for text in _notes(found) for line in wrapped(text, hang="")),
             *section(_offered(found), _others(found)),
             *section("Try it", _trial(found)),
         ]
     )
 
 
-def _short_epochs(found: Answer) -> Iterator[str]:
-    """That machines are too many for the data, where an epoch has next to no steps."""
+def _notes(found: Answer) -> Iterator[str]:
+    """What comes with a size, and that machines are too many for the data."""
+    workers = found.rows[0].settings.get(WORKERS)
+    if workers is not None:
+        yield (
+            f"The vCPUs come with workers in proportion, {workers} here for each process. "
+            f"What more workers do on the vCPUs there are: plan advise input {found.asked}"
+        )
     few = [one.machines for one in found.rows if found.steps / one.machines < FEW]
     if few:
         yield (
