@@ -14,6 +14,8 @@ from simulator.units import SECOND, Seconds, Usd, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
+Z90: Final = 1.2816
+"""Quantile of the normal distribution at 90%."""
 SEEN: Final = 0.0005
 """Share of the time below which a part is not shown."""
 
@@ -26,7 +28,7 @@ def as_text(found: Outlook) -> str:
         *section("Stores, in that bill", list(_store_lines(found))),
         *section("Prices of", [line for text in found.prices for line in wrapped(text)]),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
-        *section("Checkpoints", list(_checkpoint_lines(found))),
+        *section("Checkpoints", [x for text in _checkpoint_lines(found) for x in wrapped(text)]),
         *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
     ]
     return "\n".join(lines)
@@ -90,7 +92,7 @@ def _checkpoint_lines(found: Outlook) -> Iterator[str]:
     if math.isinf(saving.interval):
         yield "None is written: each interruption begins the run anew."
         return
-    waits = f"Training waits {_time(saving.blocking)} for each"
+    waits = f"Training waits {_time(saving.blocking)}{_between(found)} for each"
     late = f", it is safe after {_time(saving.durable)}" if saving.durable > saving.blocking else ""
     yield f"{waits}{late}; one after every {_time(saving.interval)} of work."
     if known is not None:
@@ -98,6 +100,14 @@ def _checkpoint_lines(found: Outlook) -> Iterator[str]:
             f"Best by simulation: every {_time(known.simulated)}; Daly says {_time(known.daly)}, "
             f"Young {_time(known.young)}."
         )
+
+
+def _between(found: Outlook) -> str:
+    """The 80% interval of what training waits, where it is not stated."""
+    waits, off = found.saving.blocking, math.exp(Z90 * found.write_doubt)
+    if not waits or off == 1.0:
+        return ""
+    return f" ({_time(waits / off)} to {_time(waits * off)} in 4 of 5 cases)"
 
 
 def notes(found: Outlook) -> Iterator[str]:
@@ -175,6 +185,7 @@ def as_object(found: Outlook) -> dict[str, Any]:
         "parts": dict(found.parts),
         "checkpoint": {
             "blocking_s": found.saving.blocking,
+            "write_log_sd": found.write_doubt,
             "durable_s": found.saving.durable,
             "interval_s": _finite(found.saving.interval),
             "best_interval_s": None if known is None else known.simulated,

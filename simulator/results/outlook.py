@@ -56,6 +56,7 @@ class Outlook:
     `unending` is their share. `stores` is what of that bill is for stores, at the same chances;
     None where a price is not known, which `unpriced` names: the bill has what is known. `prices`
     say whose prices are in it, where they hold and when they were read.
+    `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Outlook:
     stores: Mapping[float, Usd] | None = None
     unpriced: tuple[str, ...] = ()
     prices: tuple[str, ...] = ()
+    write_doubt: float = 0.0
 
     @property
     def goodput(self) -> float:

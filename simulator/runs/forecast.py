@@ -17,7 +17,7 @@ from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices
 from simulator.runs.attempts import lives
 from simulator.runs.bills import bills
-from simulator.runs.checkpoint_io import checkpoint_times
+from simulator.runs.checkpoint_io import WRITE_LOG_SD, checkpoint_times
 from simulator.runs.progress import Lives
 from simulator.runs.store_costs import cost_of_stores, life_of
 from simulator.scenario.long_run import (
@@ -103,6 +103,7 @@ def outlook(  # noqa: PLR0913 - what is asked
         stores=None if unpriced else _quantiles(stores),
         unpriced=unpriced,
         prices=tuple(dated_prices(scenario)),
+        write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
     )
 
 
