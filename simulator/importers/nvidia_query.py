@@ -37,7 +37,6 @@ class Device:
     width: int | None
     widest: int | None
     power_cap: Watts | None
-    power_default: Watts | None
     clock: Hertz | None
     split: bool
 
@@ -111,7 +110,6 @@ def _device(gpu: ET.Element, index: int, origin: str, problems: list[Problem]) -
         width=width or widest,
         widest=widest,
         power_cap=next(fields.powers("current_power_limit", "power_limit"), None),
-        power_default=next(fields.powers("default_power_limit"), None),
         clock=fields.quantity("max_clocks/sm_clock", units.HERTZ),
         split=fields.text("mig_mode/current_mig") == "Enabled",
     )
