@@ -96,9 +96,9 @@ def test_a_killed_sweep_goes_on(tmp_path: Path, spawn: Spawn) -> None:
 
 
 @pytest.mark.slow
-def test_fifty_kills(tmp_path: Path, spawn: Spawn) -> None:
-    """Fifty kills at random moments: no row lost, none twice, every end the same."""
-    survives(tmp_path, spawn, kills=50, seed=2)
+def test_many_kills(tmp_path: Path, spawn: Spawn) -> None:
+    """A dozen kills at random moments: no row lost, none twice, every end the same."""
+    survives(tmp_path, spawn, kills=12, seed=2)
 
 
 @pytest.mark.slow

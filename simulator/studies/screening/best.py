@@ -179,7 +179,8 @@ def _counted(floors: Floors) -> Real:
     in_flight = np.ceil(asked / length.accumulation)
     steps = np.asarray(length.steps, dtype=float)
     dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
-    dropped = np.where(steps >= LEAST_ROUNDS * in_flight, dropped, 0.0)
+    # Of an epoch over so soon the first step is left out, and its wait with it.
+    dropped = np.where(steps >= LEAST_ROUNDS * in_flight, dropped, np.minimum(1.0, steps - 1.0))
     counted = np.maximum(1.0, steps - dropped - 1.0) * length.accumulation
     small = 0.0 if crew.in_order and job.remote is None else 1.0 - length.last_share
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small

@@ -167,6 +167,13 @@ def test_a_small_last_batch_may_be_received_first() -> None:
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
+@pytest.mark.parametrize("batches", [2, 3, 6])
+def test_an_epoch_of_few_waves_does_not_count_its_first_wait(batches: int) -> None:
+    """Two workers have the next batches ready by then, so steps are shorter than one makes them."""
+    job = starved(batches=batches, workers=2)
+    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+
+
 def test_candidates_in_step_and_not_are_told_apart_together() -> None:
     """As one by one."""
     jobs: Sequence[Scenario] = [starved(), starved(prefetch=1), starved(workers=6), starved()]
