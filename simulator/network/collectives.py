@@ -2,8 +2,8 @@
 
 A *team* is a set of ranks that communicate with one another; where it spans machines, it has as
 many of them on each. Inside a machine time follows from the link between accelerators, between
-machines from the machine's network, which teams that communicate at the same time share. Inside
-and between overlap, since large messages are cut in chunks: the slower of them counts.
+machines from the machine's network. Inside and between overlap, since large messages are cut in
+chunks: the slower of them counts.
 
 A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
 bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a

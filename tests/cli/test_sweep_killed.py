@@ -91,12 +91,6 @@ def survives(folder: Path, spawn: Spawn, kills: int, seed: int) -> None:
 
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path: Path, spawn: Spawn) -> None:
-    """A few kills at random moments; the end is the same to the last byte."""
-    survives(tmp_path, spawn, kills=4, seed=1)
-
-
-@pytest.mark.slow
-def test_many_kills(tmp_path: Path, spawn: Spawn) -> None:
     """A dozen kills at random moments: no row lost, none twice, every end the same."""
     survives(tmp_path, spawn, kills=12, seed=2)
 
