@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,11 +145,19 @@ def fit_all(found: Sequence[Sample]) -> dict[Name, tuple[float, int]]:
     return values
 
 
+ELSEWHERE: Final = frozenset(
+    {
+        *(Grade.FITTED, Grade.EXPERTS, Grade.PROFILED),
+        *(Grade.CARRIED, Grade.CARRIED_KERNELS, Grade.CARRIED_LAUNCHES),
+    }
+)
+"""Grades whose deviations the part ``distance`` fits."""
+
+
 def _allowed(name: Name, *, about_start: bool) -> bool:
     """Whether a deviation is fitted here, with first steps or with others."""
     rate, grade, _ = name
-    elsewhere = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED, Grade.CARRIED, Grade.CARRIED_KERNELS)
-    return (rate is Rate.START) is about_start and grade not in elsewhere
+    return (rate is Rate.START) is about_start and grade not in ELSEWHERE
 
 
 def fit(model: Model, weight: Vector, free: NDArray[np.bool_]) -> Vector:

@@ -32,7 +32,7 @@ from scipy.optimize import minimize
 from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
-from simulator.compute.step import small_kernels_share
+from simulator.compute.step import launch_share, small_kernels_share
 from simulator.confidence.doubts import Axis, Grade, Rate
 from simulator.equations.uncertainty import doublings_outside
 from simulator.files.deviations import (
@@ -72,6 +72,7 @@ EXPECTED: Final[Mapping[str, float]] = {
     Grade.PROFILED: 0.06,
     Grade.CARRIED: 0.15,
     Grade.CARRIED_KERNELS: 0.5,
+    Grade.CARRIED_LAUNCHES: 0.3,
     PATH: 0.1,
     MODE: 0.15,
     FRAMEWORK: 0.07,
@@ -91,7 +92,8 @@ EXPECTED: Final[Mapping[str, float]] = {
 """Deviations expected before any row was looked at: two teams tune one job to within 5 to 10% of
 each other, each doubling of something is worth a few per cent, and inference by shares of the data
 sheet that training reached is known half as well as training. Norms and activations move 1 to 3.7
-times what they need, with a log deviation of 0.5 between eras of software."""
+times what they need, with a log deviation of 0.5 between eras of software. What a host takes to
+launch a kernel is expected to differ by a third between frameworks."""
 UNSEEN: Final = "unseen"
 STOOD_IN: Final = "stood in for"
 SEEN: Final = "seen"
@@ -100,8 +102,12 @@ HELD: Final = 0.003
 """Weight of that expectation."""
 FAR: Final = 1e3
 """Stands for measured runs that there are not."""
-CARRIED: Final = (Grade.CARRIED, Grade.CARRIED_KERNELS)
-"""What another framework's kernels add: as a whole, and by the share of small ones in a step."""
+CARRIED: Final = {
+    Grade.CARRIED: None,
+    Grade.CARRIED_KERNELS: small_kernels_share,
+    Grade.CARRIED_LAUNCHES: launch_share,
+}
+"""What another framework's kernels add: as a whole, and by a share of the step."""
 _APART: Final = len(GRADES) + len(CARRIED)
 KINDS: Final = (*NAMED, *map(str, PLACED))
 
@@ -110,8 +116,9 @@ KINDS: Final = (*NAMED, *map(str, PLACED))
 class Samples:
     """Errors with what they may depend on: one entry of each array a sample.
 
-    `errors` are log(measured / predicted), `grade` the number of what the step is made of,
-    `carried` 1 where another framework's kernels stand in. `different` has, for each distinct case,
+    `errors` are log(measured / predicted), `grade` the number of what the step is made of.
+    `carried` has the share of the step that each of `CARRIED` is about, in its columns, 0 where no
+    other framework's kernels stand in. `different` has, for each distinct case,
     rows of measured runs and columns of `KINDS`: 1 or doublings; `case` is that of each sample.
     """
 
@@ -120,14 +127,13 @@ class Samples:
     errors: Vector
     grade: NDArray[np.int64]
     carried: Vector
-    small: Vector
     case: NDArray[np.int64]
     different: Vector
 
     def deviations(self, x: Vector) -> Vector:
         """Log deviation of every sample at deviations in the order of `EXPECTED`."""
         (base, others), apart = np.split(x[:_APART], [len(GRADES)]), x[_APART:]
-        carried = (others[0] * self.carried) ** 2 + (others[1] * self.small) ** 2
+        carried = ((others * self.carried) ** 2).sum(axis=1)
         far = ((self.different * apart) ** 2).sum(axis=2).min(axis=1)[self.case]
         found: Vector = np.sqrt(base[self.grade] ** 2 + carried + far)
         return found
@@ -144,7 +150,7 @@ class Samples:
         """Some of the samples."""
         own = {
             name: getattr(self, name)[which]
-            for name in ("family", "what", "errors", "grade", "carried", "small", "case")
+            for name in ("family", "what", "errors", "grade", "carried", "case")
         }
         return replace(self, **own)
 
@@ -177,7 +183,7 @@ def samples(found: Runs) -> Samples:
         STOOD_IN: (other, left_out(other), np.full(len(found.rows), fill_value=True)),
         SEEN: (found, found.step_times(kernel_files()), fitted_to),
     }
-    cases, small = _Cases(), small_shares(other)
+    cases, carried = _Cases(), carried_shares(other)
     table = [
         (what, i, own.seconds[i] / seconds[i], cases.of(own, int(i), seen=what == SEEN))
         for what, (own, seconds, which) in parts.items()
@@ -188,18 +194,19 @@ def samples(found: Runs) -> Samples:
         what=np.array([what for what, *_ in table]),
         errors=np.log([ratio for *_, ratio, _ in table]),
         grade=np.array([GRADES.index(_grade(found.scenarios[i])) for _, i, _, _ in table]),
-        carried=np.array([float(what == STOOD_IN) for what, *_ in table]),
-        small=np.array([small[i] * (what == STOOD_IN) for what, i, *_ in table]),
+        carried=np.array([carried[i] * (what == STOOD_IN) for what, i, *_ in table]),
         case=np.array([case for *_, case in table]),
         different=cases.stacked(),
     )
 
 
-def small_shares(found: Runs) -> Vector:
-    """How much longer each step gets the longer its small kernels take, as a share."""
+def carried_shares(found: Runs) -> Vector:
+    """The share of each step, by row, that each of `CARRIED` is about, by column."""
     own = found.kernels(kernel_files())
     steps = stacked(found.described, np.arange(len(found.rows)))
-    return np.asarray(small_kernels_share(steps, own))
+    whole = np.ones(len(found.rows))
+    parts = [whole if share is None else share(steps, own) for share in CARRIED.values()]
+    return np.stack([np.asarray(part) for part in parts], axis=1)
 
 
 def _fitted_groups() -> Iterator[Sequence[str]]:
@@ -267,16 +274,13 @@ def fitted(found: Samples) -> Vector:
 
     What a framework adds that nobody measured is fitted last, to the runs under such a one, with
     all others held: how far those are off says nothing of series that have kernels of their own.
-    First what it adds to all steps, then what small kernels add beyond.
     """
     stood_in = found.what == STOOD_IN
     expected = np.log(list(EXPECTED.values()))
-    free = {name: np.array([one == name for one in EXPECTED]) for name in CARRIED}
+    carried = np.array([one in CARRIED for one in EXPECTED])
     seen, others = found.chosen(~stood_in), found.chosen(stood_in)
-    whole = replace(others, small=np.zeros_like(others.small))
-    best = _best(seen, seen.weights(0.5), expected, ~np.any(list(free.values()), axis=0))
-    best = _best(whole, whole.weights(0.0), best, free[Grade.CARRIED])
-    best = _best(others, others.weights(0.0), best, free[Grade.CARRIED_KERNELS])
+    best = _best(seen, seen.weights(0.5), expected, ~carried)
+    best = _best(others, others.weights(0.0), best, carried)
     return np.asarray(np.exp(best))
 
 

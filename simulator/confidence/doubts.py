@@ -69,6 +69,9 @@ class Grade(StrEnum):
     CARRIED_KERNELS = "small kernels carried over"
     """The same for each share of a step that norms and activations are: how many kernels they are
     differs most between frameworks."""
+    CARRIED_LAUNCHES = "launches carried over"
+    """The same for each share of a step that is bound by launches: what the host takes to launch
+    differs between frameworks."""
     GATHERED = "gathers between machines, as another framework's"
     """Sharded parameters gathered over a network by a framework of which no such run was
     measured."""

@@ -113,7 +113,7 @@ def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
     """The warning that a grade is worth in a scenario."""
     if grade is Grade.GATHERED and deviation > _WARNED:
         return _GATHERS_SLOWLY
-    if grade is Grade.CARRIED and _largest(launch_share, scenario) > _BOUND_BY_LAUNCHES:
+    if grade is Grade.CARRIED_LAUNCHES and _largest(launch_share, scenario) > _BOUND_BY_LAUNCHES:
         return _LAUNCHES_OF_ANOTHER
     return ""
 
@@ -187,6 +187,7 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     if fitted and stood_in(scenario.job.software):
         yield Rate.STEP, Grade.CARRIED
         yield Rate.STEP, Grade.CARRIED_KERNELS
+        yield Rate.STEP, Grade.CARRIED_LAUNCHES
     if fitted and _gathers_unmeasured(scenario):
         yield Rate.STEP, Grade.GATHERED
     yield Rate.START, Grade.COMPUTED
@@ -242,6 +243,7 @@ def _largest(share: Callable[[Description, Kernels], Real], scenario: Scenario) 
 
 _SHARES: Final = {
     Grade.CARRIED_KERNELS: small_kernels_share,
+    Grade.CARRIED_LAUNCHES: launch_share,
     Grade.GATHERED: network_share,
 }
 

@@ -46,6 +46,7 @@ _GRADES: Final = {
     Grade.EXPERTS: "from kernels fitted to other runs",
     Grade.CARRIED: "from kernels of other hardware or software",
     Grade.CARRIED_KERNELS: "small kernels of another framework",
+    Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "gathers between machines as another framework's",
     Grade.TABLES: "exchange of looked-up rows, not counted",
     Grade.SISTER: "measured on a card of the same chip",

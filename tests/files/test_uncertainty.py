@@ -40,6 +40,7 @@ USED = (
     (Rate.STEP, Grade.COMPUTED),
     *((Rate.STEP, g) for g in (Grade.FITTED, Grade.EXPERTS, Grade.CARRIED, Grade.PROFILED)),
     (Rate.STEP, Grade.CARRIED_KERNELS),
+    (Rate.STEP, Grade.CARRIED_LAUNCHES),
     (Rate.WAITING, Grade.COMPUTED),
     (Rate.WAITING, Grade.CALIBRATED),
     (Rate.START, Grade.COMPUTED),
@@ -64,7 +65,6 @@ def test_every_grade_in_use_has_a_deviation(rate: Rate, grade: Grade) -> None:
         ((Rate.DEVICE, Grade.STATED), (Rate.DEVICE, Grade.COMPUTED)),
         ((Rate.WORKERS, Grade.STATED), (Rate.WORKERS, Grade.COMPUTED)),
         ((Rate.STORAGE, Grade.CALIBRATED), (Rate.STORAGE, Grade.DATASHEET)),
-        ((Rate.STEP, Grade.FITTED), (Rate.STEP, Grade.CARRIED)),
         ((Rate.HANDOVER, Grade.STATED), (Rate.HANDOVER, Grade.ASSUMED)),
     ],
 )
@@ -384,7 +384,8 @@ def test_a_framework_nobody_measured_adds_a_doubt() -> None:
     """Another's kernels stand in: that is known less well than a framework of its own."""
     own = load_scenario("gpt2-tokens-h100", overrides=["software.framework=llm-foundry"])
     other = load_scenario("gpt2-tokens-h100", overrides=["software.framework=pytorch"])
-    names = [f"step, {g}" for g in (Grade.FITTED, Grade.CARRIED, Grade.CARRIED_KERNELS)]
+    carried = (Grade.CARRIED, Grade.CARRIED_KERNELS, Grade.CARRIED_LAUNCHES)
+    names = [f"step, {g}" for g in (Grade.FITTED, *carried)]
     assert [d.name for d in about(own, Rate.STEP) if not d.outside] == names[:1]
     assert [d.name for d in about(other, Rate.STEP) if not d.outside] == names
 
@@ -446,3 +447,12 @@ def test_tables_on_several_devices_are_told_with_what_their_rows_take() -> None:
     (eight,), (more,) = found["eight"], found["more"]
     assert 0.0001 < eight.seconds < more.seconds
     assert "all to all" in eight.warning
+
+
+def test_launches_of_another_framework_are_in_doubt_for_their_share_of_a_step() -> None:
+    """The host bounds a step of few tokens, and the device one of many."""
+    name, other = f"step, {Grade.CARRIED_LAUNCHES}", "software.framework=pytorch"
+    sizes = ("train.batch_size=1", "train.batch_size=64")
+    jobs = [load_scenario("gpt2-tokens-h100", overrides=[other, size]) for size in sizes]
+    few, many = (next(d.log_sd for d in job.doubts if d.name == name) for job in jobs)
+    assert graded(Rate.STEP, Grade.CARRIED_LAUNCHES).log_sd >= few > 5.0 * many
