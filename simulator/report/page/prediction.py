@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from simulator.confidence.provenance import Assumption
 from simulator.report import goodput
-from simulator.report.called import batch_called
+from simulator.report.called import batch_called, batches_called
 from simulator.report.evidence_near import about, apart, headline, score_lines
 from simulator.report.layout import printable
 from simulator.report.named import limit_called
@@ -169,7 +169,8 @@ def _timeline(prediction: Prediction) -> Timeline | None:
     timing = prediction.timing
     if timing.trace is None:
         return None
-    return timeline(timing.trace, timing.step_time.mean)
+    many = batches_called(prediction.scenario)
+    return timeline(timing.trace, timing.step_time.mean, many)
 
 
 def _inputs(prediction: Prediction) -> tuple[Row, ...]:

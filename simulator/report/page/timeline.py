@@ -109,7 +109,7 @@ class Timeline:
     left_out: int
 
 
-def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
+def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | None:
     """A few simulated steps that take as long as the mean one; None where nothing was traced.
 
     Parameters
@@ -118,6 +118,8 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
         Of the simulated epoch.
     mean : float
         The mean steady step [s].
+    many : str
+        What steps of such a job are called.
     """
     first, shown = _step_of_stages(trace) or _window(trace.step_times, mean)
     if not shown:
@@ -152,7 +154,7 @@ def timeline(trace: Trace, mean: Seconds) -> Timeline | None:
             for name in dict.fromkeys(part.name for part in chosen)
             if _is_seen([part for part in chosen if part.name == name], start, end)
         ),
-        title=f"{_steps(first, shown)} of the simulated ones, "
+        title=f"{_steps(first, shown, many)} of the simulated ones, "
         f"{show(length, SECOND, DIGITS)} in all",
         left_out=len(names) - len(seen),
     )
@@ -190,8 +192,10 @@ def _joined(pieces: Sequence[Piece], apart: float) -> list[Piece]:
     return found
 
 
-def _steps(first: int, shown: int) -> str:
-    return f"Steps {first + 1} to {first + shown}" if shown > 1 else f"Step {first + 1}"
+def _steps(first: int, shown: int, many: str) -> str:
+    if shown > 1:
+        return f"{many.capitalize()} {first + 1:,} to {first + shown:,}"
+    return f"{'Step' if many == 'steps' else 'Batch'} {first + 1:,}"
 
 
 def _lane_name(part: Slice) -> str:
