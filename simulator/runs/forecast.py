@@ -69,8 +69,7 @@ def outlook(  # noqa: PLR0913 - what is asked
     most = told.terms.budget if budget is None else budget
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = lives(run, draws=draws, seed=seed)
-    price = _price(prediction)
-    cost = scenario.cost
+    price, cost = _price(prediction), scenario.cost
     ended = np.isfinite(drawn.finish)
     spent = float(drawn.finish[ended].sum())
     struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
