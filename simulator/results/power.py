@@ -38,9 +38,10 @@ OF_SOCKETS: Final = Source(
     verified=False,
 )
 LOG_SD: Final = 0.32
-"""Standard deviation of the logarithm of the power of machines: its 80% interval, a third less to
-half more, holds all ten metered machines of MLPerf Inference v5.1, which drew 6 to 33% less than
-figured (mlcommons/inference_results_v5.1@965182b, 2025-09; one machine, 8 B200)."""
+"""Standard deviation of the logarithm of the power of machines, a guess: chosen so that its 80%
+interval, a third less to half more, holds all ten metered runs of MLPerf Inference v5.1, which drew
+6 to 33% less than figured (mlcommons/inference_results_v5.1@965182b, 2025-09). They are of one
+machine, 8 B200, so they say little of others."""
 GPU_IDLE: Final = 0.15
 """Power of an accelerator at rest over its limit: 8% (A10G) to 19% (V100) where measured."""
 OF_LIMIT: Final = Source(

@@ -28,8 +28,9 @@ RESTART_SHARE: Final = 0.215
 """Share of a store's read rate that loads at restarts reached: 21.5% of 700 GB/s on 60 machines of
 8 B200 (Lablup, arXiv 2605.09370, 2026-05). One cluster: `checkpoint.load` states another time."""
 WRITE_LOG_SD: Final = 0.28
-"""Standard deviation of the logarithm of what a checkpoint takes: its 80% interval, 30% less to 43%
-more, holds the eight published times that are compared in `docs/how-to/checkpoints.md`."""
+"""Standard deviation of the logarithm of what a checkpoint takes, a guess: chosen so that its 80%
+interval, 30% less to 43% more, holds the eight published times that are compared in
+`docs/how-to/checkpoints.md`; no others were at hand to judge it by."""
 FAIR: Final = 0.5
 """Share of a unit that one of two flows gets at least, where both want more."""
 
