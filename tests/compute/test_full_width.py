@@ -60,11 +60,15 @@ def test_memory_is_that_of_32_bit() -> None:
 def test_what_was_carried_over_is_known_less_well() -> None:
     """Intervals are wider than those of a precision and software that figures were fitted to."""
 
-    def width(*overrides: str) -> float:
-        scenario = load_scenario("gpt3-175b-megatron", overrides=overrides)
+    def width(*overrides: str, name: str = "gpt3-175b-megatron") -> float:
+        scenario = load_scenario(name, overrides=overrides)
         band = predict(scenario).interval["step_time_s.mean"]
         return band["p90"] / band["p10"]
 
     # steps of BERT in tf32 and fp32 that nothing was fitted to are off by little more than others
     assert width("train.precision=tf32") > 1.02 * width()
-    assert width("software.framework=pytorch") > 1.1 * width()
+    assert width("software.framework=pytorch") > 1.05 * width()
+    # launches and small kernels, which differ most between frameworks, are more of a small model
+    small = "gpt2-tokens-h100"
+    own = width("software.framework=llm-foundry", name=small)
+    assert width("software.framework=pytorch", name=small) > 1.2 * own
