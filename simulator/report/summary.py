@@ -222,7 +222,7 @@ def _vcpus(prediction: Prediction) -> str:
     device = device_word(prediction)
     return (
         f"each {device} needs {significant(need.per_gpu, 2)} to stay busy and has "
-        f"{significant(there, 3)}"
+        f"{significant(there, 3)}; a sample takes {show(need.per_sample, SECOND, 2)} of a busy one"
     )
 
 

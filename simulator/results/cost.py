@@ -160,12 +160,17 @@ def cpu_need(
         for demand in stage.demands
         if demand.path is Path.CORES
     )
-    making = float(vcpus_to_feed(core_seconds * pool.threads / pool.capacity, compute.total))
+    vcpu_seconds = core_seconds * pool.threads / pool.capacity
+    making = float(vcpus_to_feed(vcpu_seconds, compute.total))
     per_gpu = making + scenario.job.train.host_threads * scenario.ranks_per_host / gpus
     machines = scenario.cluster.trainers.count
     own = machines * pool.threads if makes_own_batches(scenario) else 0.0
     there = own + sum(_own_vcpus(topology, site) for site in topology.sites[1:])
-    return CpuNeed(per_gpu=per_gpu, short=float(vcpus_short(there, per_gpu, machines * gpus)))
+    return CpuNeed(
+        per_gpu=per_gpu,
+        short=float(vcpus_short(there, per_gpu, machines * gpus)),
+        per_sample=vcpu_seconds / scenario.job.train.batch_size,
+    )
 
 
 def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:

@@ -570,9 +570,14 @@ def waiting_for_ranks(prediction: Prediction) -> Seconds:
 
 
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
-    """Samples per second if every batch were ready in time [/s]; None without an accelerator."""
-    timing = prediction.timing
+    """Samples per second if every batch were ready in time [/s]; None without an accelerator.
+
+    Copies that run beside compute are then hidden, which a batch that comes late cannot be.
+    """
+    timing, loader = prediction.timing, prediction.scenario.job.loader
     working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
+    copied = timing.split.h2d if loader.pin_memory and loader.overlap_copies else 0.0
+    working = max(working - copied, copied)
     if timing.accelerator_utilization is None or working <= 0.0:
         return None
     return samples_per_step(prediction) / working

@@ -192,10 +192,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuNeed:
-    """vCPUs one GPU needs to stay busy, and how many the machine lacks over all GPUs."""
+    """vCPUs one GPU needs to stay busy, and how many the machine lacks over all GPUs.
+
+    `per_sample` is the time of one of them that a sample takes, while all are busy.
+    """
 
     per_gpu: float
     short: float
+    per_sample: Seconds = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,7 +180,7 @@ def prediction(scenario: Scenario, timing: Timing) -> Prediction:
             rule_of_thumb=164e9,
             verdict=Verdict.YES,
         ),
-        cpu_need=CpuNeed(per_gpu=20.0, short=32.0),
+        cpu_need=CpuNeed(per_gpu=20.0, short=32.0, per_sample=0.014),
         cost=Cost(
             per_second=0.01,
             per_step=0.0004,

@@ -34,7 +34,7 @@ def with_pool(scenario: Scenario, pool: CpuPool) -> Scenario:
 def test_starved_devices(prediction: Prediction) -> None:
     """Rate made, rate possible and share of waiting are all in the sentence."""
     assert verdict(prediction) == (
-        "GPU-starved: the CPUs make 25,600 of the 42,700 samples/s the GPUs could take; "
+        "GPU-starved: the CPUs make 25,600 of the 44,500 samples/s the GPUs could take; "
         "they wait for data 40% of the time."
     )
 
@@ -106,7 +106,7 @@ def test_who_does_one_thing_after_another(
 ) -> None:
     """Workers that keep nothing full are blamed themselves, not the idle CPUs they work on."""
     text = verdict(crewed(prediction, workers))
-    assert f"GPU-starved: {made} of the 42,700 samples/s" in text
+    assert f"GPU-starved: {made} of the 44,500 samples/s" in text
     assert why in text
     assert "(the CPUs are 40% busy)" in text
 

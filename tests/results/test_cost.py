@@ -6,6 +6,7 @@ import pytest
 
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.results.metrics import unstarved_rate
 
 
 @pytest.mark.parametrize("samples", [20_000, 1_281_167])
@@ -33,3 +34,20 @@ def test_each_device_keeps_its_own_host_threads_busy() -> None:
     ]
     less, more = (0.0 if need is None else need.per_gpu for need in needs)
     assert more - less == pytest.approx(1.0)
+
+
+def test_what_devices_could_take_is_what_they_take_when_fed() -> None:
+    """Copies beside compute are exposed for a batch that comes late, and hidden for others."""
+    name, fed = "resnet50-imagenet-p4d", ("hardware.vcpus=400", "input.workers=60")
+    starved = predict(load_scenario(name), doubts=False)
+    plenty = predict(load_scenario(name, overrides=fed), doubts=False)
+    assert starved.timing.split.h2d > 0.1 * plenty.timing.step_time.mean
+    assert unstarved_rate(starved) == pytest.approx(plenty.timing.throughput, rel=0.03)
+
+
+def test_vcpus_over_what_a_sample_takes_is_what_they_make() -> None:
+    """96 of them are all busy, up to eight with the threads that train."""
+    found = predict(load_scenario("resnet50-imagenet-p4d"), doubts=False)
+    assert found.cpu_need is not None
+    least, most = (vcpus / found.cpu_need.per_sample for vcpus in (96 - 8, 96))
+    assert least < found.timing.throughput < most
