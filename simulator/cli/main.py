@@ -124,7 +124,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _Reported as reported:
         return reported.code
     except Exception as error:  # noqa: BLE001 - the last resort is what this function is for
+        if _by_interruption(error):
+            return Exit.INTERRUPTED
         return _confess(error, debug=len(wanted) < len(arguments))
+
+
+def _by_interruption(error: BaseException) -> bool:
+    """Whether an error came of Ctrl-C, as of a library that is imported just then."""
+    before = error.__cause__ or error.__context__
+    return before is not None and (
+        isinstance(before, KeyboardInterrupt) or _by_interruption(before)
+    )
 
 
 class _Reported(Exception):  # noqa: N818 - control flow, not a mistake

@@ -169,7 +169,7 @@ def cpu_need(
     return CpuNeed(
         per_gpu=per_gpu,
         short=float(vcpus_short(there, per_gpu, machines * gpus)),
-        per_sample=vcpu_seconds / scenario.job.train.batch_size,
+        per_sample=float(vcpu_seconds) / scenario.job.train.batch_size,
     )
 
 

@@ -156,6 +156,16 @@ def test_our_own_bug_says_so(plan: Run, failing: Run) -> None:
     assert "Traceback" not in outcome.err
 
 
+def test_an_error_that_comes_of_ctrl_c_is_no_bug(plan: Run, failing: Run) -> None:
+    """A library that is interrupted while it is imported says that the import failed."""
+    error = ImportError("cannot import name 'multiarray'")
+    error.__cause__ = KeyboardInterrupt()
+    failing(error)
+    outcome = plan("simulate", SCENARIO)
+    assert (outcome.code, outcome.out) == (Exit.INTERRUPTED, "")
+    assert "bug" not in outcome.err
+
+
 @pytest.mark.parametrize(
     "arguments", [["--debug", "simulate", SCENARIO], ["simulate", SCENARIO, "--debug"]]
 )
