@@ -22,11 +22,14 @@ from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Axes, Axis, Plain, Sampling
+from simulator.scenario.long_run import Terms
 from simulator.scenario.scenario import Scenario
 from simulator.studies.candidates import expand
 from simulator.studies.explore import Request, explore
 from simulator.studies.frame import frame
+from simulator.studies.ways_to_buy import long_run
 from simulator.studies.workers import cores, local_workers
+from simulator.units import Seconds, Usd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -206,6 +209,32 @@ class Configuration:
             Work out how well each figure is known.
         """
         return Answer(predict(self.scenario, seed=seed, trace=trace, doubts=intervals))
+
+    def long_run(
+        self,
+        *,
+        deadline: Seconds | None = None,
+        budget: Usd | None = None,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> Outlook:
+        """Draw the run with its failures, and hold all ways to buy its machines against each other.
+
+        Parameters
+        ----------
+        deadline, budget : float, optional
+            Time [s] and money [$] whose chances are wanted; those of [run] by default.
+        draws, seed : int
+            How many lives, and of all random numbers.
+
+        Returns
+        -------
+        Outlook
+            As `plan goodput` prints it; `ways` are on demand, reserved, spot, both in turn, a
+            capacity block and owned, each with its own outlook and its chance to be the cheapest.
+        """
+        terms = Terms(deadline=deadline, budget=budget, draws=draws)
+        return long_run(self._reader, terms=terms, seed=seed)[1]
 
     def sweep(  # noqa: PLR0913 - what a sweep may be asked for
         self,

@@ -53,38 +53,19 @@ def goodput(  # noqa: PLR0913 - one parameter an option
 
     Its sections [failures], [checkpoint] and [spot] say what may happen; failures.like=rsc-1 takes
     the rates of a published cluster. Lives of the run are drawn on top of the predicted step:
-    attempts, lost work, restarts, waiting for machines.
+    attempts, lost work, restarts, waiting for machines. All ways to buy the machines stand side by
+    side, with the chance of each to be the cheapest.
     """
-    from dataclasses import replace
-
     from simulator.cli.import_output import quantity
-    from simulator.files.long_run import interruptions_of
-    from simulator.predict import predict, rates_with_fewer
     from simulator.report import goodput as report
     from simulator.report.table import Format, reported
-    from simulator.runs.forecast import outlook
-    from simulator.scenario.hardware.price import Purchase
+    from simulator.scenario.long_run import Terms
+    from simulator.studies.ways_to_buy import long_run
     from simulator.units import SECOND, USD
 
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
-    asked = reader.read({}).scenario
-    trainers = asked.cluster.trainers
-    told = interruptions_of(
-        reader.document(),
-        devices=max(1, trainers.gpus_per_host),
-        machines=trainers.count if trainers.gpus_per_host else 1,
-        spot=asked.cost.purchase is Purchase.SPOT,
-    )
-    prediction = predict(replace(asked, interruptions=None), seed=seed)
-    found = outlook(
-        prediction,
-        told,
-        draws=draws,
-        seed=seed,
-        deadline=latest,
-        budget=most,
-        rates_with_fewer=rates_with_fewer(prediction, told),
-    )
+    terms = Terms(deadline=latest, budget=most, draws=draws)
+    prediction, found = long_run(reader, terms=terms, seed=seed)
     emit(reported(report, found, Format(form)))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

@@ -280,12 +280,14 @@ def _spells(document: Document, section: SpotSection) -> Spells:
             raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
         origin = Path(document.where(("spot", "trace"))[0])
         folder = origin.parent if origin.suffix == ".toml" else Path()
-        return replace(read_trace(folder / section.trace), notice=section.notice)
+        return replace(
+            read_trace(folder / section.trace), notice=section.notice, fallback=section.fallback
+        )
     if section.mean_up is None or section.mean_down is None:
         message, hint = "is missing", "say mean_up and mean_down, or trace"
         raise InputError((document.problem(("spot", "mean_up"), message, hint=hint, show=False),))
     up, down = spells_of_means(section.mean_up, section.mean_down, section.variation)
-    return Spells(up=up, down=down, notice=section.notice, in_order=True)
+    return Spells(up=up, down=down, notice=section.notice, in_order=True, fallback=section.fallback)
 
 
 @cache

@@ -137,6 +137,9 @@ class SpotSection(FileModel):
     """Standard deviation of spells over their mean; 1 is exponential, traces have 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
     """Warning before machines go."""
+    fallback: bool = False
+    """While no spot machine can be had the job goes on with machines bought on demand, and back to
+    spot machines as soon as they are there, each time with a restart; it waits by default."""
     source: TextField
     """Who says so."""
 

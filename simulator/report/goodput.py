@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from simulator.report.layout import columns, percent, section, wrapped
 from simulator.report.rounded import rough_usd
 from simulator.report.table import Cell, Table, as_markdown
-from simulator.results.outlook import QUANTILES, USEFUL, Outlook
+from simulator.results.outlook import QUANTILES, USEFUL, Outlook, Way
 from simulator.units import SECOND, Seconds, Usd, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
 Z90: Final = 1.2816
 """Quantile of the normal distribution at 90%."""
+SHOWN: Final = (0.5, 0.9)
+"""Chances of which ways to buy are compared."""
 SEEN: Final = 0.0005
 """Share of the time below which a part is not shown."""
 
@@ -25,8 +28,9 @@ def as_text(found: Outlook) -> str:
     lines = [
         *wrapped(_verdict(found), hang=""),
         *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
+        *section("Ways to buy", list(_way_lines(found.ways))),
         *section("Stores, in that bill", list(_store_lines(found))),
-        *section("Prices of", [line for text in found.prices for line in wrapped(text)]),
+        *section("Prices of", [line for text in _prices(found) for line in wrapped(text)]),
         *section("Where the time goes", columns(list(_parts(found)), "<>")),
         *section("Checkpoints", [x for text in _checkpoint_lines(found) for x in wrapped(text)]),
         *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
@@ -71,6 +75,58 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
 def _money(found: Outlook, bill: Usd) -> str:
     """A bill as text; the least it can be where stores charge what is unknown."""
     return f"{'at least ' if found.unpriced else ''}{rough_usd(bill)}"
+
+
+def _prices(found: Outlook) -> Iterator[str]:
+    """Whose prices are in any of the bills, each once."""
+    others = (way.outlook.prices for way in found.ways if way.outlook is not None)
+    yield from dict.fromkeys([*found.prices, *chain.from_iterable(others)])
+
+
+def _way_lines(ways: Sequence[Way]) -> Iterator[str]:
+    """Each way to buy that can be drawn, how it goes, and what is missing of the others."""
+    known = [(way, way.outlook) for way in ways if way.outlook is not None]
+    limit = any(found.in_time is not None for _, found in known)
+    if known:
+        head = ("", "goodput", "ends (50%)", "(90%)", "bill (50%)", "(90%)", "cheapest", "in time")
+        rows = [head, *(_way_row(way, found) for way, found in known if found.bill is not None)]
+        last = len(head) if limit else len(head) - 1
+        yield from columns([row[:last] for row in rows], "<" + ">" * (last - 1))
+    for missing, names in _missing(ways).items():
+        yield from wrapped(f"{', '.join(names)}: {missing}")
+    if any(way.cheapest for way in ways):
+        yield from wrapped(
+            "Each life has the same failures and the same doubt of the step in all ways; a price "
+            "that moves is drawn from the range seen. Reserved machines are paid for the hours of "
+            "the run, not for their term."
+        )
+
+
+def _way_row(way: Way, found: Outlook) -> tuple[str, ...]:
+    """One way to buy as a row."""
+    bill = found.bill or {}
+    return (
+        way_called(way),
+        percent(found.goodput),
+        *(_time(found.finish[q]) for q in SHOWN),
+        *(_money(found, bill[q]) for q in SHOWN),
+        "-" if way.cheapest is None else percent(way.cheapest),
+        "-" if found.in_time is None else percent(found.in_time),
+    )
+
+
+def way_called(way: Way) -> str:
+    """A way to buy, in words."""
+    return "spot and on-demand" if way.fallback else str(way.purchase)
+
+
+def _missing(ways: Sequence[Way]) -> dict[str, list[str]]:
+    """What is not known of ways to buy, and of which."""
+    found: dict[str, list[str]] = {}
+    for way in ways:
+        if way.missing:
+            found.setdefault(way.missing, []).append(way_called(way))
+    return found
 
 
 def _store_lines(found: Outlook) -> Iterator[str]:
@@ -194,8 +250,24 @@ def as_object(found: Outlook) -> dict[str, Any]:
         },
         "deadline_chance": found.in_time,
         "budget_chance": found.in_budget,
+        "ways_to_buy": [_way_object(way) for way in found.ways],
         "notes": list(found.notes),
     }
+
+
+def _way_object(way: Way) -> dict[str, Any]:
+    """A way to buy for programs; null what is not known."""
+    told = {
+        "purchase": str(way.purchase),
+        "on_demand_in_gaps": way.fallback,
+        "cheapest_chance": way.cheapest,
+        "not_known": way.missing or None,
+    }
+    if way.outlook is None:
+        return told
+    same = ("goodput", "finish_s", "usd", "prices", "deadline_chance", "budget_chance")
+    figures = as_object(way.outlook)
+    return {**told, **{name: figures[name] for name in same}}
 
 
 def _finite(value: float) -> float | None:
@@ -209,6 +281,11 @@ def as_table(found: Outlook) -> Table:
     bills = {} if found.bill is None else found.bill
     rows += [(f"bill p{q * 100:.0f}", _finite(money), "$") for q, money in bills.items()]
     rows += [(f"share: {name}", share, "") for name, share in found.parts.items()]
+    rows += [
+        (f"cheapest: {way_called(way)}", way.cheapest, "")
+        for way in found.ways
+        if way.cheapest is not None
+    ]
     return Table(head=("figure", "value", "unit"), rows=tuple(rows))
 
 

@@ -103,6 +103,12 @@ def rent(scenario: Scenario) -> Term | None:
     return total
 
 
+def price_spread(scenario: Scenario) -> UsdPerSecond:
+    """From the lowest to the highest price seen, of all machines together [$/s]; 0 without one."""
+    listed = ((group.count, listed_price(scenario, group)) for group in scenario.cluster.groups)
+    return sum(count * (one.high - one.low) for count, one in listed if one is not None)
+
+
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
     """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
 

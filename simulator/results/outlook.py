@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import LongRun, Saving
 from simulator.units import Seconds, Usd
 
@@ -26,13 +27,17 @@ QUANTILES: Final = (0.1, 0.5, 0.9, 0.99)
 
 
 class Cause(IntEnum):
-    """Why an attempt ends before the run does; `RETURNED`: a machine that was away joins again."""
+    """Why an attempt ends before the run does.
+
+    `RETURNED`: a machine that was away joins again; `MOVED`: from machines on demand to spot ones.
+    """
 
     MACHINE = 0
     JOB = 1
     PLANNED = 2
     CAPACITY = 3
     RETURNED = 4
+    MOVED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,8 @@ class Outlook:
     `unending` is their share. `stores` is what of that bill is for stores, at the same chances;
     None where a price is not known, which `unpriced` names: the bill has what is known. `prices`
     say whose prices are in it, where they hold and when they were read.
-    `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes.
+    `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes. `ways` are
+    all ways to buy the machines, held against each other.
     """
 
     name: str
@@ -78,8 +84,26 @@ class Outlook:
     unpriced: tuple[str, ...] = ()
     prices: tuple[str, ...] = ()
     write_doubt: float = 0.0
+    ways: tuple[Way, ...] = ()
 
     @property
     def goodput(self) -> float:
         """Share of the time that is work which counts (ETTR)."""
         return self.parts[USEFUL]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way to buy the machines of a long run, and how the run goes with it.
+
+    `fallback`: spot machines, and machines on demand where there are none. `outlook` is None where
+    nothing says when such machines can be had, and its bill where their price is not known;
+    `missing` says what is. `cheapest` is the share of the draws in which this way has the lowest
+    bill of all that have one.
+    """
+
+    purchase: Purchase
+    fallback: bool = False
+    outlook: Outlook | None = None
+    missing: str = ""
+    cheapest: float | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from simulator.results.cost import listed_price
+from simulator.results.ownership import is_owned
 from simulator.results.storage_bill import priced
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.scenario import Scenario
@@ -33,7 +34,18 @@ def dated_prices(scenario: Scenario) -> Iterator[str]:
     for one in dict.fromkeys(listed_prices(scenario)):
         price = one.price
         yield f"{one.machine} {price.purchase} in {price.region}, {price.source.date}"
+    yield from dict.fromkeys(_bought(scenario))
     yield from priced(scenario)
+
+
+def _bought(scenario: Scenario) -> Iterator[str]:
+    """Machines that are owned, at the price of their profile."""
+    plan = scenario.owned
+    for group in scenario.cluster.groups:
+        stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
+        source = group.host.sources.get("capex")
+        if is_owned(scenario, group) and source is not None and not stated:
+            yield f"{group.host.name} to buy, {source.date}"
 
 
 def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:

@@ -34,7 +34,7 @@ from simulator.units import Seconds
 
 Some: TypeAlias = NDArray[np.intp]
 """Numbers of draws."""
-MACHINE, JOB, PLANNED, GONE, RETURNED = (int(cause) for cause in Cause)
+MACHINE, JOB, PLANNED, GONE, RETURNED, MOVED = (int(cause) for cause in Cause)
 """Causes as the plain numbers that arrays are compared with fastest."""
 
 
@@ -76,9 +76,10 @@ def _plain(run: LongRun, work: Array) -> Lives:
     parts = {name: np.zeros_like(work) for name in PARTS}
     parts[USEFUL] += work
     parts[BLOCKED] += undisturbed(run, work) - work
-    none = {cause: np.zeros_like(work) for cause in Cause}
+    none = np.zeros_like(work)
+    struck = dict.fromkeys(Cause, none)
     finish = undisturbed(run, work)
-    return Lives(finish=finish, parts=parts, interruptions=none, away=np.zeros_like(work))
+    return Lives(finish=finish, parts=parts, interruptions=struck, away=none, elsewhere=none)
 
 
 class _Drawing:
@@ -98,6 +99,9 @@ class _Drawing:
         self._machines = _Machines(run, draws, self._random)
         self._spell_end = np.full(draws, np.inf)
         self._pair = np.zeros(draws, dtype=np.intp)
+        # Since when each is on machines bought on demand; infinite where it is not.
+        self._since = np.full(draws, np.inf)
+        self._elsewhere = np.zeros(draws)
         none: tuple[Seconds, ...] = ()
         self._up = np.asarray(none if run.spells is None else run.spells.up)
         self._down = np.asarray(none if run.spells is None else run.spells.down)
@@ -118,7 +122,14 @@ class _Drawing:
         finish = np.where(never, np.inf, self._clock)
         away = self._machines.time_away(self._clock)
         struck = {cause: self._struck[cause] for cause in Cause}
-        return Lives(finish=finish, parts=self._parts, interruptions=struck, away=away)
+        self._leave_demand(np.flatnonzero(np.isfinite(self._since)))
+        return Lives(
+            finish=finish,
+            parts=self._parts,
+            interruptions=struck,
+            away=away,
+            elsewhere=self._elsewhere,
+        )
 
     def _pause(self) -> Seconds:
         """A typical time without work: no capacity, a restart, a machine in repair."""
@@ -136,13 +147,9 @@ class _Drawing:
         self._pair = self._random.choice(up.size, self._clock.size, p=chance)
         passed = self._random.random(self._clock.size) * (up + down)[self._pair]
         there = passed < up[self._pair]
-        wait = np.where(there, 0.0, (up + down)[self._pair] - passed)
-        self._clock += wait
-        self._parts[CAPACITY] += wait
+        self._spell_end = up[self._pair] - passed
         gone = np.flatnonzero(~there)
-        self._pair[gone] = self._next_pair(gone, spells)
-        rest = np.where(there, up[self._pair] - passed, up[self._pair])
-        self._spell_end = self._clock + rest
+        self._go_without(gone, ((up + down)[self._pair] - passed)[gone], spells)
 
     def _next_pair(self, some: Some, spells: Spells) -> Some:
         """Which spell comes next: the following one of a trace, else any."""
@@ -185,7 +192,8 @@ class _Drawing:
         which = chance[1, some] * total
         cause = np.where(which < machine, MACHINE, JOB)
         cause = np.where(which >= machine + job, PLANNED, cause)
-        cause = np.where(spell <= failure, GONE, cause)
+        turn = np.where(np.isfinite(self._since[some]), MOVED, GONE)
+        cause = np.where(spell <= failure, turn, cause)
         return np.minimum(failure, spell), cause
 
     def _strike(
@@ -204,18 +212,43 @@ class _Drawing:
         self._struck[cause, some] += 1.0
         self._machines.fail(some[broken], self._clock, chance[2])
         self._lose_capacity(some[cause == GONE])
+        self._move_back(some[cause == MOVED])
 
     def _lose_capacity(self, some: Some) -> None:
-        """Machines are gone: wait through the spell without them, and enter the next one."""
+        """Machines are gone: the spell without them begins."""
         spells = self.run.spells
         if spells is None or not some.size:
             return
         wait = self._down[self._pair[some]]
-        self._pair[some] = self._next_pair(some, spells)
-        self._machines.all_gone(some, self._clock, wait)
+        if not spells.fallback:
+            self._machines.all_gone(some, self._clock, wait)
+        self._go_without(some, wait, spells)
+
+    def _go_without(self, some: Some, wait: Array, spells: Spells) -> None:
+        """No spot machine for so long: wait for the next ones, or go on with others meanwhile."""
+        if spells.fallback:
+            self._since[some] = self._clock[some]
+            self._spell_end[some] = self._clock[some] + wait
+            return
         self._clock[some] += wait
         self._parts[CAPACITY][some] += wait
+        self._enter_next(some, spells)
+
+    def _enter_next(self, some: Some, spells: Spells) -> None:
+        """Spot machines are there again."""
+        self._pair[some] = self._next_pair(some, spells)
         self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
+
+    def _move_back(self, some: Some) -> None:
+        """Machines bought on demand are given back for spot ones."""
+        if self.run.spells is None or not some.size:
+            return
+        self._leave_demand(some)
+        self._enter_next(some, self.run.spells)
+
+    def _leave_demand(self, some: Some) -> None:
+        self._elsewhere[some] += self._clock[some] - self._since[some]
+        self._since[some] = np.inf
 
     def _recover(self, some: Some, chance: Array) -> None:
         """Wait for a machine if one is lacking, else restart, as long as nothing happens."""

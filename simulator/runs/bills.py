@@ -16,11 +16,12 @@ BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
 """Ways to buy hours of machines of which nobody pays for one that is gone."""
 
 
-def bills(
+def bills(  # noqa: PLR0913 - what machines and how they are bought
     run: LongRun,
     drawn: Lives,
     *,
-    price: UsdPerSecond,
+    price: UsdPerSecond | Array,
+    on_demand: UsdPerSecond = 0.0,
     purchase: Purchase,
     provisioning: Seconds = 0.0,
 ) -> Array:
@@ -35,8 +36,10 @@ def bills(
         With its number of machines and spares.
     drawn : Lives
         How long each life takes, and how long machines are away in it.
-    price : float
-        Of all machines of the job together, without spares [$/s].
+    price : float or array
+        Of all machines of the job together, without spares, in each life [$/s].
+    on_demand : float
+        The same of machines bought on demand while no spot ones can be had [$/s].
     purchase : Purchase
         How their hours are bought.
     provisioning : float
@@ -51,7 +54,9 @@ def bills(
     held = run.machines + (0 if spares is None else spares.count)
     ended = np.isfinite(drawn.finish)
     time = np.where(ended, drawn.finish - drawn.parts[CAPACITY], np.inf)
-    paid = held * (time + provisioning)
+    elsewhere = np.where(ended, drawn.elsewhere, 0.0)
+    paid = held * (time - elsewhere + provisioning)
     if purchase in BY_THE_HOUR:
         paid = paid - np.where(ended, drawn.away, 0.0)
-    return np.asarray(paid * price / run.machines, dtype=np.float64)
+    whole = paid * price + held * elsewhere * on_demand
+    return np.asarray(whole / run.machines, dtype=np.float64)

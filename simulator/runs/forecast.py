@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from simulator.equations.cost import best_checkpoint_interval
 from simulator.equations.reliability import interruption_rate
 from simulator.pipeline.run_length import checkpoints
-from simulator.results.outlook import PARTS, QUANTILES, Intervals, Outlook
+from simulator.results.cost import listed_price, machines_price, price_spread
+from simulator.results.outlook import PARTS, QUANTILES, Cause, Intervals, Outlook
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices
 from simulator.runs.attempts import lives
 from simulator.runs.bills import bills
 from simulator.runs.checkpoint_io import WRITE_LOG_SD, checkpoint_times
-from simulator.runs.progress import Lives
+from simulator.runs.progress import Array, Lives
 from simulator.runs.store_costs import cost_of_stores, life_of
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import (
     Checkpoints,
     Failures,
@@ -27,7 +29,8 @@ from simulator.scenario.long_run import (
     LongRun,
     Saving,
 )
-from simulator.units import Seconds, Usd, UsdPerSecond
+from simulator.scenario.scenario import Scenario
+from simulator.units import Seconds, Usd
 
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
@@ -35,6 +38,28 @@ TRIAL_DRAWS: Final = 200
 NEVER: Final = math.inf
 _Z90: Final = 1.2815515655446004
 """Quantile of the normal distribution at 90%."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How the machines of a run fare, whatever they cost: the run, its checkpoints, its lives."""
+
+    run: LongRun
+    intervals: Intervals | None
+    drawn: Lives
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """Bills of all lives of a course [$], None where no price is known.
+
+    `stores` is the part of it for stores, as far as known: `unpriced` names what is missing.
+    """
+
+    bills: Array | None
+    stores: Array
+    unpriced: tuple[str, ...]
 
 
 def outlook(  # noqa: PLR0913 - what is asked
@@ -64,54 +89,113 @@ def outlook(  # noqa: PLR0913 - what is asked
     rates_with_fewer : tuple of float
         How fast the job goes on without one machine, two and so on, over its rate with all.
     """
-    scenario = prediction.scenario
-    latest = told.terms.deadline if deadline is None else deadline
-    most = told.terms.budget if budget is None else budget
+    found = course(prediction, told, draws=draws, seed=seed, rates_with_fewer=rates_with_fewer)
+    terms = replace(
+        told.terms,
+        deadline=told.terms.deadline if deadline is None else deadline,
+        budget=told.terms.budget if budget is None else budget,
+    )
+    paid = paid_for(prediction, found)
+    return summary(prediction, replace(told, terms=terms), found, paid)
+
+
+def course(
+    prediction: Prediction,
+    told: Interruptions,
+    *,
+    draws: int,
+    seed: int,
+    rates_with_fewer: tuple[float, ...] = (),
+) -> Course:
+    """Draw lives of a run; arguments as those of `outlook`."""
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = lives(run, draws=draws, seed=seed)
-    price, cost = _price(prediction), scenario.cost
-    ended = np.isfinite(drawn.finish)
-    spent = float(drawn.finish[ended].sum())
-    struck = {cause: float(count[ended].sum()) for cause, count in drawn.interruptions.items()}
-    causes = {cause: count / max(1, int(ended.sum())) for cause, count in struck.items()}
-    finish, parts = _quantiles(drawn.finish), _shares(drawn, ended)
-    life = life_of(run, parts, sum(causes.values()))
-    stores, unpriced = cost_of_stores(scenario, life, drawn.finish)
-    paid = (
-        None
-        if price is None
-        else stores
-        + bills(run, drawn, price=price, purchase=cost.purchase, provisioning=cost.provisioning)
+    return Course(run=run, intervals=intervals, drawn=drawn, seed=seed)
+
+
+def paid_for(prediction: Prediction, found: Course) -> Paid:
+    """What the lives of a course cost, bought as the prediction's scenario says."""
+    run, drawn, cost = found.run, found.drawn, prediction.scenario.cost
+    life = life_of(run, _shares(drawn), sum(_causes(drawn).values()))
+    stores, unpriced = cost_of_stores(prediction.scenario, life, drawn.finish)
+    price, on_demand = _prices(prediction, found), 0.0
+    if run.spells is not None and run.spells.fallback:
+        rent = machines_price(on_demand_instead(prediction.scenario))
+        price, on_demand = (None if rent is None else price), rent or 0.0
+    if price is None:
+        return Paid(bills=None, stores=stores, unpriced=unpriced)
+    machines = bills(
+        run,
+        drawn,
+        price=price,
+        on_demand=on_demand,
+        purchase=cost.purchase,
+        provisioning=cost.provisioning,
     )
+    return Paid(bills=stores + machines, stores=stores, unpriced=unpriced)
+
+
+def on_demand_instead(scenario: Scenario) -> Scenario:
+    """The same with its machines bought on demand where its spot machines are."""
+    spot = listed_price(scenario, scenario.cluster.trainers)
+    region = scenario.cost.region if spot is None else spot.region
+    cost = replace(scenario.cost, purchase=Purchase.ON_DEMAND, price=None, region=region)
+    return replace(scenario, cost=cost)
+
+
+def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Paid) -> Outlook:
+    """Quantiles, shares and chances of the lives of a course."""
+    scenario, run, drawn = prediction.scenario, found.run, found.drawn
+    causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
+    bill, ended = paid.bills, np.isfinite(drawn.finish)
+    struck = sum(causes.values()) * int(ended.sum())
+    prices = list(dated_prices(scenario))
+    if run.spells is not None and run.spells.fallback:
+        prices += dated_prices(on_demand_instead(scenario))
     return Outlook(
         name=scenario.name,
-        seed=seed,
+        seed=found.seed,
         run=run,
         plain=run.work,
         saving=run.saving,
-        intervals=intervals,
-        finish=finish,
-        bill=None if paid is None else _quantiles(paid),
-        parts=parts,
-        between=spent / sum(struck.values()) if sum(struck.values()) else NEVER,
+        intervals=found.intervals,
+        finish=_quantiles(drawn.finish),
+        bill=None if bill is None else _quantiles(bill),
+        parts=_shares(drawn),
+        between=float(drawn.finish[ended].sum()) / struck if struck else NEVER,
         causes=causes,
         unending=1.0 - float(ended.mean()),
         in_time=None if latest is None else float((drawn.finish <= latest).mean()),
-        in_budget=None if most is None or paid is None else float((paid <= most).mean()),
+        in_budget=None if most is None or bill is None else float((bill <= most).mean()),
         notes=told.notes,
-        stores=None if unpriced else _quantiles(stores),
-        unpriced=unpriced,
-        prices=tuple(dated_prices(scenario)),
+        stores=None if paid.unpriced else _quantiles(paid.stores),
+        unpriced=paid.unpriced,
+        prices=tuple(dict.fromkeys(prices)),
         write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
     )
 
 
-def _price(prediction: Prediction) -> UsdPerSecond | None:
-    """What machines cost while they are held [$/s]: owned ones draw as in the undisturbed run."""
-    cost = prediction.cost
-    if cost.per_second is None or cost.electricity is None:
-        return cost.per_second
-    return cost.per_second + cost.electricity / prediction.timing.total_time
+def _prices(prediction: Prediction, found: Course) -> Array | None:
+    """What machines cost while they are held, in each life [$/s].
+
+    Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
+    the highest seen: lives of one seed have it at the same place.
+    """
+    cost, draws = prediction.cost, found.drawn.finish.size
+    if cost.per_second is None:
+        return None
+    price = cost.per_second
+    if cost.electricity is not None:
+        price += cost.electricity / prediction.timing.total_time
+    place = np.random.default_rng((found.seed, 1)).random(draws) - 0.5
+    return np.asarray(price + place * price_spread(prediction.scenario), dtype=np.float64)
+
+
+def _causes(drawn: Lives) -> dict[Cause, float]:
+    """How often a life that ends is interrupted in the mean, by cause."""
+    ended = np.isfinite(drawn.finish)
+    many = max(1, int(ended.sum()))
+    return {cause: float(count[ended].sum()) / many for cause, count in drawn.interruptions.items()}
 
 
 def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
@@ -130,7 +214,8 @@ def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
     return {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
 
 
-def _shares(drawn: Lives, ended: NDArray[np.bool_]) -> dict[str, float]:
+def _shares(drawn: Lives) -> dict[str, float]:
+    ended = np.isfinite(drawn.finish)
     whole = sum(float(drawn.parts[name][ended].sum()) for name in PARTS)
     if not whole:
         return dict.fromkeys(PARTS, 0.0)
@@ -186,7 +271,10 @@ def _rate(run: LongRun) -> float:
     rate = 0.0
     if failures is not None:
         rate = float(interruption_rate(run.machines, failures.per_machine, failures.per_job))
-    return rate if run.spells is None else rate + 1.0 / float(np.mean(run.spells.up))
+    if run.spells is None:
+        return rate
+    apart = float(np.mean(run.spells.up))
+    return rate + 1.0 / (apart + (float(np.mean(run.spells.down)) if run.spells.fallback else 0.0))
 
 
 def _best_interval(run: LongRun, daly: Seconds, seed: int) -> Seconds:

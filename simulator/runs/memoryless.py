@@ -40,8 +40,10 @@ def memoryless_lives(run: LongRun, work: Array, random: np.random.Generator) -> 
         gaps.take()
         gaps.live &= goes_on(run, gaps.clock, gaps.done, work, latest)
     finish = np.where(gaps.ended, gaps.clock, np.inf)
-    away = np.zeros_like(work)
-    return Lives(finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=away)
+    none = np.zeros_like(work)
+    return Lives(
+        finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=none, elsewhere=none
+    )
 
 
 class _Gaps:

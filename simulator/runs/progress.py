@@ -26,13 +26,15 @@ class Lives:
 
     `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
     [s]; `interruptions` says how often each was interrupted, by cause. `away` is how long machines
-    were in repair or not yet replaced, the times of all of them added up [s].
+    were in repair or not yet replaced, the times of all of them added up, and `elsewhere` how long
+    the job was on machines bought on demand because no spot ones could be had [s].
     """
 
     finish: Array
     parts: Mapping[str, Array]
     interruptions: Mapping[Cause, Array]
     away: Array
+    elsewhere: Array
 
 
 def undisturbed(run: LongRun, work: Array) -> Array:
@@ -87,7 +89,8 @@ def kept(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, A
 
 def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     """Whether each of these waits until training has saved what it did."""
-    told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | (cause == int(Cause.RETURNED))
+    moved = (cause == int(Cause.RETURNED)) | (cause == int(Cause.MOVED))
+    told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | moved
     return told
 
 
@@ -104,6 +107,8 @@ def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
     near = saving.near
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
-    stays: NDArray[np.bool_] = (cause == Cause.JOB) | is_announced(cause)
+    # A job that moves to other machines leaves what they keep behind.
+    here = is_announced(cause) & (cause != Cause.MOVED)
+    stays: NDArray[np.bool_] = (cause == Cause.JOB) | here
     outlived: NDArray[np.bool_] = (cause == Cause.MACHINE) & near.outlives_machine
     return np.logical_or(stays, outlived)

@@ -82,13 +82,15 @@ class Spells:
 
     Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
     keeps good and bad days together [s]. `notice` is what passes between the word that machines go
-    and their going.
+    and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
+    machines can be had, and back to those as soon as they are there; it waits else.
     """
 
     up: tuple[Seconds, ...]
     down: tuple[Seconds, ...]
     notice: Seconds
     in_order: bool = False
+    fallback: bool = False
 
 
 class Target(StrEnum):

@@ -414,3 +414,36 @@ def test_published_rates_of_a_research_cluster(machines: int, hours: float, with
     rate = machines * 0.0065 / DAY + 0.0917 / HOUR
     assert 1.0 / rate / HOUR == pytest.approx(hours, rel=within)
     assert pytest.approx(28.8, rel=0.01) == 1.0 / (128 * 0.0065 / DAY) / HOUR
+
+
+def on_spot(*, restart: float, fallback: bool) -> LongRun:
+    """Thirty days of work on spot machines that are there for 5 h and away for 5 h, in turn."""
+    failures = Failures(
+        per_machine=0.0, per_job=0.0, restart=replace(AT_ONCE, start=restart), doubt=0.0
+    )
+    return LongRun(
+        work=30 * DAY,
+        machines=1,
+        saving=Saving(interval=HOUR / 10, blocking=0.0, durable=0.0),
+        failures=failures,
+        spells=Spells(up=(5 * HOUR,), down=(5 * HOUR,), notice=60.0, fallback=fallback),
+    )
+
+
+def test_machines_on_demand_stand_in_for_spot_ones() -> None:
+    """Moves that take no time leave the run as long as it is; half of it is on demand."""
+    found = lives(on_spot(restart=0.0, fallback=True), draws=100)
+    assert found.finish == pytest.approx(30 * DAY)
+    assert found.parts[CAPACITY].max() == 0.0
+    assert found.elsewhere == pytest.approx(15 * DAY, abs=5 * HOUR)
+    alone = lives(on_spot(restart=0.0, fallback=False), draws=100)
+    assert alone.finish == pytest.approx(60 * DAY, abs=5 * HOUR)
+    assert alone.elsewhere.max() == 0.0
+
+
+def test_every_move_between_spot_and_demand_takes_a_restart() -> None:
+    """Of each 5 h, half an hour goes to starting anew."""
+    found = lives(on_spot(restart=HOUR / 2, fallback=True), draws=100)
+    assert found.finish == pytest.approx(30 * DAY / 0.9, abs=5 * HOUR)
+    there, back = found.interruptions[Cause.CAPACITY], found.interruptions[Cause.MOVED]
+    assert np.abs(there - back).max() <= 1.0

@@ -16,11 +16,23 @@ RESTART = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
 BY_THE_HOUR = {Purchase.ON_DEMAND, Purchase.SPOT}
 
 
-def drawn(*, away: float = 0.0, capacity: float = 0.0, finish: float = 10 * HOUR) -> Lives:
+def drawn(
+    *,
+    away: float = 0.0,
+    capacity: float = 0.0,
+    elsewhere: float = 0.0,
+    finish: float = 10 * HOUR,
+) -> Lives:
     """A life of 10 h."""
     parts = {CAPACITY: np.array([capacity])}
     one = np.array([finish])
-    return Lives(finish=one, parts=parts, interruptions={}, away=np.array([away]))
+    return Lives(
+        finish=one,
+        parts=parts,
+        interruptions={},
+        away=np.array([away]),
+        elsewhere=np.array([elsewhere]),
+    )
 
 
 def run(spares: int) -> LongRun:
@@ -59,3 +71,10 @@ def test_nothing_is_paid_while_no_spot_machine_can_be_had() -> None:
 def test_a_run_without_end_has_a_bill_without_end() -> None:
     """Whatever was away meanwhile."""
     assert np.isinf(usd(Purchase.SPOT, drawn(away=HOUR, finish=np.inf)))
+
+
+def test_machines_on_demand_cost_their_own_price() -> None:
+    """Of 10 h on four machines, 3 h at three dollars in place of one."""
+    told = {"price": 4.0 / HOUR, "on_demand": 12.0 / HOUR, "purchase": Purchase.SPOT}
+    found = bills(run(0), drawn(elsewhere=3 * HOUR), **told)  # type: ignore[arg-type] # by name
+    assert float(found[0]) == pytest.approx(28.0 + 36.0)

@@ -1,0 +1,89 @@
+"""Ways to buy the machines of a run, held against each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from simulator.files.candidates import CandidateReader
+from simulator.results.outlook import Outlook, Way
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.long_run import Terms
+from simulator.studies.ways_to_buy import long_run
+
+DRAWN = Terms(draws=200)
+JOB = "resnet50-imagenet-p4d"
+SPOT = (
+    *("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=made up"),
+    *("failures.per_job=0.001 /h", "failures.start=5 min", "checkpoint.interval=10 min"),
+)
+
+
+def ways(*overrides: str, terms: Terms = DRAWN) -> dict[tuple[Purchase, bool], Way]:
+    """All ways to buy one p4d.24xlarge."""
+    _, found = long_run(CandidateReader(JOB, overrides=overrides), terms=terms)
+    return {(way.purchase, way.fallback): way for way in found.ways}
+
+
+def told(way: Way) -> Outlook:
+    """How the run goes with a way to buy that can be drawn."""
+    assert way.outlook is not None
+    return way.outlook
+
+
+def test_chances_add_up_and_the_same_machines_take_the_same_time() -> None:
+    """Some way is the cheapest in each life; what is not spot fares alike, whatever it costs."""
+    found = ways(*SPOT)
+    assert sum(way.cheapest or 0.0 for way in found.values()) == pytest.approx(1.0)
+    demand = told(found[Purchase.ON_DEMAND, False])
+    block = told(found[Purchase.CAPACITY_BLOCK, False])
+    assert demand.finish == block.finish
+    assert demand.bill is not None
+    assert block.bill is not None
+    # Prices of the profile: on demand in us-east-1, a block in us-east-2.
+    assert block.bill[0.5] / demand.bill[0.5] == pytest.approx(14.75 / 21.957642, rel=0.01)
+
+
+def test_the_mixed_way_is_as_slow_as_its_restarts_and_costs_between_both() -> None:
+    """Machines on demand in gaps end the wait; time and bill lie between those of either alone."""
+    found = ways(*SPOT, terms=Terms(draws=200, deadline=6 * 3600.0))
+    demand, spot, mixed = (
+        told(found[key])
+        for key in ((Purchase.ON_DEMAND, False), (Purchase.SPOT, False), (Purchase.SPOT, True))
+    )
+    assert demand.finish[0.9] < mixed.finish[0.9] < spot.finish[0.9]
+    assert demand.in_time is not None
+    assert mixed.in_time is not None
+    assert spot.in_time is not None
+    assert demand.in_time > mixed.in_time > spot.in_time
+    assert demand.bill is not None
+    assert mixed.bill is not None
+    assert spot.bill is not None
+    assert spot.bill[0.5] < mixed.bill[0.5] < demand.bill[0.5]
+    assert any("on-demand" in price for price in mixed.prices)
+
+
+def test_what_is_not_known_is_said() -> None:
+    """No reserved price, no spells of spot machines, no price to buy."""
+    found = ways()
+    assert found[Purchase.RESERVED_1Y, False].missing == "no price is known"
+    assert "[spot]" in found[Purchase.SPOT, True].missing
+    assert "owned.capex" in found[Purchase.OWNED, False].missing
+    assert found[Purchase.OWNED, False].cheapest is None
+
+
+def test_a_stated_price_is_that_of_its_way_alone() -> None:
+    """A price for which one buys on demand says nothing of capacity blocks."""
+    stated, listed = ways("cost.price=$1/h"), ways()
+    assert stated[Purchase.ON_DEMAND, False].cheapest == 1.0
+    block = Purchase.CAPACITY_BLOCK, False
+    assert told(stated[block]).bill == told(listed[block]).bill
+
+
+def test_a_scenario_may_mix_them_itself() -> None:
+    """`spot.fallback` gives the figures of the mixed way."""
+    _, found = long_run(
+        CandidateReader(JOB, overrides=(*SPOT, "cost.purchase=spot", "spot.fallback=true")),
+        terms=DRAWN,
+    )
+    mixed = told(ways(*SPOT)[Purchase.SPOT, True])
+    assert (found.finish, found.bill) == (mixed.finish, mixed.bill)
