@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -34,12 +35,14 @@ MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
 """Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines are
 those of a service."""
+_COUNT: Final = re.compile(r"\d+(?:\.\.(?P<high>\d+)(?P<how> +(?:step|x) *\d+)?)?")
+"""A number of machines or a range of them."""
 
 
 @click.command(
     epilog=examples(
         "plan size storage mine.toml --loss 5%",
-        "plan size network mine.toml --machines 1,2,4,8,16,32,64,128",
+        "plan size network mine.toml --machines 8..1024",
         "plan size machines chat.toml",
     )
 )
@@ -58,7 +61,8 @@ those of a service."""
     "counts",
     default="",
     metavar="LIST",
-    help="Numbers of machines, such as 1,8,64; the scenario's own by default.",
+    help="Numbers of machines, such as 1,8,64 or 8..1024, which doubles; the scenario's own by "
+    "default.",
 )
 @calibration_option
 @seed_option
@@ -169,10 +173,16 @@ def _share(text: str) -> float:
 
 
 def _counts(text: str) -> tuple[int, ...]:
+    """Numbers of machines, each once; a range doubles, unless it says how it goes."""
     if not text.strip():
         return ()
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
-        message, hint = "is no list of whole numbers", "write it like 1,8,64"
-        raise InputError((Problem(origin=f"--machines {text}", message=message, hint=hint),))
-    return tuple(int(part) for part in parts)
+    from simulator.files.axes import axis_of
+
+    origin, key = f"--machines {text}", "hardware.count"
+    found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]
+    if not all(found):
+        message, hint = "is no list of whole numbers", "write it like 1,8,64 or 8..1024"
+        raise InputError((Problem(origin=origin, message=message, hint=hint),))
+    parts = [f"{one[0]} x2" if one["high"] and not one["how"] else one[0] for one in found if one]
+    axis = axis_of(key, parts, origin=origin, line=None, key="")
+    return tuple(int(value) for (value,) in axis.values)

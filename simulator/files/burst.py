@@ -55,12 +55,16 @@ def _with(group: Group, slowed: dict[str, Storage]) -> Group:
 
 def _slowed(store: Storage, held: Bytes, asked: tuple[float, Bytes], document: Document) -> Storage:
     operations, carried = asked
+    if document.says(("hardware", "storage_operations")):
+        store = replace(store, burst_operations=None)
+    if document.says(("hardware", "storage_bandwidth")):
+        store = replace(store, burst_bandwidth=None)
     rate = _mean(store, store.burst_operations, held, operations)
-    if rate is not None and not document.says(("hardware", "storage_operations")):
+    if rate is not None:
         known = store.read_operations
         store = replace(store, read_operations=rate if known is None else min(known, rate))
     rate = _mean(store, store.burst_bandwidth, held, carried)
-    if rate is not None and not document.says(("hardware", "storage_bandwidth")):
+    if rate is not None:
         store = replace(store, achievable_read_bandwidth=min(store.read_rate, rate))
     return store
 

@@ -322,6 +322,7 @@ def warnings(
         )
     found += _stragglers_of_an_epoch(scenario, timing)
     found += _drives(scenario)
+    found += _volumes(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)
     found += _failures(scenario, timing)
@@ -356,6 +357,19 @@ def _drives(scenario: Scenario) -> list[str]:
     if needed <= there:
         return []
     return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]
+
+
+def _volumes(scenario: Scenario) -> list[str]:
+    """Say so where credits of a volume run out with its size, and nobody says how large it is."""
+    group = scenario.cluster.trainers
+    stores = [store for store in (group.storage, group.origin) if store is not None]
+    large = {s.name: s.full_rate_size for s in stores if s.capacity is None}
+    return [
+        f"{name.rpartition('/')[2]} is taken to be one of {show(size, BYTE)} or more, which keeps "
+        "its full rate up; smaller ones are slower: hardware.storage_capacity states the size"
+        for name, size in large.items()
+        if size is not None
+    ]
 
 
 def _spot(scenario: Scenario) -> list[str]:

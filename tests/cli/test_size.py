@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from simulator.cli.size import _counts
+
 Run = Callable[..., Any]
 JOB = "cpu-starved-p4d"
 
@@ -26,6 +28,9 @@ def test_a_size_reads_as_it_should(plan: Run, golden: Callable[[str, str], None]
         (("--loss", "150%"), "--loss"),
         (("--loss", "0%"), "above 0"),
         (("--machines", "1,x"), "no list of whole numbers"),
+        (("--machines", "8..x"), "no list of whole numbers"),
+        (("--machines", "64..8"), "empty range"),
+        (("--machines", "0..8"), "hardware.count"),
     ],
 )
 def test_mistakes(plan: Run, arguments: tuple[str, ...], said: str) -> None:
@@ -33,6 +38,21 @@ def test_mistakes(plan: Run, arguments: tuple[str, ...], said: str) -> None:
     outcome = plan("size", "cpu", JOB, *arguments)
     assert outcome.code == 2
     assert said in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "machines"),
+    [
+        ("2..8", [2, 4, 8]),
+        ("1,4..16", [1, 4, 8, 16]),
+        ("2..4 step 1", [2, 3, 4]),
+        ("1..9 x3", [1, 3, 9]),
+        ("4,4", [4]),
+    ],
+)
+def test_numbers_of_machines_as_people_write_them(typed: str, machines: list[int]) -> None:
+    """A range doubles, unless it says how it goes."""
+    assert list(_counts(typed)) == machines
 
 
 @pytest.mark.slow

@@ -43,6 +43,32 @@ def test_without_a_size_the_profile_holds() -> None:
     assert store(*GP2).read_operations == 16000.0
 
 
+def told(*settings: str) -> str:
+    """All warnings of a job."""
+    return "\n".join(predict(load_scenario(FILES, overrides=settings), doubts=False).warnings)
+
+
+def test_a_volume_without_a_size_is_said_to_be_a_large_one() -> None:
+    """16,000 operations a second are those of 5,334 GiB, at three for each."""
+    assert "ebs-gp2 is taken to be one of 5.727 TB or more" in told(*GP2)
+    st1 = ("hardware.storage=storage/ebs-st1", *GP2[1:])
+    assert "ebs-st1 is taken to be one of 13.74 TB or more" in told(*st1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("hardware.storage_capacity=100 GiB",),
+        ("hardware.storage_operations=2000 IOPS",),
+        ("hardware.storage=storage/efs-bursting",),
+        ("hardware.storage=storage/ebs-gp3",),
+    ],
+)
+def test_a_volume_of_known_size_or_rate_has_no_such_warning(said: tuple[str, ...]) -> None:
+    """It is as large, or as fast, as the file says; a metered store goes by what lies there."""
+    assert "is taken to be one of" not in told(*GP2, *said)
+
+
 def test_a_metered_store_goes_by_what_lies_there() -> None:
     """EFS: 150 MiB/s of reads for each TiB, 6.3 TiB beyond that at first, over the whole run."""
     settings = ("hardware.storage=storage/efs-bursting", "data.cache=none", "train.epochs=90")

@@ -105,6 +105,10 @@ class Burst:
         saved = max(self.least_credits, self.credits * share)
         return float(burst_rate(amount, baseline, burst, saved))
 
+    def needed_for(self, rate: float) -> Bytes:
+        """The size from which on the baseline alone is so high a rate [/s]."""
+        return self.per * rate / self.baseline
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
@@ -150,6 +154,17 @@ class Storage:
         """The read rate to plan with [B/s]: achievable where measured, else the datasheet's."""
         measured = self.achievable_read_bandwidth
         return self.read_bandwidth if measured is None else measured
+
+    @property
+    def full_rate_size(self) -> Bytes | None:
+        """The capacity that keeps its full rates up without credits [B]; None: none is needed."""
+        bandwidth, operations = self.burst_bandwidth, self.burst_operations
+        sizes = list[Bytes]()
+        if bandwidth is not None and not bandwidth.metered:
+            sizes.append(bandwidth.needed_for(self.read_rate))
+        if operations is not None and not operations.metered and self.read_operations is not None:
+            sizes.append(operations.needed_for(self.read_operations))
+        return max(sizes, default=None)
 
     @property
     def priced(self) -> bool:
