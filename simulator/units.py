@@ -406,7 +406,7 @@ _SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
     USD_PER_REQUEST: ((1e-3, "$/1000 requests"),),
     USD_PER_OPERATION: ((1.0 / MONTH, "$/IOPS/month"),),
     USD_PER_RATED_BYTE: ((1.0 / (2.0**20 * MONTH), "$/(MiB/s)/month"),),
-    KILOWATT_HOURS: ((1e3, "MWh"), (1.0, "kWh")),
+    KILOWATT_HOURS: ((1e3, "MWh"), (1.0, "kWh"), (1e-3, "Wh")),
     KILOGRAM: ((1e3, "t"), (1.0, "kg")),
     USD_PER_JOULE: ((1.0 / KILOWATT_HOUR, "$/kWh"),),
     KILOGRAM_PER_JOULE: ((1e-3 / KILOWATT_HOUR, "g/kWh"),),

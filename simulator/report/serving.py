@@ -18,6 +18,7 @@ from simulator.report.rounded import (
     significant,
 )
 from simulator.report.table import Cell, Table
+from simulator.results.power import is_known
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
 from simulator.scenario.serving import (
     Autoscaling,
@@ -32,7 +33,19 @@ from simulator.scenario.serving import (
     Trace,
 )
 from simulator.serving.cost import listed_price
-from simulator.units import BYTE, PERCENT, SECOND, USD, USD_PER_SECOND, PerSecond, show
+from simulator.units import (
+    BYTE,
+    KILOWATT_HOURS,
+    PERCENT,
+    SECOND,
+    THOUSAND,
+    USD,
+    USD_PER_SECOND,
+    WATT,
+    PerSecond,
+    Unit,
+    show,
+)
 from simulator.version import __version__
 
 LATENCIES: Final = {
@@ -50,9 +63,17 @@ _LIMITS: Final = {
 
 
 _NEARLY: Final = 0.99
-_OF_TOKENS: Final = {
+_COSTS: Final = {
     "a million output tokens": "cost.usd_per_million_output_tokens",
     "a million tokens": "cost.usd_per_million_tokens",
+    "a thousand requests": "cost.usd_per_thousand_requests",
+}
+_ALL_COST: Final = {"for all of it": "cost.usd_per_thousand_requests"}
+_ALL_ENERGY: Final = {"for all of it": "energy.kwh_per_thousand_requests"}
+_ENERGIES: Final = {
+    "a million output tokens": "energy.kwh_per_million_output_tokens",
+    "a million tokens": "energy.kwh_per_million_tokens",
+    "a thousand requests": "energy.kwh_per_thousand_requests",
 }
 
 
@@ -78,7 +99,7 @@ def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = F
         *section("Latency", _latency_lines(prediction)),
         *section("Rates", columns(list(rate_rows(prediction)), "<<")),
         *section("Memory of each device", columns(list(memory_rows(prediction)), "<>")),
-        *section("Cost", columns(list(cost_rows(prediction)), "<<")),
+        *section("Cost and energy", columns(_bill_rows(prediction), "<<<")),
         *section("The answer hangs on", list(_assumptions(prediction, full=full))),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
     ]
@@ -363,15 +384,53 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
     if told is not None and is_bulk(prediction.service):
-        yield "for all of it", quantity(told.duration * cost.per_second, USD, 2)
-    paths = {"a thousand requests": "cost.usd_per_thousand_requests"}
-    if prediction.service.one_pass is None:
-        paths = {**_OF_TOKENS, **paths}
+        yield from _work_rows(prediction, _ALL_COST, USD, told.requests / THOUSAND)
+    yield from _work_rows(prediction, _COSTS, USD)
+
+
+def _bill_rows(prediction: ServicePrediction) -> list[tuple[str, str, str]]:
+    """Costs and energies side by side, by what they are of."""
+    costs, energies = dict(cost_rows(prediction)), dict(energy_rows(prediction))
+    return [(of, costs.get(of, ""), energies.get(of, "")) for of in {**costs, **energies}]
+
+
+def energy_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
+    """What machines draw, and what tokens and requests take of it."""
+    power, told = prediction.energy.power, prediction.answered
+    if power is None:
+        if prediction.fits and not is_known(prediction.service.group):
+            yield "machines", "not known: the profile of the accelerator states no power"
+        return
+    yield from _work_rows(prediction, {"machines": "energy.power_w"}, WATT)
+    if told is not None and is_bulk(prediction.service):
+        yield from _work_rows(prediction, _ALL_ENERGY, KILOWATT_HOURS, told.requests / THOUSAND)
+    yield from _work_rows(prediction, _ENERGIES, KILOWATT_HOURS)
+
+
+def _work_rows(
+    prediction: ServicePrediction, paths: Mapping[str, str], unit: Unit, times: float = 1.0
+) -> Iterator[tuple[str, str]]:
+    """So many times figures that are known, with their intervals in brackets."""
     values = metrics(prediction)
     for called, path in paths.items():
-        value = values[path]
+        value = values.get(path)
         if value is not None:
-            yield called, f"{quantity(value, USD, 2)}{_band(prediction, path)}"
+            band = _quantity_band(prediction, path, unit, times)
+            yield called, f"{quantity(times * value, unit, 2)}{band}"
+
+
+def _quantity_band(prediction: ServicePrediction, name: str, unit: Unit, times: float) -> str:
+    """The 80% interval of so many times a quantity in brackets."""
+    ends = prediction.interval.get(name)
+    if ends is None or ends["p10"] == ends["p90"]:
+        return ""
+    low, high = ends["p10"], ends["p90"]
+    upper = "no end" if high is None else quantity(times * high, unit, 2)
+    lower = quantity(times * (low or 0.0), unit, 2)
+    symbol = lower.rpartition(" ")[2]
+    if upper.endswith(f" {symbol}"):
+        lower = lower.removesuffix(f" {symbol}")
+    return "" if lower == upper else f" ({lower} to {upper})"
 
 
 def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:

@@ -11,10 +11,11 @@ from simulator.report.layout import columns, section, wrapped
 from simulator.report.rounded import quantity, significant
 from simulator.report.serving import kept_share, latencies_of, limits_called, load_called
 from simulator.report.table import Cell, Table, as_columns, as_markdown
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.results.serving import ServicePrediction, energy_metrics, metrics
 from simulator.scenario.goal import Plain
+from simulator.serving.energy import energy_of
 from simulator.studies.serving import Choice, Refused, Sized, Variant, Worth, per_million
-from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, show
+from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
 SHOWN: Final = 10
 """Choices and candidates of a kind that are listed."""
@@ -100,6 +101,7 @@ _CHOICE_HEAD: Final = (
     *("settings", "machine", "machines", "tensor", "replicas", "weights", "usd_per_hour"),
     *("usd_per_million_output_tokens", "machines_in_9_of_10_cases", "attainment"),
     *("first_token_p99_s", "per_token_p99_s", "headroom", "highest_requests_per_s"),
+    *("power_w", "kwh_per_million_output_tokens", "kwh_per_thousand_requests"),
 )
 
 
@@ -109,6 +111,7 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
+    energy = energy_metrics(energy_of(choice.service, told, None))
     values = (
         dict(choice.settings),
         choice.service.group.host.name,
@@ -124,6 +127,9 @@ def _choice_object(choice: Choice) -> dict[str, Any]:
         told.per_token.p99,
         choice.headroom,
         choice.highest,
+        energy.get("energy.power_w"),
+        energy.get("energy.kwh_per_million_output_tokens"),
+        energy.get("energy.kwh_per_thousand_requests"),
     )
     return dict(zip(_CHOICE_HEAD, values, strict=True))
 
@@ -156,17 +162,19 @@ def _choice_lines(found: Sized) -> list[str]:
     if not found.choices:
         return []
     latencies = latencies_of(found.service)
-    head = ("machines", "an hour", "1M out", "sure with", *latencies, "kept", "room")
+    head = ("machines", "an hour", "1M out", "draws", "sure with", *latencies, "kept", "room")
     rows = [head, *(_choice_row(choice, latencies.values()) for choice in found.choices[:SHOWN])]
     return columns(rows, "<" + ">" * (len(head) - 1))
 
 
 def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
     told, tokens = choice.answered, per_million(choice)
+    power = energy_of(choice.service, told, None).power
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),
         "" if tokens is None else quantity(tokens, USD, 2),
+        "" if power is None else quantity(power, WATT, 2),
         "none" if choice.sure is None else str(choice.sure),
         *(quantity(getattr(told, name).p99, SECOND, 2) for name in latencies),
         kept_share(told.attainment, choice.service.slo.share),

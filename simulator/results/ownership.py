@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from simulator.equations import cost as equations
 from simulator.equations.energy import building_energy, electricity_cost
-from simulator.results.power import draws_at
+from simulator.results.power import draws_at, is_known
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.price import Purchase
@@ -126,8 +126,8 @@ def missing(scenario: Scenario) -> Iterator[str]:
 
 def _power(group: Group) -> tuple[Watts, Watts] | None:
     """Power of one machine of a group at rest, and at most [W]."""
-    host, gpu = group.host, group.host.gpu
-    if gpu is not None and not gpu.emulated and gpu.power is None:
+    host = group.host
+    if not is_known(group):
         return None
     found = draws_at(
         replace(group, count=1, gpus_per_host=host.gpu_count), accelerators=0.0, processors=0.0

@@ -17,7 +17,6 @@ from simulator.equations.cost import drawn_energy, energy_per_step
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Timing
 from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.host import Host
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import WATT, Watts, parse
@@ -82,7 +81,7 @@ def draws(
     All groups count where none are named. None where the power of an accelerator is not known.
     """
     groups = scenario.cluster.groups if groups is None else groups
-    if any(_has_gpus(g.host) and g.host.gpu and g.host.gpu.power is None for g in groups):
+    if not all(map(is_known, groups)):
         return None
     return tuple(draw for group in groups for draw in _of_group(scenario, group, timing))
 
@@ -96,8 +95,10 @@ def joules_per_step(scenario: Scenario, timing: Timing) -> Term | None:
     return term(drawn_energy, power=power, time=timing.step_time.mean)
 
 
-def _has_gpus(host: Host) -> bool:
-    return host.gpu is not None and not host.gpu.emulated
+def is_known(group: Group) -> bool:
+    """Whether the power of a group's accelerators is stated; machines without any have none."""
+    gpu = group.host.gpu
+    return gpu is None or gpu.emulated or gpu.power is not None
 
 
 def _busy(timing: Timing) -> float:

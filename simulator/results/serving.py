@@ -8,7 +8,17 @@ from typing import Final
 
 from simulator.confidence.provenance import Assumption
 from simulator.scenario.serving import Service
-from simulator.units import HOUR, Bytes, PerSecond, Seconds, Usd, UsdPerSecond
+from simulator.units import (
+    HOUR,
+    KILOWATT_HOUR,
+    Bytes,
+    Joules,
+    PerSecond,
+    Seconds,
+    Usd,
+    UsdPerSecond,
+    Watts,
+)
 
 TOGETHER: Final = "together"
 """Among limits: all of them."""
@@ -113,6 +123,19 @@ class ServiceCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceEnergy:
+    """What all machines draw on average [W], and the energy at their plugs of what is answered [J].
+
+    None where a power is not known, or nothing is steady.
+    """
+
+    power: Watts | None = None
+    per_million_output_tokens: Joules | None = None
+    per_million_tokens: Joules | None = None
+    per_thousand_requests: Joules | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePrediction:
     """Everything `plan` says about one service.
 
@@ -127,6 +150,7 @@ class ServicePrediction:
     answered: Answered | None
     saturation: Saturation | None
     cost: ServiceCost
+    energy: ServiceEnergy = ServiceEnergy()
     meets: Mapping[str, bool] = field(default_factory=dict)
     interval: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
@@ -194,10 +218,29 @@ def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
     }
 
 
+def energy_metrics(energy: ServiceEnergy) -> dict[str, float | None]:
+    """What machines draw and what tokens and requests take of it, by their dotted path."""
+    each = {
+        "million_output_tokens": energy.per_million_output_tokens,
+        "million_tokens": energy.per_million_tokens,
+        "thousand_requests": energy.per_thousand_requests,
+    }
+    found = {
+        f"energy.kwh_per_{of}": None if value is None else value / KILOWATT_HOUR
+        for of, value in each.items()
+    }
+    return {"energy.power_w": energy.power, **found}
+
+
 _OF_TOKENS: Final = (
     *("first_token_s", "per_token_s", "output_tokens", "prompt_tokens", "cache_tokens"),
     *("utilization.cache", "saturation.output_tokens", "cost.usd_per_million", "preemptions"),
-    *("gpu_memory_bytes.cache", "slo.within.first_token", "slo.within.per_token"),
+    *(
+        "energy.kwh_per_million",
+        "gpu_memory_bytes.cache",
+        "slo.within.first_token",
+        "slo.within.per_token",
+    ),
 )
 """Beginnings of the names of figures of tokens and of their cache."""
 _PATHS = {
@@ -233,3 +276,4 @@ def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]
     cost = prediction.cost
     yield "cost.usd_per_hour", None if cost.per_second is None else HOUR * cost.per_second
     yield from work_cost_metrics(cost).items()
+    yield from energy_metrics(prediction.energy).items()

@@ -16,6 +16,7 @@ from simulator.results.serving import (
 )
 from simulator.scenario.serving import Service, Trace
 from simulator.serving.cost import cost_of
+from simulator.serving.energy import energy_of
 from simulator.serving.intervals import intervals
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout
@@ -66,6 +67,7 @@ def answer(
         saturation=saturation,
         answered=told,
         cost=cost_of(service, told, saturation),
+        energy=energy_of(service, told, saturation),
         meets=meets(service, told),
         warnings=(*service.cautions, *_warnings(told, saturation)),
     )

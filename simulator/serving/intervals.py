@@ -8,17 +8,20 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Final
 
+from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.serving import (
     Answered,
     Saturation,
     ServicePrediction,
     answered_metrics,
+    energy_metrics,
     is_told,
     saturation_metrics,
     work_cost_metrics,
 )
 from simulator.scenario.serving import OpenLoop, RateCurve, Service
 from simulator.serving.cost import cost_of
+from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
@@ -42,7 +45,7 @@ def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str
         base = _at(found, layout, few, 0.0)
         runs = [_longer(run, base, middle) for run in (runs[0], base, runs[2])]
     names = [name for name in runs[0].keys() & runs[1].keys() if is_told(found.service, name)]
-    return {name: _band([run.get(name) for run in runs]) for name in sorted(names)}
+    return {name: _doubted(name, _band([run.get(name) for run in runs])) for name in sorted(names)}
 
 
 def _fewer(service: Service) -> Service:
@@ -91,8 +94,8 @@ def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
     """What an interval is told of."""
-    cost = cost_of(service, told, saturation)
-    maybe = saturation_metrics(saturation) | work_cost_metrics(cost)
+    cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
+    maybe = saturation_metrics(saturation) | work_cost_metrics(cost) | energy_metrics(energy)
     found = {} if told is None else answered_metrics(told)
     found |= {name: value for name, value in maybe.items() if value is not None}
     return {name: value for name, value in found.items() if name not in _COUNTED}
@@ -107,3 +110,13 @@ def _band(values: Sequence[float | None]) -> dict[str, float | None]:
     known = sorted(value for value in values if value is not None)
     low, high = known[0], known[-1] if len(known) == len(values) else None
     return {"p10": low, "p50": values[1], "p90": high}
+
+
+def _doubted(name: str, band: dict[str, float | None]) -> dict[str, float | None]:
+    """The band of a figure; of energies with the doubt of the power itself, which no run knows."""
+    low, middle, high = band.values()
+    if not name.startswith("energy.") or not low or not middle or not high:
+        return band
+    power = P90 * POWER_LOG_SD
+    below, above = (math.hypot(math.log(end / middle), power) for end in (low, high))
+    return {"p10": middle * math.exp(-below), "p50": middle, "p90": middle * math.exp(above)}

@@ -66,6 +66,7 @@ def as_page(
             ("Rates", list(report.rate_rows(prediction))),
             ("Memory of each device", list(report.memory_rows(prediction))),
             ("Cost", list(report.cost_rows(prediction))),
+            ("Energy", list(report.energy_rows(prediction))),
         ],
         head=head,
         latencies=rows,
