@@ -18,7 +18,7 @@ from simulator.compute.describe import covers, describe, kernels_of, learned_in_
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
 from simulator.compute.step import Passes, TrainingStep, training_step
-from simulator.confidence.calibration import IDENTITY
+from simulator.confidence.calibration import IDENTITY, Efficiency
 from simulator.confidence.provenance import Source
 from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
@@ -36,7 +36,7 @@ from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.parallelism import Parallelism, Schedule
 from simulator.scenario.workload.train import Mode, Recompute, Train
 from simulator.terms import Term, term
-from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, Seconds
+from simulator.units import Bytes, Real, Seconds
 
 UNSTATED = Source(reference="the accelerator's profile", date="undated")
 
@@ -490,14 +490,40 @@ def _beside(device: Seconds | Real, kernels: float, launching: Launching | None)
 
 
 def _rates(scenario: Scenario, gpu: Gpu) -> Rates:
-    precision = scenario.job.train.precision
-    arithmetic = scenario.calibration.value("compute")
-    vector = gpu.peak.get(Precision.FP32, gpu.peak[_runs_as(gpu, precision)])
+    calibration, software = scenario.calibration, scenario.job.software
+    own = rates_of(gpu, scenario.job.train.precision, software.efficiency)
+    arithmetic = calibration.value("compute")
+    return replace(
+        own,
+        matrix=own.matrix * arithmetic,
+        vector=own.vector * arithmetic,
+        memory=own.memory * calibration.value("device_memory"),
+    )
+
+
+def rates_of(gpu: Gpu, precision: Precision, efficiency: Efficiency) -> Rates:
+    """What operators reach on a device.
+
+    A measured rate below the share of the data sheet limits too: that of the best matrix product,
+    and of the memory. A precision that the device lacks runs at the rate of its stated fallback.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        The accelerator.
+    precision : Precision
+        Of the bulk of the arithmetic.
+    efficiency : Efficiency
+        Shares of the data sheet's rates.
+    """
+    runs_as = _runs_as(gpu, precision)
+    peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
     return Rates(
-        matrix=achievable_rate(scenario, gpu, precision) * arithmetic,
-        vector=vector * arithmetic,
-        memory=memory_rate(scenario, gpu) * scenario.calibration.value("device_memory"),
+        matrix=min(peak * efficiency.matrix, gpu.achievable.get(runs_as, peak)),
+        vector=gpu.peak.get(Precision.FP32, peak),
+        memory=min(bandwidth * efficiency.memory, gpu.achievable_memory_bandwidth or bandwidth),
         units=gpu.multiprocessors,
+        throttle=efficiency.throttle,
     )
 
 
@@ -514,58 +540,6 @@ def _of_rates(scenario: Scenario, gpu: Gpu, precision: Precision) -> Source:
 
 def _runs_as(gpu: Gpu, precision: Precision) -> Precision:
     return gpu.fallback.get(precision, precision)
-
-
-def achievable_rate(scenario: Scenario, gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """Matrix rate to plan with [FLOP/s]: what large products reach, and training's share of that.
-
-    Never above the best matrix product measured on the device. A precision the device lacks runs
-    at the rate of its stated fallback.
-    """
-    runs_as = _runs_as(gpu, precision)
-    trained = product_rate(gpu, runs_as) * scenario.job.software.efficiency.matrix
-    return min(trained, gpu.achievable.get(runs_as, gpu.peak[runs_as]))
-
-
-PRODUCT_SHARE: Final = 0.75
-"""Share of the peak that large products reach on a device that nobody measured: the middle of what
-data-centre devices of four generations reach, 0.57 to 0.81."""
-_VECTOR: Final = (Precision.FP32, Precision.FP64)
-
-
-def product_rate(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """Rate of large products at a precision that the device has [FLOP/s].
-
-    The median over measured shapes, at this width or at bf16; a guess where there is none, less as
-    far as the device's best product falls behind that of its relative. Formats
-    that matrix units don't compute are left at their peak.
-    """
-    peak = gpu.peak[precision]
-    if precision in _VECTOR:
-        return peak
-    sixteen = gpu.product_share.get(Precision.BF16, PRODUCT_SHARE * gpu.reach)
-    return peak * gpu.product_share.get(precision, sixteen)
-
-
-def memory_rate(scenario: Scenario, gpu: Gpu) -> BytesPerSecond:
-    """Device memory bandwidth to plan with [B/s]."""
-    trained = streamed(gpu) * scenario.job.software.efficiency.memory
-    return min(trained, gpu.achievable_memory_bandwidth or trained)
-
-
-MEMORY_SHARE: Final = 0.759
-"""Share of the memory's bandwidth that products of few rows reach on the A100, one of the devices
-that shares of training were fitted to, and on devices that nobody measured."""
-
-
-def streamed(gpu: Gpu) -> BytesPerSecond:
-    """Bandwidth of a device's memory, as much of it as kernels reach on the A100 [B/s].
-
-    Boards with GDDR memory reach more of theirs in measured products that only read weights, and so
-    do the H100 and H200.
-    """
-    share = MEMORY_SHARE if gpu.memory_share is None else gpu.memory_share
-    return gpu.memory_bandwidth * share / MEMORY_SHARE
 
 
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:

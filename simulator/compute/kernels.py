@@ -15,6 +15,7 @@ from simulator.compute.shapes import (
     sharers,
     tokens,
 )
+from simulator.equations.gemm import throttled
 from simulator.scenario.workload.kernels import SMALL_KERNELS, Kernels
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
 
@@ -46,6 +47,23 @@ class Both:
     def times(self, factor: Real) -> Both:
         """Both, a factor longer."""
         return Both(self.forward * factor, self.backward * factor)
+
+
+def clock(products: Both, rest: Both, host: Both, throttle: Real) -> Real:
+    """How much longer products take: the clock sinks with the time matrix units are busy.
+
+    Parameters
+    ----------
+    products, rest : Both
+        Work of matrix units at the whole clock, and all other work of the device [s].
+    host : Both
+        The host's time to launch it [s]; where that is longer, matrix units are busy less.
+    throttle : float or array
+        How far the clock sinks when only matrix units work, as a share of it [1].
+    """
+    busy = products.forward + products.backward
+    device = busy + rest.forward + rest.backward
+    return throttled(busy, at_least(device, host.forward + host.backward), throttle)
 
 
 def bandwidth(d: Description, k: Kernels) -> BytesPerSecond | Real:

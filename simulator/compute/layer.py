@@ -26,7 +26,7 @@ from simulator.compute.shapes import (
 from simulator.compute.traffic import tensor_reduces
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Product
-from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
+from simulator.units import Bytes, Real, Seconds, anywhere, at_most, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
         products = products + experts.passes(d, k)
     small, passed, host = kernels.starts(d, k), kernels.passes(d, k), launch.layer(d, k)
     rest = attention + passed + small
-    products = products.times(_clock(k, products, rest, host))
+    products = products.times(kernels.clock(products, rest, host, k.product.throttle))
     work = d.work
     again = work.redone_layers * (
         work.redo_products * products.forward
@@ -132,13 +132,6 @@ def _attention(d: Description, k: Kernels, scores: Both) -> Both:
     return Both(
         where(one, fused.forward, plain.forward), where(one, fused.backward, plain.backward)
     )
-
-
-def _clock(k: Kernels, products: Both, rest: Both, host: Both) -> Real:
-    """How much longer products take: the clock sinks with the time matrix units are busy."""
-    busy = products.forward + products.backward
-    whole = at_least(busy + rest.forward + rest.backward, host.forward + host.backward)
-    return 1.0 / (1.0 - k.product.throttle * busy / whole)
 
 
 def _exchange(d: Description, k: Kernels, *, routed: bool) -> tuple[Both, Both]:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.kernels import Both
+from simulator.compute.kernels import Both, clock
 from simulator.compute.products import Gemms, Units, forward_and_backward, stacked, three_passes
 from simulator.equations.roofline import roofline_time
 from simulator.scenario.workload.kernels import Launching
@@ -34,13 +34,15 @@ channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-t
 class Rates:
     """What a device reaches: matrix and other arithmetic [FLOP/s], memory [B/s].
 
-    `units` compute a tile of a product each; None where their number is not known.
+    `units` compute a tile of a product each; None where their number is not known. `throttle` is
+    how far the clock sinks when only matrix units work, as a share of it.
     """
 
     matrix: FlopsPerSecond
     vector: FlopsPerSecond
     memory: BytesPerSecond
     units: float | None = None
+    throttle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +77,9 @@ def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | 
     products = _tiled(tiled, rates, launching) + _rooflines(whole, rates, rates.matrix, 1.0)
     others = [op for op in operators if not op.matrix]
     rest = _rooflines(others, rates, rates.vector, passes) + kernels.times(start)
+    if any(op.matrix for op in operators):
+        host = kernels.times(0.0 if launching is None else launching.kernel)
+        products = products.times(clock(products, rest, host, rates.throttle))
     time = products + rest
     return Work(
         forward=time.forward,

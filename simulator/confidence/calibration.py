@@ -163,13 +163,15 @@ class Calibration:
 class Efficiency:
     """Shares of a device's rates that training reaches where nothing was measured on it.
 
-    `matrix` is the share of the datasheet's matrix rate at the precision that runs, `memory` the
-    share of the datasheet's memory bandwidth; a measured rate below them is a limit too.
+    `matrix` is the share of the datasheet's matrix rate at the precision that runs, while the clock
+    is whole, `throttle` how far that sinks when only matrix units work, `memory` the share of the
+    datasheet's memory bandwidth; a measured rate below them is a limit too.
     """
 
     matrix: float
     memory: float
     source: Source
+    throttle: float = 0.0
 
 
 IDENTITY = Calibration()

@@ -340,3 +340,38 @@ def memory_time(moved: Real, bandwidth: Real) -> Real:
     0.001
     """
     return moved / bandwidth
+
+
+def throttled(busy: Real, whole: Real, throttle: Real) -> Real:
+    """How much longer matrix products take than at the whole clock.
+
+    Parameters
+    ----------
+    busy : float or array
+        Time that matrix units are busy at the whole clock [s].
+    whole : float or array
+        Time of everything together [s].
+    throttle : float or array
+        How far the clock sinks when only matrix units work, as a share of it [1].
+
+    Returns
+    -------
+    float or array
+        Factor of their time, 1 or more [1].
+
+    Notes
+    -----
+    ``1 / (1 - throttle * busy / whole)``. A device at its power limit lowers its clock, and matrix
+    units draw most. The sinking is taken as linear in the share of time that they are busy;
+    `throttle` is fitted to steps of language models.
+
+    References
+    ----------
+    .. [1] own form; fitted by ``evidence/fit.py kernels``
+
+    Examples
+    --------
+    >>> throttled(busy=0.5, whole=1.0, throttle=0.2)
+    1.1111111111111112
+    """
+    return 1.0 / (1.0 - throttle * busy / whole)

@@ -16,6 +16,7 @@ from simulator.files.kernel_figures import (
     Figures,
     KernelFile,
     KernelFiles,
+    VariantTable,
     kernel_files,
     launch_factor,
     source_of,
@@ -76,7 +77,7 @@ def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kern
     if gpu is None or gpu.multiprocessors is None:
         return None
     files = kernel_files() if files is None else files
-    device = next(iter(_on(gpu, files)), None)
+    device = _of_device(gpu, files)
     era = next(iter(_with(use, files)), None)
     if device is None or era is None:
         return None
@@ -112,7 +113,7 @@ def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kern
 
 def _apart(device: KernelFile, gpu: Gpu) -> tuple[float, Source] | None:
     """What rows measured on the device say of its products beside those of its architecture."""
-    found = next((v for v in device.variant if gpu.name in v.gpus), None)
+    found = _variant(device, gpu)
     return None if found is None else (found.products, source_of(found.source))
 
 
@@ -122,9 +123,68 @@ def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bo
     return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
 
 
-def _on(gpu: Gpu, files: KernelFiles) -> Iterator[KernelFile]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceShares:
+    """What kernels reach of a device's data sheet, whatever the model.
+
+    `products`: share of the peak at a precision that large matrix products reach while the clock
+    is whole. `throttle`: how far the clock sinks when only matrix units work. `memory`: share of
+    the memory's bandwidth.
+    """
+
+    products: float
+    throttle: float
+    memory: float
+
+
+def device_shares(
+    gpu: Gpu, precision: Precision, files: KernelFiles | None = None
+) -> DeviceShares | None:
+    """Shares of a device's rates, fitted to language models on its architecture.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        The accelerator; its architecture, or that of its relative, picks a file.
+    precision : Precision
+        That of linear layers.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
+
+    Returns
+    -------
+    DeviceShares or None
+        None where no file holds for it.
+    """
+    files = kernel_files() if files is None else files
+    device = _of_device(gpu, files)
+    if device is None:
+        return None
+    found, variant = Figures(files["shared"], device), _variant(device, gpu)
+    factor = 1.0 if variant is None else variant.products
+    return DeviceShares(
+        products=found.value(_share_at(found, gpu, precision)) * factor * gpu.reach,
+        throttle=found.value("throttle"),
+        memory=found.value("memory") * gpu.streaming,
+    )
+
+
+def _share_at(found: Figures, gpu: Gpu, precision: Precision) -> str:
+    """The share of the peak that holds for products at a precision, by its name."""
+    narrow = {Precision.FP8: "share8", Precision.FP4: "share4"}
+    own = narrow.get(gpu.fallback.get(precision, precision), "")
+    return own if own in found else "share16"
+
+
+def _variant(device: KernelFile, gpu: Gpu) -> VariantTable | None:
+    """What sets a device apart from the rest of its architecture, if anything does."""
+    return next((v for v in device.variant if gpu.name in v.gpus), None)
+
+
+def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
+    """The file of its architecture, or of its relative's."""
     own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
-    return (file for file in files.values() if own in file.architectures)
+    return next((file for file in files.values() if own in file.architectures), None)
 
 
 def _with(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
@@ -173,15 +233,12 @@ def _key(kernel: str) -> str:
 
 
 def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
-    variant = next((v for v in device.variant if gpu.name in v.gpus), None)
+    variant = _variant(device, gpu)
     factors = (1.0, 1.0) if variant is None else (variant.products, variant.others)
-    narrow = {Precision.FP8: "share8", Precision.FP4: "share4"}
-    runs_as = gpu.fallback.get(use.precision, use.precision)
-    names = [name for name in (narrow.get(runs_as, ""), "share16") if name in found]
     cool = use.software.profiled_kernels
     return ProductFigures(
         share16=found.value("share16") * factors[1] * gpu.reach,
-        share=found.value(names[0]) * factors[0] * gpu.reach,
+        share=found.value(_share_at(found, gpu, use.precision)) * factors[0] * gpu.reach,
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
         fill=found.value("fill"),
@@ -191,7 +248,7 @@ def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductF
 
 
 def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use) -> KernelFigures:
-    variant = next((v for v in device.variant if gpu.name in v.gpus), None)
+    variant = _variant(device, gpu)
     factor = 1.0 if variant is None else variant.attention.get(kernel, 1.0)
     cast = "cast_4" if use.precision is Precision.FP4 else ""
     if use.software.fp8_recipe is Scaling.BLOCK:

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from simulator.confidence.calibration import Efficiency
 from simulator.files.document import FileModel, check, read_document
+from simulator.files.kernels import device_shares
 from simulator.files.model_sections import SourcedTable
-from simulator.files.quantity import Choice, FractionField, TextField
+from simulator.files.quantity import Choice, FractionField, NumberField, TextField
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.parallelism import Partition
@@ -23,16 +24,17 @@ _ON_VECTOR_UNITS: Final = (Precision.FP32, Precision.FP64)
 
 
 class EfficiencyTable(SourcedTable):
-    """Shares of the datasheet peaks that a training step reaches."""
+    """What a training step reaches that is timed operator by operator."""
 
     framework: TextField
     """Framework it was fitted to; any: all of them."""
     matrix: FractionField
-    """Share of the rate of matrix units."""
+    """Rate on matrix units over that of a language model's products on the device."""
     vector: FractionField
-    """Share of the rate without matrix units."""
-    memory: FractionField
-    """Share of the memory bandwidth."""
+    """Share of the data sheet's rate without matrix units."""
+    memory: NumberField
+    """Memory bandwidth over what kernels of language models reach on the device; above 1 where
+    fused kernels move less than is counted."""
 
 
 class HabitTable(SourcedTable):
@@ -95,7 +97,9 @@ def habit(framework: str) -> HabitTable:
 
 
 def efficiency(gpu: Gpu | None, framework: str, precision: Precision) -> Efficiency:
-    """Shares of the datasheet peaks that training reaches where no step was measured.
+    """Shares of the datasheet peaks that operators reach in training where no step was measured.
+
+    Those of a language model's kernels on the device, times what the framework's reach of them.
 
     Parameters
     ----------
@@ -112,12 +116,19 @@ def efficiency(gpu: Gpu | None, framework: str, precision: Precision) -> Efficie
         `matrix` multiplies the peak rate at the precision that runs, `memory` the peak bandwidth.
     """
     tables = {table.framework: table for table in _shipped().efficiency}
-    table = tables.get(framework.lower(), tables[_ANY])
-    runs_as = precision if gpu is None else gpu.fallback.get(precision, precision)
-    plain = gpu is None or gpu.architecture in _WITHOUT_MATRIX_UNITS
-    vector = plain or runs_as in _ON_VECTOR_UNITS
+    return efficiency_by(tables.get(framework.lower(), tables[_ANY]), gpu, precision)
+
+
+def efficiency_by(table: EfficiencyTable, gpu: Gpu | None, precision: Precision) -> Efficiency:
+    """The shares of a device's rates that follow from those of a framework's table."""
+    device = None if gpu is None else device_shares(gpu, precision)
+    if gpu is None or device is None:
+        return Efficiency(matrix=table.vector, memory=table.memory, source=table.origin)
+    runs_as = gpu.fallback.get(precision, precision)
+    vector = gpu.architecture in _WITHOUT_MATRIX_UNITS or runs_as in _ON_VECTOR_UNITS
     return Efficiency(
-        matrix=table.vector if vector else table.matrix,
-        memory=table.memory,
+        matrix=table.vector if vector else table.matrix * device.products,
+        throttle=0.0 if vector else device.throttle,
+        memory=min(1.0, table.memory * device.memory),
         source=table.origin,
     )

@@ -11,6 +11,7 @@ from simulator.equations.gemm import (
     occupied_flops,
     product_time,
     product_traffic,
+    throttled,
     tile_rate,
     tiled_time,
 )
@@ -89,3 +90,10 @@ def test_partial_sums_cost_the_memorys_time() -> None:
     assert seconds(64.0, 64.0, 65536.0, bandwidth=1.0) == pytest.approx(
         2.0 * 64 * 64 * 65536 / (1e12 / 100)
     )
+
+
+def test_the_clock_sinks_with_the_share_of_time_that_matrix_units_are_busy() -> None:
+    """Not at all where they wait, and by all of it where nothing else is done."""
+    assert throttled(0.0, 1.0, 0.2) == 1.0
+    assert throttled(1.0, 1.0, 0.2) == pytest.approx(1.0 / 0.8)
+    assert throttled(1.0, 2.0, 0.2) == pytest.approx(1.0 / 0.9)

@@ -10,10 +10,11 @@ import pytest
 
 from simulator import units
 from simulator.compute.describe import describe, kernels_of
-from simulator.compute.device_time import product_rate
-from simulator.compute.operator_time import Rates, work_of
+from simulator.compute.device_time import rates_of
+from simulator.compute.operator_time import work_of
 from simulator.compute.step import training_step
 from simulator.equations.pipeline import overlapped
+from simulator.files.kernels import device_shares
 from simulator.files.launches import launching
 from simulator.files.models import load_model
 from simulator.files.scenario import load_scenario
@@ -52,13 +53,7 @@ def step_time(model: Model, measured: StepTimes, index: int) -> float:
     assert measured.gpu is not None
     assert measured.precision is not None
     gpu, precision = accelerator(measured.gpu), measured.precision
-    share = efficiency(gpu, measured.framework, precision)
-    rates = Rates(
-        matrix=product_rate(gpu, precision) * share.matrix,
-        vector=gpu.peak[Precision.FP32],
-        memory=gpu.memory_bandwidth * share.memory,
-        units=gpu.multiprocessors,
-    )
+    rates = rates_of(gpu, precision, efficiency(gpu, measured.framework, precision))
     launches = launching(gpu, Software(framework=measured.framework))
     assert launches is not None
     operators = model.operators(measured.batch_sizes[index], precision)
@@ -117,8 +112,33 @@ def test_efficiencies_depend_on_the_units_that_compute() -> None:
     assert half.matrix < single.matrix
     assert half.memory == single.memory
     assert efficiency(volta, "pytorch", Precision.TF32) == single
-    assert efficiency(pascal, "pytorch", Precision.FP16) == single
-    assert efficiency(None, "pytorch", Precision.FP16) == single
+    for plain in (
+        efficiency(pascal, "pytorch", Precision.FP16),
+        efficiency(None, "pytorch", Precision.FP16),
+    ):
+        assert plain.matrix == single.matrix
+        assert plain.throttle == 0.0
+
+
+def test_operators_go_by_the_shares_and_the_clock_of_language_models() -> None:
+    """One share of products, one clock and one bandwidth for a device, whatever the model."""
+    hopper = accelerator("gpu/h100-sxm5-80gb")
+    found = efficiency(hopper, "pytorch", Precision.BF16)
+    own = device_shares(hopper, Precision.BF16)
+    scenario = load_scenario(ROOT / "scenarios" / "gpt2-tokens-h100.toml")
+    layers = kernels_of(scenario)
+    assert own is not None
+    assert found.throttle == own.throttle == layers.product.throttle > 0.0
+    assert own.products == layers.product.share
+    assert own.memory == layers.kernel.memory
+    volta, ampere = (accelerator(f"gpu/{name}") for name in ("v100-sxm2-16gb", "a100-sxm4-80gb"))
+    shares = {
+        gpu.name: efficiency(gpu, "pytorch", Precision.FP16).matrix / reached.products
+        for gpu in (volta, ampere, hopper)
+        if (reached := device_shares(gpu, Precision.FP16)) is not None
+    }
+    assert len(shares) == 3
+    assert max(shares.values()) == pytest.approx(min(shares.values()), rel=1e-12)
 
 
 def test_every_framework_has_an_efficiency_with_its_source() -> None:
