@@ -183,7 +183,7 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
     UsageError
         If there is no such scenario, or flags would change it.
     """
-    from simulator.files.shipped import scenario_names, scenario_path, service_names
+    from simulator.files.shipped import nearest_shipped, scenario_path
 
     said = [question.flag for question in QUESTIONS if flags[question.name] is not None]
     if said:
@@ -191,11 +191,9 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
         raise click.UsageError(msg)
     path = scenario_path(shipped)
     if path is None:
-        from simulator.files.quantity import nearest
-
-        close = nearest(shipped, (*scenario_names(), *service_names()))
-        meant = f"; did you mean '{close}'?" if close else "; plan scenarios lists them"
-        msg = f"there is no shipped scenario '{shipped}'{meant}"
+        close = " or ".join(repr(other) for other in nearest_shipped(shipped))
+        meant = f"did you mean {close}?" if close else "plan scenarios lists them"
+        msg = f"there is no shipped scenario '{shipped}'; {meant}"
         raise click.UsageError(msg)
     text = path.read_text(encoding="utf-8")
     return re.sub(r'(?m)^name = ".*"$', lambda _: f'name = "{name}"', text, count=1)

@@ -53,7 +53,7 @@ def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
     UnknownName
         If there is no such set.
     """
-    path = find_set(name_or_path)
+    path = find_set(name_or_path, scenario)
     if path is None:
         advice = nearest_sets(name_or_path)
         msg = f"there is no measurement set '{name_or_path}', neither a file nor shipped; {advice}"

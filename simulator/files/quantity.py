@@ -44,6 +44,11 @@ _EXAMPLE: Final[dict[Unit, str]] = {
     units.USD_PER_JOULE: "$0.08/kWh",
     units.KILOGRAM_PER_JOULE: "400 g/kWh",
 }
+_LIKELY: Final[dict[Unit, tuple[str, ...]]] = {
+    units.BYTE: ("kB", "GB"),
+    units.SECOND: ("ms", "s"),
+}
+"""Units that a bare number may be meant in: of small things, of large ones."""
 # Wide enough for a petabyte-scale store or a picosecond, narrow enough that products and
 # quotients of two of them stay finite.
 _SMALLEST: Final[dict[Unit, str]] = {
@@ -156,8 +161,7 @@ class Quantity(Checked):
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
         if not isinstance(value, str):
-            hint = f"write it with a unit, such as '{_EXAMPLE[self.unit]}'"
-            refuse("is a bare number", hint)
+            refuse("is a bare number", f"write it with a unit, such as {self._with_units(value)}")
         try:
             number = units.parse(value, self.unit)
         except UnitError as error:
@@ -166,6 +170,11 @@ class Quantity(Checked):
             refuse("is too large to be meant")
         self._refuse_senseless(number)
         return number
+
+    def _with_units(self, number: float) -> str:
+        """A bare number as it may be meant."""
+        likely = [f"'{number} {name}'" for name in _LIKELY.get(self.unit, ())]
+        return " or ".join(likely) or f"'{_EXAMPLE[self.unit]}'"
 
     def _refuse_senseless(self, number: float) -> None:
         if number < 0.0:

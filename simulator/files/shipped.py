@@ -96,17 +96,22 @@ def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
     return path if is_path else None
 
 
+def nearest_shipped(name: str, most: int = 3) -> list[str]:
+    """Shipped scenarios and services that a name may mean: those that begin with it come first."""
+    every = (*scenario_names(), *service_names())
+    begun = [other for other in every if name and other.startswith(name)]
+    return list(dict.fromkeys((*begun, *difflib.get_close_matches(name, every, n=most))))[:most]
+
+
 def nearest_scenarios(name: str, folder: Path = Path()) -> str:
     """Advice on a scenario that doesn't exist: the nearest files and shipped names."""
     try:
-        beside = [file.name for file in folder.iterdir() if file.suffix == ".toml"]
+        beside = {file.stem: file.name for file in folder.iterdir() if file.suffix == ".toml"}
     except OSError:
-        beside = []
-    shipped = scenario_names()
-    close = [
-        *difflib.get_close_matches(name, beside, n=2),
-        *difflib.get_close_matches(name.removesuffix(".toml"), (*shipped, *service_names()), n=3),
-    ]
+        beside = {}
+    shipped, plain = scenario_names(), Path(name).stem
+    files = [beside[stem] for stem in difflib.get_close_matches(plain, beside, n=2)]
+    close = [*files, *nearest_shipped(name.removesuffix(".toml"))]
     if close:
         return f"did you mean {' or '.join(repr(other) for other in close)}?"
     if name.endswith(".toml"):
@@ -139,14 +144,18 @@ def set_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
-def find_set(name_or_path: str) -> Path | None:
+def find_set(name_or_path: str, scenario: str | None = None) -> Path | None:
     """The TOML file of a measurement set: a file of that name, else a shipped set; None if none.
 
-    The name may lack its ``.toml``, and the set's CSV file stands for the set.
+    The name may lack its ``.toml``, and the set's CSV file stands for the set, unless the TOML
+    file beside it is the `scenario` that its rows are runs of.
     """
     path = Path(name_or_path)
-    beside = path.with_suffix(".toml") if path.suffix == ".csv" else Path(f"{path}.toml")
-    found = next((p for p in (beside, path) if _is_file(p)), None)
+    is_table = path.suffix == ".csv"
+    beside = path.with_suffix(".toml") if is_table else Path(f"{path}.toml")
+    is_job = scenario is not None and beside.resolve() == Path(scenario).resolve()
+    stands = not is_job and (_is_file(path) or not is_table)
+    found = next((p for p in (beside, path) if _is_file(p) and (stands or p == path)), None)
     if found is not None:
         return found
     plain = name_or_path.removesuffix(".toml")

@@ -274,7 +274,11 @@ def test_a_shipped_scenario_is_copied(capsys: pytest.CaptureFixture[str]) -> Non
     assert mine.name == "mine"
     assert (mine.job.model, mine.job.train) == (shipped.job.model, shipped.job.train)
     assert main(["init", "--from", "llama3-8b", "--name", "other"]) == Exit.BAD_INPUT
-    assert "did you mean 'llama3-8b-fsdp'?" in capsys.readouterr().err
+    assert "did you mean 'llama3-8b-fsdp' or" in capsys.readouterr().err
+    assert main(["init", "--from", "resnet50", "--name", "other"]) == Exit.BAD_INPUT
+    assert "'resnet50-imagenet-p4d' or 'resnet50-m40'" in capsys.readouterr().err
+    assert main(["init", "--from", "zzzz", "--name", "other"]) == Exit.BAD_INPUT
+    assert "plan scenarios lists them" in capsys.readouterr().err
     assert main(["init", "--from", "gpu-decode", "--workers", "3", "--force"]) == Exit.BAD_INPUT
     assert "--workers does not go with --from" in capsys.readouterr().err
 

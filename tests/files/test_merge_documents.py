@@ -279,6 +279,18 @@ def test_an_unknown_name_is_answered_with_the_nearest(name: str) -> None:
         load_scenario(name)
 
 
+def test_a_short_file_name_is_not_like_every_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ending makes no names alike; a lost letter of it does no harm."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(SOUND, tmp_path / "a.toml")
+    with pytest.raises(UnknownName, match="`plan init` writes a first one"):
+        load_scenario("nofile.toml")
+    with pytest.raises(UnknownName, match=r"did you mean 'a\.toml'"):
+        load_scenario("a.tom")
+
+
 def test_an_unknown_name_like_none_is_told_where_the_names_stand() -> None:
     """How many are shipped, where, and some of them."""
     with pytest.raises(UnknownName) as caught:

@@ -169,6 +169,23 @@ def test_plain_fields_keep_what_they_take(field: Any, value: object) -> None:
     assert type(taken) is type(value)
 
 
+@pytest.mark.parametrize(
+    ("unit", "found", "hint"),
+    [
+        (units.BYTE, 64, "such as '64 kB' or '64 GB'"),
+        (units.SECOND, 1.5, "such as '1.5 ms' or '1.5 s'"),
+        (units.WATT, 3, "such as '400 W'"),
+    ],
+)
+def test_a_bare_number_is_answered_with_units_for_it(
+    unit: units.Unit, found: float, hint: str
+) -> None:
+    """The number that was written, in units that people use for small and large things."""
+    message, advice = refused(Annotated[float, Quantity(unit)], found)
+    assert message == "is a bare number"
+    assert hint in advice
+
+
 def test_choices_offer_the_nearest() -> None:
     """A misspelt choice is answered with the nearest and the list."""
     field = Annotated[Precision, Choice(Precision)]

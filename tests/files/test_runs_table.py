@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.confidence.measurement import MeasurementSet, Split
-from simulator.errors import InputError
+from simulator.errors import InputError, UnknownName
 from simulator.files.measured import load_set
 
 JOB = "resnet50-imagenet-p4d"
@@ -41,6 +41,24 @@ def test_columns_are_what_people_call_things(tmp_path: Path) -> None:
     assert row.split is Split.FIT
     assert row.id == "line 2"
     assert set(found.metrics) == set(row.measured)
+
+
+def test_the_job_beside_a_table_is_no_description_of_it(tmp_path: Path) -> None:
+    """my-job.csv with --scenario my-job.toml: what is said to be the job is the job."""
+    job, table = tmp_path / "mine.toml", tmp_path / "mine.csv"
+    job.write_text(f'schema = 1\nextends = "{JOB}"\n', encoding="utf-8")
+    table.write_text("workers,samples/s\n8,100\n", encoding="utf-8")
+    assert len(load_set(str(table), str(job)).rows) == 1
+
+
+def test_a_table_that_is_not_there_is_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the same name and another ending does not stand for it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(f'schema = 1\nextends = "{JOB}"\n', encoding="utf-8")
+    with pytest.raises(UnknownName, match=r"no measurement set 'mine\.csv'"):
+        load_set("mine.csv", "mine.toml")
 
 
 @pytest.mark.parametrize(
