@@ -15,7 +15,7 @@ from typing import Final
 
 from simulator.engine.recorder import Epoch, Plan
 from simulator.pipeline.stages.base import Demand, Path, Resource, StageDemands
-from simulator.pipeline.topology import NETWORK_OPERATIONS, STORAGE_NETWORK, Topology, Unit
+from simulator.pipeline.topology import NETWORK_OPERATIONS, STORAGE_NETWORK, Site, Topology, Unit
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import CostPlan, Scenario
@@ -43,7 +43,7 @@ class Asked:
         seed: int,
     ) -> Asked:
         """The question without names, notes and prices, and without a store that nobody uses."""
-        idle = len(topology.sites) == 1 and _is_idle(stages)
+        idle = _is_idle(stages)
         groups = tuple(_bare(group, idle=idle) for group in scenario.cluster.groups)
         bare = replace(
             scenario,
@@ -57,7 +57,7 @@ class Asked:
             energy=None,
             owned=None,
         )
-        sites = tuple(replace(s, group=_bare(s.group, idle=idle)) for s in topology.sites)
+        sites = tuple(_bare_site(site, idle=idle) for site in topology.sites)
         units = {n: unit for n, unit in topology.units.items() if not (idle and _of_store(unit))}
         return Asked(
             scenario=bare,
@@ -74,7 +74,7 @@ _UNUSED: Final = Storage(name="", scope=Scope.LOCAL, read_bandwidth=1.0)
 
 
 def _is_idle(stages: Sequence[StageDemands]) -> bool:
-    """Whether nothing is read from the store or written to it."""
+    """Whether nothing is read from a store or written to one, by any group of machines."""
     demands = (demand for stage in stages for demand in stage.demands)
     return not any(_asks(demand) for demand in demands if demand.path in _WITH_STORE)
 
@@ -90,7 +90,13 @@ def _asking(stage: StageDemands) -> StageDemands:
 
 
 def _of_store(unit: Unit) -> bool:
-    return unit.resource is Resource.STORAGE or unit.name in {STORAGE_NETWORK, NETWORK_OPERATIONS}
+    wires = (STORAGE_NETWORK, NETWORK_OPERATIONS)  # after the name of a machine that only makes
+    return unit.resource is Resource.STORAGE or unit.name.endswith(wires)
+
+
+def _bare_site(site: Site, *, idle: bool) -> Site:
+    bare = replace(site, group=_bare(site.group, idle=idle))
+    return replace(bare, shared="") if idle else bare
 
 
 def _bare(group: Group, *, idle: bool) -> Group:

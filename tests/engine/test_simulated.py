@@ -73,6 +73,19 @@ def test_a_store_that_nobody_reads_from_is_no_part_of_the_question() -> None:
     assert cold[0] != cold[1]
 
 
+def test_a_store_that_helpers_no_longer_read_from_is_no_part_of_the_question() -> None:
+    """Nor does it matter from which store the RAM of machines was filled that only make batches."""
+    reader = CandidateReader("resnet50-imagenet-p4d")
+    helped = {"remote.machine": "instance/aws/c6i.32xlarge", "remote.count": 2}
+    jobs = [
+        reader.read({**helped, "remote.storage": f"storage/{name}"}).scenario
+        for name in ("s3", "ebs-st1", "efs-one-zone")
+    ]
+    warm, cold = ([_phase(job, phase) for job in jobs] for phase in (Phase.WARM, Phase.COLD))
+    assert warm[0] == warm[1] == warm[2]
+    assert cold[0] != cold[1]
+
+
 def _phase(job: Scenario, phase: Phase) -> Asked:
     question = question_of(job)
     plan = plan_of(question, phase, Options())
