@@ -15,7 +15,7 @@ from simulator.scenario.long_run import Target
 from simulator.scenario.scenario import Job, Scenario
 from simulator.scenario.workload.parallelism import Sharding
 from simulator.terms import Term, term
-from simulator.units import Bytes, Real
+from simulator.units import Bytes, Real, in_common
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def checkpoint_shares(scenario: Scenario) -> Shares:
             copies=copies,
         )
 
-    machine = share(max(1, scenario.devices // group.count), job.copies)
+    machine = share(max(1, in_common(scenario.devices // group.count)), job.copies)
     return Shares(whole=job.copies * whole, machine=machine, device=share(1.0, 1.0))
 
 

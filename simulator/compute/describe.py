@@ -197,7 +197,7 @@ def _layout(scenario: Scenario) -> Layout:
     group = np.inf if degrees.shard_group is None else 1.0 * degrees.shard_group
     shares = where(group > 1.0, 1.0, 0.0)
     return Layout(
-        devices=float(scenario.devices),
+        devices=1.0 * scenario.devices,
         domain=float(machine),
         tensor=1.0 * degrees.tensor,
         pipeline=1.0 * degrees.pipeline,

@@ -35,6 +35,7 @@ from simulator.units import (
     at_least,
     at_most,
     parse,
+    plain,
     where,
 )
 
@@ -105,8 +106,8 @@ def _rise(low: Real, high: Real) -> Real:
 class Team:
     """Ranks that communicate: `ranks` on `machines`."""
 
-    ranks: int
-    machines: int = 1
+    ranks: Real
+    machines: Real = 1
 
 
 def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
@@ -222,7 +223,7 @@ def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
 
 def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
     """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
-    empty = between_latency(operation, float(members.machines))
+    empty = between_latency(operation, plain(members.machines))
     crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
     measured = [] if link is None else [c for c in link.curves if c.machines > 1]

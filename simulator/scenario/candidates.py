@@ -27,7 +27,7 @@ from simulator.scenario.hardware.storage import Storage
 from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
 from simulator.scenario.workload.dataset import Dataset
 from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.parallelism import Parallelism, Schedule
+from simulator.scenario.workload.parallelism import Parallelism, Schedule, Sharding
 from simulator.scenario.workload.train import Train
 
 ARRAYS: Final[Mapping[type, frozenset[str]]] = {
@@ -48,7 +48,7 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
     CpuPool: frozenset({"cores", "threads", "smt_worth", "contention", "coremark"}),
     Host: frozenset({"ram", "memory_bandwidth"}),
     Gpu: frozenset({"memory"}),
-    Group: frozenset({"price"}),
+    Group: frozenset({"price", "count"}),
     CostPlan: frozenset({"price", "provisioning"}),
     Memory: frozenset({"operating_system", "application", "page_cache"}),
     Parallelism: frozenset({"tensor", "pipeline", "interleave", "context"}),
@@ -132,7 +132,8 @@ class _Keys:
         """The structure of a scenario, with what its numbers decide."""
         schedule = scenario.job.parallelism.schedule
         alone = index if schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
-        return (self._of(scenario), scenario.ranks_per_host, scenario.ranks > 1, alone)
+        facts = scenario.ranks_per_host, scenario.ranks > 1, alone
+        return (self._of(scenario), *facts, *_machines(scenario))
 
     def _of(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
         seen = self._seen.get(id(value))
@@ -160,6 +161,25 @@ class _Keys:
     def _all(self, values: Iterable[Any]) -> tuple[Key, ...]:
         of = self._of
         return tuple([value if type(value) in _PLAIN else of(value) for value in values])
+
+
+def _machines(scenario: Scenario) -> tuple[int, ...]:
+    """How many machines each group has, where it decides something: more than one, or each number.
+
+    Machines that only make batches are laid out one by one. A model or its state that is spread
+    over machines forms teams, and collectives go by the nearest number of machines measured.
+    """
+    trainers = scenario.cluster.trainers
+    network = trainers.host.network
+    link = None if network is None else network.link
+    measured = link is not None and any(curve.machines > 1 for curve in link.curves)
+    degrees = scenario.job.parallelism
+    spread = degrees.splits_model or degrees.sharding is not Sharding.NONE
+    each = measured or spread or degrees.offload_optimizer
+    return tuple(
+        min(group.count, 2) if group is trainers and not each else group.count
+        for group in scenario.cluster.groups
+    )
 
 
 _MOST_SEEN: Final = 100_000

@@ -44,7 +44,7 @@ READ_IN_PARTS: Final = 8
 READ_FIRST: Final = 16
 """Candidates that are read before workers have started, for a first prediction to store."""
 EARLY: Final = 2
-"""Of each part that is read, candidates that are predicted at once: those that seem best."""
+"""Of those that are read first, candidates that are predicted at once: those that seem best."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task at most; what it has finished is stored then."""
 TASKS_OF_A_ROUND: Final = 16
@@ -269,10 +269,11 @@ class _Search:
             self._read = len(self._all)
             return [self._bounded[candidate.index] for candidate in self._all]
         bounded: list[Bounded] = []
-        for part in self._read_parts():
+        for number, part in enumerate(self._read_parts()):
             bounded += part
             self._read += len(part)
-            self._predict_early(part)
+            if number == 0:
+                self._predict_early(part)
             self.tell()
         place = {candidate.index: number for number, candidate in enumerate(self._all)}
         return sorted(bounded, key=lambda one: place[one.candidate.index])
@@ -290,8 +291,9 @@ class _Search:
         return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
 
     def _predict_early(self, part: Sequence[Bounded]) -> None:
-        """Store predictions of the best of a part, as it seems, while others are read still.
+        """Store predictions of the best of the first part, as it seems, before others are read.
 
+        Few are wanted later, and one takes as long as reading hundreds: no other part has any.
         Which candidates are wanted shows when all have been read, and does not depend on what was
         predicted early, or on how often a search was stopped.
         """

@@ -18,7 +18,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 from simulator.terms import term
-from simulator.units import Real
+from simulator.units import Real, anywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class AllReduce:
 
     def _between(self, scenario: Scenario) -> tuple[Demand, ...]:
         members, host = team_of(scenario), scenario.cluster.trainers.host
-        if members.machines == 1 or host.network is None:
+        if not anywhere(members.machines > 1) or host.network is None:
             return ()
         gradients, ranks = gradient_bytes(scenario), scenario.ranks_per_job
         number, size = buckets(scenario)

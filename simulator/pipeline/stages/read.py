@@ -18,7 +18,7 @@ from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, La
 from simulator.scenario.workload.loader import Remote
 from simulator.scenario.workload.train import Mode
 from simulator.terms import term
-from simulator.units import PerSecond, Real
+from simulator.units import PerSecond, Real, anywhere
 
 UNLIMITED = float("inf")
 INSTANT = 1e-15
@@ -75,7 +75,7 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
         # What one of several jobs has read, the others find, as far as it is still there.
         return cached * (1.0 - 1.0 / scenario.job.copies)
     machines = scenario.cluster.trainers.count
-    if policy is CachePolicy.RANDOM and machines > 1:
+    if policy is CachePolicy.RANDOM and anywhere(machines > 1):
         return page_cache.hit_ratio_random_servers(cached, machines)
     hits: Real = _HIT_RATIOS[policy](cached)
     return hits
