@@ -180,3 +180,16 @@ PERFECT = Efficiency(
     memory=1.0,
     source=Source(reference="upper limit: the device's own rates", date="undated", verified=False),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A key whose value is that of other systems, since nobody measured this one.
+
+    `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
+    other keys stand for.
+    """
+
+    key: str
+    log_sd: float
+    shared: tuple[tuple[str, float], ...] = ()

@@ -99,7 +99,8 @@ class Parameter:
     `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
     with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
     where anchors are missed without it; so is a parameter that `told_by` a metric tells from
-    others, where no anchor has that metric.
+    others, where no anchor has that metric. What was fitted on another maker's system goes with
+    the key `pace`, a time that rows state: it is as many times as long here.
     """
 
     key: str
@@ -109,6 +110,7 @@ class Parameter:
     why: str = ""
     fallback: bool = False
     told_by: str = ""
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

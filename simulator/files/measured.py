@@ -246,7 +246,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
 
 
 def _parameter(table: FitTable) -> Parameter:
-    texts = {"why": table.why or "", "told_by": table.told_by or ""}
+    texts = {"why": table.why or "", "told_by": table.told_by or "", "pace": table.pace or ""}
     return Parameter(**{**table.model_dump(), **texts})
 
 

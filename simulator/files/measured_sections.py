@@ -31,6 +31,8 @@ class FitTable(FileModel):
     """Fitted only where anchors come out more than a tenth off without it, one after another."""
     told_by: TextField | None = None
     """Metric that tells it from other constants; a fallback for groups whose anchors lack it."""
+    pace: TextField | None = None
+    """Key of rows that says how fast cores are; other makers' values go with it (--unseen)."""
 
 
 class ToleranceTable(FileModel):

@@ -23,7 +23,7 @@ from simulator.compute.device_time import (
     measured_times,
 )
 from simulator.compute.step import launch_share, network_share, small_kernels_share
-from simulator.confidence.calibration import Overlay
+from simulator.confidence.calibration import Elsewhere, Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
 from simulator.confidence.provenance import Source
 from simulator.files.deviations import (
@@ -473,25 +473,39 @@ def calibrated(
     return replace(scenario, doubts=(*kept, *new))
 
 
-def known_elsewhere(scenario: Scenario, spreads: Mapping[str, float]) -> Scenario:
+def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
     """The scenario after keys were given the values they have on other systems.
 
     Parameters
     ----------
     scenario : Scenario
         As read, with those values in place.
-    spreads : mapping of str to float
-        Log deviation of each key from one of those systems to the next.
+    keys : sequence of Elsewhere
+        How far each may be off.
+
+    Returns
+    -------
+    Scenario
+        Its rates that the keys are about are known as well as if they had been fitted here, less
+        what systems differ by in these keys, for the part of the rate's work that each is.
     """
-    rates = {rate_of(key) for key in spreads}
+    rates = dict.fromkeys(rate_of(one.key) for one in keys)
     kept = [doubt for doubt in scenario.doubts if doubt.rate not in rates]
-    new = [
-        Doubt(name=f"{key} of other systems", rate=rate_of(key), log_sd=wide, source=_ELSEWHERE)
-        for key, wide in spreads.items()
+    place = placed(scenario)
+    apart = [
+        Doubt(
+            name=_OTHERS.format(one.key),
+            rate=rate_of(one.key),
+            log_sd=one.log_sd * _share(one.key, scenario),
+            source=_ELSEWHERE,
+            shared={_OTHERS.format(key): share for key, share in one.shared},
+        )
+        for one in keys
     ]
-    return replace(scenario, doubts=(*kept, *new))
+    return replace(scenario, doubts=(*kept, *(_near(rate, place, ()) for rate in rates), *apart))
 
 
+_OTHERS: Final = "{} of other systems"
 _ELSEWHERE: Final = Source(reference="spread of the values fitted to others", date="undated")
 _NOISE: Final = Source(reference="spread of the anchors' repeats", date="undated")
 

@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from simulator.confidence.calibration import Elsewhere
 from simulator.confidence.doubts import Axis
 from simulator.confidence.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
@@ -47,7 +48,7 @@ class Case:
     `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
     measured has the log deviation `noise`. `doubts`: whether intervals are wanted too. `unseen`: a
     series; predict as before it and its siblings were measured. `elsewhere` are keys among the
-    overrides with the values they have on other systems, and the log deviation between those.
+    overrides with the values they have on other systems.
     """
 
     base: str
@@ -60,7 +61,7 @@ class Case:
     anchors: tuple[Place, ...] = ()
     noise: float = 0.0
     unseen: str = ""
-    elsewhere: tuple[tuple[str, float], ...] = ()
+    elsewhere: tuple[Elsewhere, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +299,7 @@ def forecast(case: Case) -> Forecast:
             places = [dict(place) for place in case.anchors]
             scenario = calibrated(scenario, case.fitted, places, case.noise)
         if case.elsewhere:
-            scenario = known_elsewhere(scenario, dict(case.elsewhere))
+            scenario = known_elsewhere(scenario, case.elsewhere)
         if case.unseen:
             scenario = before(scenario, case.unseen)
         prediction = predict(scenario, doubts=case.doubts)

@@ -8,18 +8,15 @@ with the figures that they rest on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from simulator.confidence.measurement import MeasurementSet, Row
 from simulator.files.catalogue import Catalogue
-from simulator.files.keys import numeric_key
 from simulator.files.unseen import siblings
+from simulator.studies.elsewhere import Constants, carried
 from simulator.studies.forecast import (
     Case,
     Fitted,
@@ -49,8 +46,6 @@ WHOLE: Final = (0.72, 0.88)
 EACH: Final = (0.65, 0.92)
 """The same in every family of at least `ENOUGH` rows."""
 ENOUGH: Final = 40
-LEAST: Final = 0.05
-"""Log deviation that a constant differs by from one system to another, at least."""
 
 FIGURES: Final = "kernel figures fitted without it"
 ELSEWHERE: Final = "constants of other makers"
@@ -210,20 +205,12 @@ def _elsewhere(
     }
     own = row.key(found.maker)
     others = [
-        dict(override.split("=", 1) for override in group.overrides)
+        Constants(maker=maker, values=dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()
-        if group.overrides and makers.get(key, own) != own
+        if group.overrides and (maker := makers.get(key, own)) != own
     ]
-    overrides, spreads = list(bare.overrides), []
-    for parameter in found.fit:
-        kind = numeric_key(parameter.key)
-        there = (one.get(parameter.key, parameter.start) for one in others)
-        texts = sorted(there, key=kind.value)
-        if texts:
-            overrides.append(f"{parameter.key}={texts[len(texts) // 2]}")
-            logs = [math.log(kind.value(text)) for text in texts]
-            spreads.append((parameter.key, max(LEAST, float(np.std(logs)))))
-    return replace(bare, overrides=tuple(overrides), elsewhere=tuple(spreads))
+    overrides, wide = carried(found, row, others)
+    return replace(bare, overrides=(*bare.overrides, *overrides), elsewhere=wide)
 
 
 def _families(
