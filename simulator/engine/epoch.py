@@ -118,12 +118,13 @@ class _Site:
     def makers(self, rank: int) -> list[Location]:
         """Where the makers of a rank's batches work, one entry a maker."""
         job, topology = self.scenario.job, self.machine.topology
+        served = self.scenario.ranks_served
         crew = job.loader.crew
         own = crew.makers if makes_own_batches(self.scenario) else 0
         places = [Location(rank=rank)] * own
         if job.remote is not None:
             for site in map(self.machine.fold.site, topology.sites_of(job.remote.group)):
-                places += [Location(rank=rank, site=site)] * job.remote.makers(topology.ranks)
+                places += [Location(rank=rank, site=site)] * job.remote.makers(served)
         return places
 
     def team(self, rank: int) -> Team:

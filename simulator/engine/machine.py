@@ -87,7 +87,7 @@ class Machine:
         if fixed is not None:
             return partial(self._courses.run, fixed)
         if demand.path is Path.CORES:
-            count = self.fold.count(place.rank)
+            count = self.fold.count(place.rank) * float(self.topology.sites[place.site].serves)
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
         route = self.fold.route(self.topology, demand, place)

@@ -23,10 +23,10 @@ def check_modelled(scenario: Scenario) -> None:
     """
     name = scenario.name
     job, trainers = scenario.job, scenario.cluster.trainers
-    if trainers.count > 1 and (job.remote is not None or job.copies > 1):
+    if trainers.count > 1 and job.copies > 1:
         msg = (
-            f"{name}: several machines that train, together with remote workers or with several "
-            "jobs, are not modelled; set hardware.count = 1"
+            f"{name}: several machines that train, each several jobs, are not modelled; set "
+            "hardware.count = 1"
         )
         raise NotModelled(msg)
     if trainers.gpus_per_host and trainers.gpus_per_host % job.copies:

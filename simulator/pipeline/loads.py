@@ -54,8 +54,9 @@ def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str,
     if demand.path is Path.COMPUTE:
         yield "gpu", demand.amount
     elif demand.path is Path.CORES:
-        pool = topology.sites[site].host.cpu
-        yield topology.sites[site].prefix + CPU, topology.ranks * demand.amount / pool.capacity
+        there = topology.sites[site]
+        work = topology.ranks * there.serves * demand.amount
+        yield there.prefix + CPU, work / there.host.cpu.capacity
     else:
         for rank, alike in users(topology, demand.path):
             for unit, use in topology.way(demand, Location(rank=rank, site=site)):
@@ -372,7 +373,7 @@ def maker_count(scenario: Scenario, topology: Topology, group: str) -> int:
     """Workers of a group that make batches for one rank; 0: the trainer's own thread does."""
     remote = scenario.job.remote
     if group and remote is not None:
-        return remote.makers(topology.ranks) * len(topology.sites_of(group))
+        return remote.makers(scenario.ranks_served) * len(topology.sites_of(group))
     return scenario.job.loader.crew.makers
 
 

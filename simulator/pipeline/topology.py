@@ -3,8 +3,8 @@
 Both solvers use it: `bounds` divides by a unit's capacity, the engine shares it. A way is a list
 of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
 
-The first site is the (one) machine that trains; every machine of another group is a site of its
-own, whose units carry its name.
+The first site is one of the machines that train, which are alike. Every machine of another group is
+a site of its own, whose units carry its name; it serves all that train alike.
 """
 
 from __future__ import annotations
@@ -58,11 +58,16 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One machine: `prefix` leads the names of its units, `shared` those of its group's store."""
+    """One machine: `prefix` leads the names of its units, `shared` those of its group's store.
+
+    `serves` machines that train share it alike. Its units are the part of one of them; its cores
+    are whole, and whatever one of them asks of those counts for all.
+    """
 
     prefix: str
     shared: str
     group: Group
+    serves: Real = 1
 
     @property
     def host(self) -> Host:
@@ -140,8 +145,9 @@ def build(scenario: Scenario) -> Topology:
     sites = [Site(prefix="", shared="", group=_beside_programs(scenario, trainers))]
     for group in others:
         same = group.storage.name == trainers.storage.name
+        shared, serves = "" if same else f"{group.name} ", trainers.count
         sites += [
-            Site(prefix=f"{group.name}{i} ", shared="" if same else f"{group.name} ", group=group)
+            Site(prefix=f"{group.name}{i} ", shared=shared, group=group, serves=serves)
             for i in range(group.count)
         ]
     units = {unit.name: unit for site in sites for unit in _units(site)}
@@ -194,14 +200,15 @@ def _units(site: Site) -> Iterator[Unit]:
         *_peer_units(site),
     )
     for name, resource, capacity in found:
-        yield Unit(name=name, owner=site.group.name, resource=resource, capacity=capacity)
+        part = capacity / site.serves
+        yield Unit(name=name, owner=site.group.name, resource=resource, capacity=part)
     memory = site.host.memory_bandwidth
     if memory is not None:
         yield Unit(
             name=site.prefix + MEMORY,
             owner=site.group.name,
             resource=Resource.HOST_MEMORY,
-            capacity=memory,
+            capacity=memory / site.serves,
         )
 
 

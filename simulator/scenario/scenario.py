@@ -125,7 +125,7 @@ class Scenario:
         """Threads that make one batch in this view."""
         remote = self.job.remote
         if self.at and remote is not None:
-            return remote.threads(self.ranks_per_host)
+            return remote.threads(self.ranks_served)
         return self.job.loader.crew.threads
 
     @property
@@ -150,6 +150,11 @@ class Scenario:
         replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
         ranks: int = at_least(self.job.copies, in_common(replicas))
         return ranks
+
+    @property
+    def ranks_served(self) -> int:
+        """Processes of all machines that train, among which workers elsewhere are shared out."""
+        return self.ranks_per_host * self.cluster.trainers.count
 
     @property
     def processes_per_host(self) -> int:

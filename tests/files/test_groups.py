@@ -237,12 +237,11 @@ def test_jobs_side_by_side() -> None:
     assert (scenario.ranks_per_host, scenario.ranks) == (8, 2)
 
 
-@pytest.mark.parametrize("option", [HELPERS, "train.copies=2"])
-def test_several_machines_that_train_stand_alone(option: str) -> None:
-    """With remote workers or several jobs they are refused, not answered wrongly."""
+def test_several_machines_that_train_stand_alone() -> None:
+    """With several jobs on each they are refused, not answered wrongly."""
     assert load("hardware.count=2").cluster.trainers.count == 2
     with pytest.raises(NotModelled):
-        predict(load("hardware.count=2", option))
+        predict(load("hardware.count=2", "train.copies=2"))
 
 
 @pytest.mark.parametrize(

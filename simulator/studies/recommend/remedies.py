@@ -71,7 +71,7 @@ def _family(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
 
 
 def _helpers(ground: Ground, beside: tuple[Machine, ...]) -> Iterator[Settings]:
-    """Machines of the cloud without accelerators; only one machine may train beside them."""
+    """Machines of the cloud without accelerators, beside one machine that trains."""
     scenario, own = ground.scenario, ground.own
     job = scenario.job
     alone = scenario.cluster.trainers.count == 1 and job.copies == 1 and job.remote is None

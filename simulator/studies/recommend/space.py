@@ -197,7 +197,7 @@ def _counts(at: _At) -> Iterator[Settings]:
     scenario, job = at.ground.scenario, at.ground.scenario.job
     own = scenario.cluster.trainers.count
     most = at.goal.limits.most_nodes or max(MOST_NODES, own)
-    alone = job.remote is not None or job.copies > 1 or not at.machine.networked
+    alone = job.copies > 1 or not at.machine.networked
     counts = {1} if alone else {2**k for k in range(most.bit_length())}
     if not alone and own <= most:
         counts.add(own)
