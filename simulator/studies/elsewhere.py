@@ -23,6 +23,9 @@ from simulator.files.uncertainty import sign_of
 LEAST: Final = 0.05
 """Log deviation that a constant differs by from one system to another, at least."""
 _NINETY: Final = 0.9
+_NO_BOUNDS: Final = (-math.inf, math.inf)
+_AT: Final = 1e-4
+"""Log distance within which a constant is at a bound."""
 _TWO: Final = 2
 """Makers from which on their constants have a spread."""
 
@@ -57,13 +60,14 @@ def carried(
     weights = _weights(others)
     makers = len({one.maker for one in others})
     logs = {one.key: _logs(found, row, one, others) for one in found.fit}
+    bounds = {one.key: _bounds(one) for one in found.fit}
     overrides = tuple(
         f"{one.key}={_text(one, _middle(one, logs[one.key], weights))}" for one in found.fit
     )
     wide = tuple(
         Elsewhere(
             key=key,
-            log_sd=max(LEAST, deviation(own, weights, makers)),
+            log_sd=max(LEAST, deviation(own, weights, makers, bounds[key])),
             shared=tuple(
                 (other, sign_of(key) * sign_of(other) * correlation(own, theirs, weights))
                 for other, theirs in logs.items()
@@ -75,12 +79,15 @@ def carried(
     return overrides, wide
 
 
-def deviation(logs: Vector, weights: Vector, makers: int) -> float:
+def deviation(
+    logs: Vector, weights: Vector, makers: int, bounds: tuple[float, float] = _NO_BOUNDS
+) -> float:
     """Log deviation of the next maker's constant, of which 80% of a normal interval are sure.
 
     Of few makers neither the middle nor the spread is known well: a prediction interval of
     Student's t with one degree of freedom less than makers, written as the normal deviation that
-    has the same P10 and P90. With one maker nothing is known of the spread.
+    has the same P10 and P90. With one maker nothing is known of the spread. Constants that a fit
+    left at one of its `bounds` lie there or beyond.
 
     Examples
     --------
@@ -91,10 +98,36 @@ def deviation(logs: Vector, weights: Vector, makers: int) -> float:
         return 0.0
     from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - slow to load, and rarely needed
 
-    off = logs - float(weights @ logs)
-    spread = float(weights @ off**2) * makers / (makers - 1.0)
+    spread = _spread(logs, weights, bounds) * math.sqrt(makers / (makers - 1.0))
     wider = float(stdtrit(makers - 1.0, _NINETY) / ndtri(_NINETY))
-    return math.sqrt(spread * (1.0 + 1.0 / makers)) * wider
+    return spread * math.sqrt(1.0 + 1.0 / makers) * wider
+
+
+def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
+    """Most likely deviation of a normal distribution of which values at a bound are censored."""
+    low, high = (np.isclose(logs, bound, atol=_AT) for bound in bounds)
+    middle = float(weights @ logs)
+    plain = math.sqrt(float(weights @ (logs - middle) ** 2))
+    known = ~(low | high)
+    if known.all() or np.count_nonzero(known) < _TWO or plain <= 0.0:
+        return plain
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to load, and rarely needed
+    from scipy.special import log_ndtr  # noqa: PLC0415 - as above
+
+    def unlikely(x: Vector) -> float:
+        """Negative logarithm of the weighted likelihood, by middle and log deviation."""
+        off = (logs - x[0]) / math.exp(x[1])
+        own = np.where(low, -log_ndtr(off), np.where(high, -log_ndtr(-off), 0.5 * off**2 + x[1]))
+        return float(weights @ own)
+
+    best = minimize(unlikely, (middle, math.log(plain)), method="Nelder-Mead").x
+    return math.exp(float(best[1]))
+
+
+def _bounds(parameter: Parameter) -> tuple[float, float]:
+    """Logarithms of the least and the largest value that a fit may find."""
+    kind = numeric_key(parameter.key)
+    return math.log(kind.value(parameter.low)), math.log(kind.value(parameter.high))
 
 
 def correlation(one: Vector, other: Vector, weights: Vector) -> float:
@@ -112,9 +145,8 @@ def _weights(others: Sequence[Constants]) -> Vector:
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
     """The mean of logarithms; the median where some constants are known as bounds only."""
-    kind = numeric_key(parameter.key)
-    bounds = [math.log(kind.value(t)) for t in (parameter.start, parameter.low, parameter.high)]
-    if not np.isin(logs, bounds).any():
+    start = math.log(numeric_key(parameter.key).value(parameter.start))
+    if not np.isin(logs, (start, *_bounds(parameter))).any():
         return float(weights @ logs)
     order = np.argsort(logs)
     half = int(np.searchsorted(np.cumsum(weights[order]), 0.5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -30,6 +31,16 @@ def test_a_maker_with_many_systems_counts_once() -> None:
     """Three equal systems of one maker are no more evidence than one of them."""
     several = deviation(np.array([0.0, 0.0, 0.0, 0.3]), np.array([1, 1, 1, 3]) / 6.0, 2)
     assert several == pytest.approx(deviation(np.array([0.0, 0.3]), np.array([0.5, 0.5]), 2))
+
+
+def test_constants_at_a_bound_lie_there_or_beyond() -> None:
+    """A normal sample cut off at one deviation either way still shows a deviation of one."""
+    sample = np.array([NormalDist().inv_cdf((i + 0.5) / 1000.0) for i in range(1000)])
+    weights = np.full(1000, 1e-3)
+    cut = np.clip(sample, -1.0, 1.0)
+    whole = deviation(sample, weights, 1000)
+    assert deviation(cut, weights, 1000) < 0.8 * whole
+    assert deviation(cut, weights, 1000, (-1.0, 1.0)) == pytest.approx(whole, rel=0.01)
 
 
 def test_one_maker_says_nothing_of_a_spread() -> None:
