@@ -123,6 +123,18 @@ class Reach:
     per_doubling: float
 
 
+def either_way(log_sd: float) -> str:
+    """A standard deviation of a logarithm as people say it: where two of three cases lie.
+
+    Examples
+    --------
+    >>> either_way(0.15)
+    '14% less to 16% more in two of three cases'
+    """
+    less, more = 1.0 - math.exp(-log_sd), math.exp(log_sd) - 1.0
+    return f"{less:.0%} less to {more:.0%} more in two of three cases"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """A rate that may differ from the figure used.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.confidence.doubts import either_way
 from simulator.confidence.provenance import Assumption, Source
 from simulator.equations.decoding import accepted_tokens
 from simulator.errors import Problem
@@ -229,10 +230,13 @@ def _scaling_problems(given: ServingSection, most: int, document: Document) -> I
 def serving_notes(
     given: ServingSection, found: Serving, doubt: tuple[float, Source]
 ) -> Iterator[Assumption]:
-    """The settings that the file leaves to the engine, and what the forward pass rests on.
+    """What the forward pass rests on, and the settings that the file leaves to the engine.
 
     `doubt` is the standard deviation of the logarithm of that, and what says so.
     """
+    off, why = doubt
+    yield Assumption(what="how far the forward pass may be off", value=either_way(off), source=why)
+    yield from guessed_notes(given)
     yield from version_notes(given, found)
     named = {
         "max_batched_tokens": f"{found.max_batched_tokens:,}",
@@ -256,13 +260,6 @@ def serving_notes(
             value=show(found.request_overhead, SECOND),
             source=figures.sources["request"],
         )
-    yield from guessed_notes(given)
-    off, why = doubt
-    yield Assumption(
-        what="how far the forward pass may be off (standard deviation of its logarithm)",
-        value=f"{off:.2g}",
-        source=why,
-    )
 
 
 def version_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:

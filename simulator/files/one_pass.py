@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from simulator.confidence.doubts import either_way
 from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, Problem
 from simulator.files.catalogue import Catalogue
@@ -242,6 +243,9 @@ def batch_problems(given: ServingSection, document: Document) -> Iterator[Proble
 def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Iterator[Assumption]:
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
+    what = "how far a batch's time may be off"
+    yield Assumption(what=what, value=either_way(doubt_of(one)), source=guess)
+    yield from guessed_notes(given)
     yield from version_notes(given, serving)
     if given.max_batch is None:
         most = str(serving.max_batched_tokens)
@@ -255,6 +259,3 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
         source = Source(reference=file.source, date=file.date, verified=file.verified)
         what, value = "share of their peak that cores reach", f"{file.share:g}"
         yield Assumption(what=what, value=value, source=source)
-    what = "how far a batch's time may be off (standard deviation of its logarithm)"
-    yield Assumption(what=what, value=f"{doubt_of(one):g}", source=guess)
-    yield from guessed_notes(given)

@@ -35,6 +35,23 @@ def wrapped(text: str, hang: str = INDENT, width: int = WIDTH - len(INDENT)) -> 
     return textwrap.wrap(printable(text), width, subsequent_indent=hang) or [""]
 
 
+def labelled(rows: Sequence[tuple[str, str]], label: int, width: int = WIDTH) -> list[str]:
+    """Names at the left in `label` columns and what stands beside them, wrapped under itself.
+
+    Examples
+    --------
+    >>> labelled([("load", "10 requests/s; prompts of 1,155")], 5, width=27)
+    ['load  10 requests/s;', '      prompts of 1,155']
+    """
+    found = list[str]()
+    for name, text in rows:
+        if text:
+            first, *more = wrapped(text, "", max(20, width - label - 1))
+            found.append(f"{name:<{label}} {first}")
+            found += [f"{'':<{label}} {line}" for line in more]
+    return found
+
+
 def columns(rows: Sequence[Sequence[str]], align: str) -> list[str]:
     """Rows as aligned columns two spaces apart.
 

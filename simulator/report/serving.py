@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from simulator.report.called import dated
 from simulator.report.json import SCHEMA, assumption_object
-from simulator.report.layout import WIDTH, columns, printable, section, wrapped
+from simulator.report.layout import WIDTH, columns, labelled, section, wrapped
+from simulator.report.named import short
 from simulator.report.rounded import (
     HALF_PERCENT,
     digits_between,
@@ -17,6 +18,7 @@ from simulator.report.rounded import (
     share_known,
     significant,
 )
+from simulator.report.setting import machine_called
 from simulator.report.table import Cell, Table
 from simulator.results.power import is_known
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
@@ -54,6 +56,10 @@ LATENCIES: Final = {
     "end_to_end": "end to end",
     "wait": "of it waiting",
 }
+MOST_TOLD: Final = 3
+"""Assumptions in a report that is no full one; that on the time of a batch comes first."""
+CACHED: Final = "cache of a replica"
+CAPACITY: Final = "of"
 _QUANTILES: Final = ("mean", "p50", "p90", "p99")
 _LIMITS: Final = {
     "first_token": "first token",
@@ -93,12 +99,12 @@ def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = F
     title = f"{service.name}: {service.title}" if service.title else service.name
     lines = [
         *wrapped(title, width=width),
-        *columns([(name, printable(text)) for name, text in setting_rows(service)], "<<"),
+        *labelled(rows := setting_rows(service), 1 + max(len(name) for name, _ in rows), width),
         "",
         *wrapped(verdict(prediction), hang="", width=width),
         *section("Latency", _latency_lines(prediction)),
         *section("Rates", columns(list(rate_rows(prediction)), "<<")),
-        *section("Memory of each device", columns(list(memory_rows(prediction)), "<>")),
+        *_memory_lines(prediction),
         *section("Cost and energy", columns(_bill_rows(prediction), "<<<")),
         *section("The answer hangs on", list(_assumptions(prediction, full=full))),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
@@ -109,14 +115,14 @@ def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = F
 def setting_rows(service: Service) -> list[tuple[str, str]]:
     """What is served, on what, to whom."""
     group, serving = service.group, service.serving
-    gpu = "" if group.host.gpu is None else group.host.gpu.name
-    machines = f"{group.count} x {group.host.name}"
-    held = f" with {group.gpus_per_host} x {gpu}" if gpu else ", on its cores"
+    gpu = "" if group.host.gpu is None else short(group.host.gpu.name).upper()
+    machine = machine_called(group.host, group.gpus_per_host)
+    each = " each" if group.count > 1 else ""
     numbers = f"weights {serving.weights}"
     if service.one_pass is None:
         numbers += f", cache {serving.cache}"
     rows = [
-        ("machines", machines + held),
+        ("machines", f"{group.count} x {machine}{each}"),
         ("model", f"{service.model.name}, {numbers}"),
         ("engine", engine_called(serving, gpu)),
         ("load", load_called(service)),
@@ -304,13 +310,13 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     """Rates, what is in the system, what an iteration holds."""
     told, at_once = prediction.answered, prediction.service.one_pass is not None
     if told is not None:
-        yield "requests", _rate(prediction, "requests_per_s", told.request_rate)
+        kept = f"{significant(told.goodput, 2)}/s within the limits"
+        yield "requests", f"{_rate(prediction, 'requests_per_s', told.request_rate)}, {kept}"
         if not at_once:
             yield "output tokens", _rate(prediction, "output_tokens_per_s", told.output_rate)
         if is_bulk(prediction.service):
             time = quantity(told.duration, SECOND, _digits(prediction, "duration_s"))
             yield "all answered", f"after {time}"
-        yield "within the limits", f"{significant(told.goodput, 2)}/s"
         yield (
             "in the system",
             f"{significant(told.running, 2)} running, {significant(told.waiting, 2)} waiting",
@@ -365,9 +371,18 @@ def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     for name, size in memory.items.items():
         if size or not at_once:
             yield "driver" if at_once and name == "graphs" else name, show(size, BYTE, 3)
-    yield "of", show(memory.capacity, BYTE, 3)
+    yield CAPACITY, show(memory.capacity, BYTE, 3)
     if not at_once:
-        yield "cache of a replica", f"{significant(memory.cache_tokens, 3)} tokens"
+        yield CACHED, f"{significant(memory.cache_tokens, 3)} tokens"
+
+
+def _memory_lines(prediction: ServicePrediction) -> list[str]:
+    """What a device holds, in a sentence below what it has."""
+    rows = dict(memory_rows(prediction))
+    capacity, tokens = rows.pop(CAPACITY), rows.pop(CACHED, None)
+    held = ", ".join(f"{name} {size}" for name, size in rows.items())
+    kept = "" if tokens is None else f"; a replica keeps {tokens}"
+    return section(f"Memory of each device, {capacity}", wrapped(held + kept))
 
 
 def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
@@ -434,9 +449,12 @@ def _quantity_band(prediction: ServicePrediction, name: str, unit: Unit, times: 
 
 
 def _assumptions(prediction: ServicePrediction, *, full: bool) -> Iterator[str]:
-    for one in prediction.assumptions:
+    told = prediction.assumptions
+    for one in told if full else told[:MOST_TOLD]:
         source = f" [{one.source.reference}, {one.source.date}]" if full else ""
         yield from wrapped(f"{one.what}: {one.value}{source}")
+    if not full and len(told) > MOST_TOLD:
+        yield f"plan simulate --full lists all {len(told)}"
 
 
 def as_object(prediction: ServicePrediction) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
 from simulator.report.called import batch_called, dated
-from simulator.report.layout import BAR, INDENT, WIDTH, bar, printable, section, wrapped
+from simulator.report.layout import BAR, INDENT, WIDTH, bar, labelled, printable, section, wrapped
 from simulator.report.named import doubted, parts_called, resource_called
 from simulator.report.rounded import GUESSES, chance, digits_of, known, quantity, significant
 from simulator.report.rows import parts, unpriced, ways_to_price
@@ -67,12 +67,12 @@ def as_text(prediction: Prediction, next_steps: Sequence[str] = (), *, width: in
     title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
     lines = [
         *wrapped(title, width=width),
-        *_rows(setting_rows(scenario), width),
+        *labelled(setting_rows(scenario), LABEL, width),
         "",
         *wrapped(verdict(prediction), hang="", width=width),
         "",
         *_step_lines(prediction, width),
-        *_rows(_result_rows(prediction), width),
+        *labelled(_result_rows(prediction), LABEL, width),
         *_outlook_lines(prediction, width),
         *section("The answer hangs on", _assumption_lines(prediction, width)),
         *next_section(next_steps, width),
@@ -86,17 +86,6 @@ def next_section(steps: Sequence[str], width: int = WIDTH) -> list[str]:
     return section("Do next", _numbered(steps, width))
 
 
-def _rows(rows: Sequence[Row], width: int) -> list[str]:
-    """Names at the left and what stands beside them, wrapped under itself."""
-    found = []
-    for name, text in rows:
-        if text:
-            first, *more = wrapped(text, "", max(20, width - LABEL - 1))
-            found.append(f"{name:<{LABEL}} {first}")
-            found += [f"{'':<{LABEL}} {line}" for line in more]
-    return found
-
-
 def _step_lines(prediction: Prediction, width: int) -> list[str]:
     """The mean step and its parts as bars; nothing where samples only pass through."""
     scenario, timing = prediction.scenario, prediction.timing
@@ -106,7 +95,7 @@ def _step_lines(prediction: Prediction, width: int) -> list[str]:
     name, names = batch_called(scenario).capitalize(), parts_called(scenario)
     said = known(prediction, "step_time_s.mean")
     said = said.removesuffix(")") + " in 4 of 5 cases)" if said.endswith(")") else said
-    lines = _rows([(name, f"{said}{_tail(prediction)}")], width)
+    lines = labelled([(name, f"{said}{_tail(prediction)}")], LABEL, width)
     shown = [(names[part], time) for part, time in parts(timing.split) if time >= LEAST * mean]
     wide = max((len(part) for part, _ in shown), default=0)
     bars = min(BAR, max(10, width - LABEL - wide - 22))
@@ -146,7 +135,7 @@ def _result_rows(prediction: Prediction) -> list[Row]:
 def _outlook_lines(prediction: Prediction, width: int) -> list[str]:
     """The long run with its interruptions; nothing where the scenario says nothing of them."""
     found = prediction.outlook
-    return [] if found is None else ["", *_rows(goodput.rows(found), width)]
+    return [] if found is None else ["", *labelled(goodput.rows(found), LABEL, width)]
 
 
 def _speed(prediction: Prediction) -> str:

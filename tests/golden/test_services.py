@@ -10,8 +10,9 @@ from support.stages import sampled
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
 from simulator.files.shipped import service_names
+from simulator.report.layout import WIDTH
 
-MOST_LINES = 50
+MOST_LINES = 45
 
 
 @pytest.mark.parametrize("name", sampled(service_names(), 4))
@@ -26,6 +27,7 @@ def test_report(
     assert err == ""
     assert code in {Exit.FINE, Exit.DOES_NOT_FIT}
     assert len(out.splitlines()) <= MOST_LINES
+    assert max(map(len, out.splitlines())) <= WIDTH
     golden(f"service-{name}", out)
 
 
