@@ -14,6 +14,17 @@ def device_called(scenario: Scenario) -> str:
     return "GPU" if is_gpu else "accelerator"
 
 
+def one(called: str) -> str:
+    """A thing with its article.
+
+    Examples
+    --------
+    >>> one("GPU"), one("accelerator")
+    ('a GPU', 'an accelerator')
+    """
+    return f"{'an' if called[0] in 'aeiou' else 'a'} {called}"
+
+
 def batch_called(scenario: Scenario) -> str:
     """What a job does again and again: a step where it learns, a batch where it does not."""
     return "step" if learns(scenario) else "batch"

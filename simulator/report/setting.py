@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.report.called import device_called
+from simulator.report.called import device_called, one
 from simulator.report.named import short
 from simulator.report.rounded import significant
 from simulator.scenario.hardware.cluster import Group
@@ -109,7 +109,7 @@ def _model(scenario: Scenario) -> str:
         unit = "replica" if spread else device
         micro = f" x {train.accumulation}" if train.accumulation > 1 else ""
         whole = train.batch_size * train.accumulation * scenario.ranks
-        batch = f"batch {train.batch_size:,.0f}{micro} a {unit}, {whole:,.0f} in all"
+        batch = f"batch {train.batch_size:,.0f}{micro} {one(unit)}, {whole:,.0f} in all"
     else:
         batch = f"batch {train.batch_size:,.0f}"
     copies = f", {job.copies} such jobs side by side" if job.copies > 1 else ""

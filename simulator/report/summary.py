@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.called import batch_called, dated
+from simulator.report.called import batch_called, dated, one
 from simulator.report.layout import BAR, INDENT, WIDTH, bar, labelled, printable, section, wrapped
 from simulator.report.named import doubted, parts_called, resource_called
 from simulator.report.rounded import GUESSES, chance, digits_of, known, quantity, significant
@@ -127,7 +127,7 @@ def _result_rows(prediction: Prediction) -> list[Row]:
         ("Busy", _busy(prediction)),
         ("vCPUs", _vcpus(prediction)),
         ("RAM", _fit(prediction.host_ram)),
-        (f"{device_word(prediction)[:3]} memory", _fit(prediction.memory)),
+        ("GPU memory" if device_word(prediction) == "GPU" else "Memory", _fit(prediction.memory)),
         ("Cost", _cost(prediction)),
     ]
 
@@ -152,7 +152,7 @@ def _tokens(prediction: Prediction) -> str:
         return ""
     digits, device = digits_of(prediction, "tokens_per_s"), device_word(prediction)
     each = number_at(prediction, "tokens_per_s_per_gpu") or 0.0
-    said = f"{known(prediction, 'tokens_per_s')}; {significant(each, digits)} a {device}"
+    said = f"{known(prediction, 'tokens_per_s')}; {significant(each, digits)} {one(device)}"
     mfu, rate = number_at(prediction, "mfu"), number_at(prediction, "flops_per_s_per_gpu")
     if mfu is not None and rate is not None:
         said += f"; MFU {100.0 * mfu:.{digits}g}% ({quantity(rate, FLOP_PER_SECOND, digits)})"

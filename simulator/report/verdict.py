@@ -131,7 +131,7 @@ def _fed(prediction: Prediction, device: str) -> str:
     rate = f"{rate_known(prediction)} samples/s"
     if timing.bottleneck == Resource.GPU:
         return (
-            f"{device}-bound: the {device}s take {rate} and compute "
+            f"{device[0].upper()}{device[1:]}-bound: the {device}s take {rate} and compute "
             f"{share_known(computing)} of the time{_next(prediction)}."
         )
     busy = _busy(timing, timing.bottleneck)

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
@@ -274,6 +275,8 @@ def _cpu(ground: Ground) -> Iterator[Lever]:
         yield Lever(kind=kind, what=_remedy(kind, own), settings=own, note=note)
 
 
+_COMPILED: Final = frozenset({Stack.TPU, Stack.NEURON})
+"""Software whose compiler lays data out and fuses kernels by itself."""
 _BEFOREHAND: Final = "random augmentation must then be done elsewhere or be left out"
 
 
@@ -326,7 +329,10 @@ def _precision(ground: Ground) -> Iterator[Lever]:
 
 def _software(ground: Ground) -> Iterator[Lever]:
     job = ground.scenario.job
+    gpu = ground.scenario.cluster.trainers.host.gpu
     if job.step_times is not None or job.model is None:
+        return
+    if gpu is not None and gpu.stack in _COMPILED:
         return
     if not ground.reader.given("software.compile"):
         yield Lever(kind=Kind.SOFTWARE, what="torch.compile", settings={"software.compile": True})

@@ -12,6 +12,7 @@ from simulator.compute.footprint import Verdict
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
+from simulator.report.summary import as_text
 from simulator.report.verdict import marks, verdict
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
@@ -50,6 +51,17 @@ def test_starved_devices(prediction: Prediction) -> None:
 def test_who_starves_them(prediction: Prediction, resource: Resource, words: str) -> None:
     """The bottleneck is the one that is blamed."""
     assert words in verdict(with_timing(prediction, bottleneck=resource))
+
+
+def test_what_is_no_gpu_is_called_an_accelerator() -> None:
+    """A sentence begins with a capital, and an accelerator has its article."""
+    tpu = ("hardware.machine=ct6e-standard-8t", "hardware.storage=gcs", "train.precision=bf16")
+    here = ("input.measured_on=ct6e-standard-8t", "input.decode=0.1 ms")
+    scenario = load_scenario("resnet50-imagenet-p4d", overrides=(*tpu, *here))
+    found = predict(scenario, doubts=False)
+    assert verdict(found).startswith("Accelerator-bound: the accelerators take")
+    assert "batch 256 an accelerator" in as_text(found)
+    assert "acc memory" not in as_text(found)
 
 
 def test_busy_devices(prediction: Prediction) -> None:

@@ -52,6 +52,14 @@ def asked(name: str, *settings: str) -> tuple[Prediction, tuple[Action, ...]]:
     return base, actions(reader, base, Catalogue.default(()), in_a_hurry=True)
 
 
+def test_a_compiler_of_its_own_is_not_told_how_to_compile() -> None:
+    """XLA lays images out and fuses kernels itself: neither layout nor torch.compile is advised."""
+    tpu = ("hardware.machine=ct6e-standard-8t", "hardware.storage=gcs", "train.precision=bf16")
+    here = ("input.measured_on=ct6e-standard-8t", "input.decode=0.1 ms")
+    found = asked("resnet50-imagenet-p4d", *tpu, *here)[1]
+    assert all(one.lever.kind is not Kind.SOFTWARE for one in found)
+
+
 @pytest.mark.parametrize("name", sampled(NAMES, 4))
 def test_every_claim_is_true(name: str) -> None:
     """The lines put into the scenario give the time and the bill that were told."""
