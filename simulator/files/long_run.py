@@ -16,6 +16,7 @@ from simulator.errors import InputError, Problem
 from simulator.files.document import Document, check, examine, read_document
 from simulator.files.long_run_sections import (
     CheckpointSection,
+    ComponentsTable,
     FailuresSection,
     PublishedCluster,
     PublishedClusters,
@@ -25,6 +26,7 @@ from simulator.files.long_run_sections import (
 from simulator.files.quantity import nearest_hint
 from simulator.files.resolved import Draft, check_of, part
 from simulator.files.table import Line, Table, read_table
+from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import (
     Checkpoints,
@@ -36,7 +38,7 @@ from simulator.scenario.long_run import (
     Spells,
     Terms,
 )
-from simulator.units import HOUR, Seconds
+from simulator.units import HOUR, PerSecond, Seconds
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "failures.toml"
 
@@ -93,7 +95,7 @@ def _published() -> dict[str, PublishedCluster]:
 
 
 def interruptions_of(
-    document: Document, *, devices: int, spot: bool, machines: int = 1
+    document: Document, *, devices: int, spot: bool, machines: int = 1, cards: int = 1
 ) -> Interruptions:
     """What a document says about interruptions.
 
@@ -108,6 +110,8 @@ def interruptions_of(
     machines : int
         Those of the job: where it says nothing of failures, published rates stand in if they were
         seen in jobs as large.
+    cards : int
+        Network cards of one machine.
 
     Raises
     ------
@@ -127,7 +131,9 @@ def interruptions_of(
         raise InputError(tuple(problems))
     failures, notes = None, tuple[str, ...]()
     if failing is not None and ("failures" in given or spot):
+        failing, parts = _of_parts(document, failing, devices, cards, machines)
         failures, notes = _failures(document, failing, devices, spot=spot)
+        notes = (*parts, *notes)
     elif machines * devices >= LEAST_PUBLISHED:
         usual = FailuresSection(like=TAKEN, doubt=TAKEN_DOUBT)
         failures, notes = _failures(document, usual, devices, spot=spot)
@@ -155,10 +161,18 @@ def _stated(draft: Draft) -> Interruptions | None:
     if not spot and draft.run is None and draft.failures is None and draft.checkpoint is None:
         return None
     devices, machines = max(1, draft.gpus), draft.hardware.count if draft.gpus else 1
-    return interruptions_of(draft.document, devices=devices, spot=spot, machines=machines)
+    cards = cards_of(draft.host)
+    return interruptions_of(
+        draft.document, devices=devices, spot=spot, machines=machines, cards=cards
+    )
 
 
-INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus hardware")
+def cards_of(host: Host | None) -> int:
+    """Network cards of a machine; one where its profile says nothing."""
+    return 1 if host is None or host.network is None else max(1, host.network.cards)
+
+
+INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus hardware host")
 """What may interrupt the run of a draft; None: the prediction is of the steady run alone."""
 
 
@@ -187,6 +201,39 @@ def _checkpoints(section: CheckpointSection) -> Checkpoints:
         durable=section.durable,
         load=section.load,
     )
+
+
+def _of_parts(
+    document: Document, section: FailuresSection, devices: int, cards: int, machines: int
+) -> tuple[FailuresSection, tuple[str, ...]]:
+    """The section with the rates that those of parts add up to, and the share of each part."""
+    parts = section.components
+    if parts is None:
+        return section, ()
+    given = (section.per_machine, section.per_job)
+    if any(rate is not None for rate in given):
+        at, message = ("failures", "components"), "is given beside per_machine or per_job"
+        hint = "leave one of them out"
+        raise InputError((document.problem(at, message, hint=hint, show=False),))
+    own = _of_a_machine(parts, devices, cards)
+    whole = {"store": parts.store, "software": parts.software}
+    rates = {**{name: machines * rate for name, rate in own.items()}, **whole}
+    total = sum(rates.values()) or 1.0
+    most = sorted(rates.items(), key=lambda part: -part[1])
+    shares = [f"{name} {rate / total:.0%}" for name, rate in most if rate > 0.0]
+    told = f"failures of the job by part, as stated: {', '.join(shares)}"
+    rates_given = {"per_machine": sum(own.values()), "per_job": sum(whole.values())}
+    return section.model_copy(update=rates_given), (told,) if shares else ()
+
+
+def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str, PerSecond]:
+    """Failures of one machine by part [/s]."""
+    return {
+        "gpu": devices * parts.gpu,
+        "memory": devices * parts.memory,
+        "nic": cards * parts.nic,
+        "node": parts.node,
+    }
 
 
 def _failures(

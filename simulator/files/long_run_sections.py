@@ -63,6 +63,23 @@ class WaitTable(FileModel):
     recorded traces of spot machines have 3 (skypilot-org/spot-traces, 2022-10 to 2023-08)."""
 
 
+class ComponentsTable(FileModel):
+    """How often parts fail that stop the job: what they add up to stands for whole machines."""
+
+    gpu: RateOrZeroField = 0.0
+    """One accelerator, without its memory, such as 0.0002 /d."""
+    memory: RateOrZeroField = 0.0
+    """The memory of one accelerator."""
+    nic: RateOrZeroField = 0.0
+    """One network card, with its cable."""
+    node: RateOrZeroField = 0.0
+    """The rest of one machine: processors, RAM, drives, power."""
+    store: RateOrZeroField = 0.0
+    """The store, for the job as a whole."""
+    software: RateOrZeroField = 0.0
+    """Software, for the job as a whole."""
+
+
 class FailuresSection(FileModel):
     """How often the run is interrupted, and what a restart takes."""
 
@@ -72,6 +89,8 @@ class FailuresSection(FileModel):
     """Failures of one machine, such as 0.0065 /d."""
     per_job: RateOrZeroField | None = None
     """Failures of the job as a whole (software, network), such as 0.09 /h."""
+    components: ComponentsTable | None = None
+    """Failures of parts, in place of per_machine and per_job."""
     planned: RateOrZeroField | None = None
     """Stops that are known beforehand and lose no work."""
     doubt: NumberOrZeroField | None = None

@@ -57,7 +57,7 @@ _SMALLEST: Final[dict[Unit, str]] = {
     units.SECOND: "0.001 ns",
     units.FLOP: "0.001 FLOP",
     units.FLOP_PER_SECOND: "1 FLOP/s",
-    units.PER_SECOND: "0.000000001 /s",
+    units.PER_SECOND: "0.000000000001 /s",
 }
 _LARGEST: Final[dict[Unit, str]] = {
     units.BYTE: "1000 EB",

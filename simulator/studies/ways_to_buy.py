@@ -10,7 +10,7 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
-from simulator.files.long_run import interruptions_of
+from simulator.files.long_run import cards_of, interruptions_of
 from simulator.predict import predict, rates_with_fewer
 from simulator.results.cost import bill
 from simulator.results.outlook import Outlook, Way
@@ -80,6 +80,7 @@ def _told(reader: CandidateReader, asked: Scenario, *, spot: bool) -> Interrupti
         devices=max(1, trainers.gpus_per_host),
         machines=trainers.count if trainers.gpus_per_host else 1,
         spot=spot,
+        cards=cards_of(trainers.host),
     )
 
 

@@ -146,3 +146,33 @@ def test_a_broken_trace(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         read_trace(path)
+
+
+def test_parts_add_up_to_machines_and_job() -> None:
+    """Llama 3's own table (arXiv 2407.21783, table 5) by hand, and the share of each part told."""
+    days = 54.0 * 2048
+    parts = {
+        "gpu": 196 / (8 * days),
+        "memory": 72 / (8 * days),
+        "nic": 7 / (4 * days),
+        "node": 46 / days,
+        "store": 0.0,
+        "software": 98 / 54.0,
+    }
+    settings = [f"failures.components.{name}={rate!r} /d" for name, rate in parts.items()]
+    reader = CandidateReader("llama3-405b-megatron", overrides=settings)
+    found = interruptions_of(reader.document(), devices=8, spot=False, machines=2048, cards=4)
+    failures = found.failures
+    assert failures is not None
+    assert failures.per_machine == pytest.approx(321 / days / DAY)
+    assert failures.per_job == pytest.approx(98 / 54.0 / DAY)
+    assert 1.0 / (2048 * failures.per_machine + failures.per_job) == pytest.approx(
+        3.093 * HOUR, rel=1e-3
+    )
+    assert "gpu 47%, software 23%, memory 17%, node 11%, nic 2%" in found.notes[0]
+
+
+def test_parts_stand_for_machines() -> None:
+    """Both at once would count failures twice."""
+    with pytest.raises(InputError, match="given beside per_machine"):
+        told("failures.components.gpu=0.1 /d", "failures.per_machine=0.1 /d")
