@@ -130,6 +130,7 @@ UsdPerRatedByte = Annotated[float, USD_PER_RATED_BYTE]
 """Price of a rate of bytes that is held ready: by byte a second, and by second."""
 Joules = Annotated[float, JOULE]
 UsdPerJoule = Annotated[float, USD_PER_JOULE]
+Kilograms = Annotated[float, KILOGRAM]
 KilogramsPerJoule = Annotated[float, KILOGRAM_PER_JOULE]
 
 _SI: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
@@ -407,7 +408,7 @@ _SCALES: Final[dict[Unit, tuple[tuple[float, str], ...]]] = {
     USD_PER_OPERATION: ((1.0 / MONTH, "$/IOPS/month"),),
     USD_PER_RATED_BYTE: ((1.0 / (2.0**20 * MONTH), "$/(MiB/s)/month"),),
     KILOWATT_HOURS: ((1e3, "MWh"), (1.0, "kWh"), (1e-3, "Wh")),
-    KILOGRAM: ((1e3, "t"), (1.0, "kg")),
+    KILOGRAM: ((1e3, "t"), (1.0, "kg"), (1e-3, "g")),
     USD_PER_JOULE: ((1.0 / KILOWATT_HOUR, "$/kWh"),),
     KILOGRAM_PER_JOULE: ((1e-3 / KILOWATT_HOUR, "g/kWh"),),
 }

@@ -9,6 +9,7 @@ from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.resolved import Check, Draft, check_of
 from simulator.files.sections import CostSection
+from simulator.files.serving_sections import ServiceFile
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase, price_of
 
@@ -34,16 +35,23 @@ def price_problems(document: Document, cost: CostSection, host: Host | None) -> 
 
 
 def service_price_problems(
-    document: Document, cost: CostSection | None, host: Host | None
+    document: Document, file: ServiceFile, host: Host | None
 ) -> Iterator[Problem]:
-    """The same of a service, whose machines are rented."""
+    """The same of a service; of machines that are owned, whether it is known what they cost."""
+    cost = file.cost
     if cost is None:
         return
-    if cost.purchase is Purchase.OWNED:
-        message = "is not modelled for the machines of a service"
-        hint = "state what one costs by the hour as cost.price"
-        yield document.problem(("cost", "purchase"), message, hint=hint)
     yield from price_problems(document, cost, host)
+    if cost.purchase is not Purchase.OWNED or cost.price is not None or host is None:
+        return
+    if host.capex is None and (file.owned is None or file.owned.capex is None):
+        message = f"finds no price to buy {host.name}"
+        hint = "state owned.capex, or what one costs by the hour as cost.price"
+        yield document.problem(("cost", "purchase"), message, hint=hint)
+    elif host.gpu is not None and host.gpu.power is None:
+        message = f"needs the power of {host.gpu.name}, and its profile states none"
+        hint = "state what a machine costs by the hour as cost.price"
+        yield document.problem(("cost", "purchase"), message, hint=hint)
 
 
 def _trainers(draft: Draft) -> Iterator[Problem]:

@@ -105,8 +105,18 @@ def _stated(draft: Draft) -> EnergyPlan | None:
     owned = draft.cost.purchase is Purchase.OWNED or draft.owned is not None
     if draft.energy is None and not owned:
         return None
-    given = EnergySection() if draft.energy is None else draft.energy
-    plan = energy_plan(draft.document, given)
+    return electricity(draft.document, draft.energy, owned=owned)
+
+
+def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
+    """What a file says of electricity; with a tariff that stands in where machines are owned.
+
+    Raises
+    ------
+    InputError
+        As `energy_plan` does.
+    """
+    plan = energy_plan(document, given or EnergySection())
     return _with_tariff(plan) if owned and plan.tariff is None else plan
 
 

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
+from simulator.files.bill_sections import OwnedSection
 from simulator.files.catalogue import Catalogue
 from simulator.files.check_price import service_price_problems
 from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems
@@ -26,6 +27,7 @@ from simulator.files.convert_serving import (
     unknown_version,
 )
 from simulator.files.document import Document, check
+from simulator.files.electricity import electricity
 from simulator.files.engines import engine_file, usual_settings
 from simulator.files.lines import KeyPath
 from simulator.files.load_change import without_former_load
@@ -40,6 +42,7 @@ from simulator.files.one_pass import (
     one_pass_of,
     one_pass_problems,
 )
+from simulator.files.ownership import ownership
 from simulator.files.quantity import nearest_hint
 from simulator.files.sections import CostSection
 from simulator.files.serving_figures import (
@@ -57,10 +60,13 @@ from simulator.files.serving_sections import (
     SloSection,
 )
 from simulator.files.settings import as_option
+from simulator.results.assumptions import electricity_notes, owned_notes
+from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.cluster import Group, Role
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan
@@ -137,9 +143,10 @@ class ServiceReader:
         file = check(ServiceFile, document)
         goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
         return tuple(
-            {"hardware.machine": machine, **way, **_ONE}
+            {"hardware.machine": machine, **way, **bought, **_ONE}
             for machine in self._machines(goal, file, document)
             for way in _ways(goal, serving, self._gpus(machine))
+            for bought in _purchases(goal)
         )
 
     def _gpus(self, machine: str) -> int:
@@ -154,14 +161,15 @@ class ServiceReader:
     ) -> tuple[str, ...]:
         """The machines a goal names."""
         known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
+        at_once = file.serving is not None and file.serving.engine == TRITON
         found = dict[str, None]()
         for number, name in enumerate(goal.machines or [file.hardware.machine]):
             names = matching(name, known) if is_pattern(name) else (name,)
             if not names:
                 path, hint = ("goal", "machines", number), nearest_hint(name, known)
                 raise InputError((document.problem(path, "matches no machine", hint=hint),))
-            # A pattern takes in machines that have no accelerators; they are not meant.
-            found |= dict.fromkeys(n for n in names if n == name or self._gpus(n))
+            # Tokens are not written on machines without accelerators: a pattern does not mean them.
+            found |= dict.fromkeys(n for n in names if at_once or n == name or self._gpus(n))
         return tuple(found)
 
     def document(self, options: Sequence[str] = ()) -> Document:
@@ -172,6 +180,14 @@ class ServiceReader:
         if problems:
             raise InputError(problems)
         return without_former_load(document, self.chain)
+
+
+def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
+    """Settings of every way to buy the machines that a goal names."""
+    if not goal.purchase:
+        yield {}
+    for purchase in goal.purchase:
+        yield {"cost.purchase": str(purchase)}
 
 
 def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dict[str, Plain]]:
@@ -226,7 +242,7 @@ class _Draft:
         """
         parts = _Parts(self)
         load = load_problems(self.file.load, self.document, one_pass=self.at_once)
-        prices = service_price_problems(self.document, self.file.cost, parts.host)
+        prices = service_price_problems(self.document, self.file, parts.host)
         problems = [*parts.problems, *load, *prices, *self._scaling_problems()]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
@@ -243,14 +259,29 @@ class _Draft:
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
+            owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
+            electricity=self._electricity(),
             log_sd=deviation(self._doubt(parts.gpu))[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
-        noted = replace(found, notes=(*self._notes(found), *load_notes(file.load)))
+        notes = (*self._notes(found), *load_notes(file.load), *_bill_notes(found))
+        noted = replace(found, notes=notes)
         return unknown_version(noted, given)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether the machines are bought; a price that is stated is rent."""
+        cost = self.file.cost
+        return cost is not None and cost.purchase is Purchase.OWNED and cost.price is None
+
+    def _electricity(self) -> EnergyPlan | None:
+        given = self.file.energy
+        if given is None and not self.is_owned:
+            return None
+        return electricity(self.document, given, owned=self.is_owned)
 
     def _notes(self, found: Service) -> Iterator[Assumption]:
         """What the engine and the forward pass rest on."""
@@ -398,6 +429,14 @@ def _slo(given: SloSection | None) -> Slo:
         end_to_end=given.end_to_end,
         share=given.share,
     )
+
+
+def _bill_notes(found: Service) -> Iterator[Assumption]:
+    """What the bill of owned machines, and emissions, rest on."""
+    if found.electricity is not None:
+        yield from electricity_notes(found.electricity)
+    if found.owned is not None:
+        yield from owned_notes(found.owned, [found.group], found.group)
 
 
 def _cost(given: CostSection | None) -> CostPlan:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from simulator.files.bill_sections import EnergySection, OwnedSection
 from simulator.files.choices import PrecisionField
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
@@ -27,9 +28,11 @@ from simulator.files.quantity import (
     TimeOrZeroField,
 )
 from simulator.files.sections import CostSection, DegreeField, SpeedField, StepTimeTable
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
+PurchaseField = Annotated[Purchase, Choice(Purchase)]
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
@@ -295,6 +298,8 @@ class ServiceGoal(FileModel):
     """Accelerators of a replica; those larger than a machine are passed over."""
     weights: list[PrecisionField] = Field(default_factory=list)
     """Number formats of the weights; that of the service by default."""
+    purchase: list[PurchaseField] = Field(default_factory=list)
+    """Ways to buy the machines, such as on-demand and owned; that of the service by default."""
     prefill: list[CountOrZeroField] = Field(default_factory=list)
     """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
     service has by default."""
@@ -325,6 +330,10 @@ class ServiceFile(FileModel):
     """What requests must keep; nothing by default."""
     cost: CostSection | None = None
     """How the bill is counted."""
+    owned: OwnedSection | None = None
+    """What machines cost that are bought, with cost.purchase = "owned"."""
+    energy: EnergySection | None = None
+    """Where the electricity comes from; with it, plan tells what answers emit."""
     goal: ServiceGoal | None = None
     """What plan recommend chooses among; a single prediction ignores it."""
 

@@ -37,6 +37,7 @@ from simulator.scenario.serving import (
 from simulator.serving.cost import listed_price
 from simulator.units import (
     BYTE,
+    KILOGRAM,
     KILOWATT_HOURS,
     PERCENT,
     SECOND,
@@ -74,6 +75,7 @@ _COSTS: Final = {
     "a million tokens": "cost.usd_per_million_tokens",
     "a thousand requests": "cost.usd_per_thousand_requests",
 }
+_EMISSIONS: Final = {"emitted for these": "energy.kg_co2e_per_thousand_requests"}
 _ALL_COST: Final = {"for all of it": "cost.usd_per_thousand_requests"}
 _ALL_ENERGY: Final = {"for all of it": "energy.kwh_per_thousand_requests"}
 _ENERGIES: Final = {
@@ -234,8 +236,18 @@ def verdict(prediction: ServicePrediction) -> str:
     if not service.slo.limits:
         return f"It keeps up with its load.{room}"
     share = kept_share(prediction.answered.attainment, service.slo.share)
-    kept = "keeps" if prediction.keeps_limits else "does not keep"
-    return f"It {kept} its limits: {share} of the requests are within all of them.{room}"
+    if prediction.keeps_limits:
+        return f"It keeps its limits: {share} of the requests are within all of them.{room}"
+    said = f"It does not keep its limits: {share} of the requests are within all of them"
+    return f"{said}{_least_kept(prediction.answered, service.slo.share)}.{room}"
+
+
+def _least_kept(told: Answered, wanted: float) -> str:
+    """The limit that most requests miss, and how many keep it; empty where there is one alone."""
+    if len(told.within) == 1:
+        return ""
+    name = min(told.within, key=lambda each: told.within[each])
+    return f", {kept_share(told.within[name], wanted)} within that of the {_LIMITS[name]}"
 
 
 def kept_share(share: float, wanted: float) -> str:
@@ -393,9 +405,11 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         return
     listed = listed_price(prediction.service)
     of_date = "" if listed is None else dated(listed)
+    if prediction.service.owned is not None:
+        of_date = " (owned)"
     yield "machines", f"{show(cost.per_second, USD_PER_SECOND)}{of_date}"
     told, serving = prediction.answered, prediction.service.serving
-    if told is not None and serving.autoscaling is not None:
+    if told is not None and serving.autoscaling is not None and prediction.service.owned is None:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
     if told is not None and is_bulk(prediction.service):
@@ -420,6 +434,7 @@ def energy_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if told is not None and is_bulk(prediction.service):
         yield from _work_rows(prediction, _ALL_ENERGY, KILOWATT_HOURS, told.requests / THOUSAND)
     yield from _work_rows(prediction, _ENERGIES, KILOWATT_HOURS)
+    yield from _work_rows(prediction, _EMISSIONS, KILOGRAM)
 
 
 def _work_rows(

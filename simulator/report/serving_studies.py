@@ -11,10 +11,16 @@ from simulator.report.layout import columns, section, wrapped
 from simulator.report.rounded import quantity, significant
 from simulator.report.serving import kept_share, latencies_of, limits_called, load_called
 from simulator.report.table import Cell, Table, as_columns, as_markdown
-from simulator.results.serving import ServicePrediction, energy_metrics, metrics
+from simulator.results.serving import (
+    ServicePrediction,
+    energy_metrics,
+    is_told,
+    metrics,
+    work_cost_metrics,
+)
 from simulator.scenario.goal import Plain
 from simulator.serving.energy import energy_of
-from simulator.studies.serving import Choice, Refused, Sized, Variant, Worth, per_million
+from simulator.studies.serving import Choice, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
 SHOWN: Final = 10
@@ -102,6 +108,7 @@ _CHOICE_HEAD: Final = (
     *("usd_per_million_output_tokens", "machines_in_9_of_10_cases", "attainment"),
     *("first_token_p99_s", "per_token_p99_s", "headroom", "highest_requests_per_s"),
     *("power_w", "kwh_per_million_output_tokens", "kwh_per_thousand_requests"),
+    "usd_per_thousand_requests",
 )
 
 
@@ -111,8 +118,10 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
-    energy = energy_metrics(energy_of(choice.service, told, None))
-    values = (
+    values = work_cost_metrics(cost_at(choice))
+    values |= energy_metrics(energy_of(choice.service, told, None))
+    values = {name: each for name, each in values.items() if is_told(choice.service, name)}
+    row = (
         dict(choice.settings),
         choice.service.group.host.name,
         choice.machines,
@@ -120,18 +129,19 @@ def _choice_object(choice: Choice) -> dict[str, Any]:
         serving.replicas,
         str(serving.weights),
         _hourly(choice.price),
-        per_million(choice),
+        values.get("cost.usd_per_million_output_tokens"),
         choice.sure,
         told.attainment,
         told.first_token.p99,
         told.per_token.p99,
         choice.headroom,
         choice.highest,
-        energy.get("energy.power_w"),
-        energy.get("energy.kwh_per_million_output_tokens"),
-        energy.get("energy.kwh_per_thousand_requests"),
+        values.get("energy.power_w"),
+        values.get("energy.kwh_per_million_output_tokens"),
+        values.get("energy.kwh_per_thousand_requests"),
+        values.get("cost.usd_per_thousand_requests"),
     )
-    return dict(zip(_CHOICE_HEAD, values, strict=True))
+    return dict(zip(_CHOICE_HEAD, row, strict=True))
 
 
 def _sized_verdict(found: Sized) -> str:
@@ -155,25 +165,30 @@ def _called(choice: Choice) -> str:
     replicas = f"{serving.replicas} replica{'s' if serving.replicas > 1 else ''}"
     if serving.prefill is not None:
         replicas += f", {serving.prefill.replicas} for prompts"
-    return f"{choice.machines} x {group.host.name} ({replicas}{lies}, weights {serving.weights})"
+    owned = "" if choice.service.owned is None else "owned, "
+    machines = f"{choice.machines} x {group.host.name}"
+    return f"{machines} ({owned}{replicas}{lies}, weights {serving.weights})"
 
 
 def _choice_lines(found: Sized) -> list[str]:
     if not found.choices:
         return []
     latencies = latencies_of(found.service)
-    head = ("machines", "an hour", "1M out", "draws", "sure with", *latencies, "kept", "room")
+    of = "1M out" if found.service.one_pass is None else "1,000 req"
+    head = ("machines", "an hour", of, "draws", "sure with", *latencies, "kept", "room")
     rows = [head, *(_choice_row(choice, latencies.values()) for choice in found.choices[:SHOWN])]
     return columns(rows, "<" + ">" * (len(head) - 1))
 
 
 def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
-    told, tokens = choice.answered, per_million(choice)
+    told, cost = choice.answered, cost_at(choice)
+    at_once = choice.service.one_pass is not None
+    paid = cost.per_thousand_requests if at_once else cost.per_million_output_tokens
     power = energy_of(choice.service, told, None).power
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),
-        "" if tokens is None else quantity(tokens, USD, 2),
+        "" if paid is None else quantity(paid, USD, 2),
         "" if power is None else quantity(power, WATT, 2),
         "none" if choice.sure is None else str(choice.sure),
         *(quantity(getattr(told, name).p99, SECOND, 2) for name in latencies),

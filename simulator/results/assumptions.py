@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simulator.compute import footprint
 from simulator.compute.cost_model import cost_model
 from simulator.compute.describe import kernels_of
@@ -14,9 +16,12 @@ from simulator.results.cost import listed_price
 from simulator.results.ownership import in_a_rack
 from simulator.results.prediction import Timing
 from simulator.results.stores import uses
+from simulator.scenario.energy import EnergyPlan
+from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
 from simulator.units import (
     BYTE,
@@ -152,9 +157,11 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
     """What was taken for the building and the grid, where the scenario tells of electricity."""
-    plan = scenario.energy
-    if plan is None:
-        return ()
+    return () if scenario.energy is None else electricity_notes(scenario.energy)
+
+
+def electricity_notes(plan: EnergyPlan) -> tuple[Assumption, ...]:
+    """What was taken for a building and its grid."""
     told = {"pue": f"{plan.pue:g}"}
     if plan.grid is not None:
         told["grid"] = show(plan.grid, KILOGRAM_PER_JOULE)
@@ -169,9 +176,14 @@ def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
     """What machines are taken to cost that are bought, beside what the scenario states."""
-    plan = scenario.owned
+    plan, cluster = scenario.owned, scenario.cluster
     if plan is None or scenario.cost.purchase is not Purchase.OWNED:
         return ()
+    return owned_notes(plan, cluster.groups, cluster.trainers)
+
+
+def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tuple[Assumption, ...]:
+    """What owned machines are taken to cost; a price to buy that is stated is one of `priced`."""
     shown = {
         "life": show(plan.life, SECOND),
         "network": f"{plan.network:g}",
@@ -179,15 +191,15 @@ def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
         "interest": f"{plan.interest:g} a year",
         "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
     }
-    racks = any(in_a_rack(group) for group in scenario.cluster.groups)
+    racks = any(map(in_a_rack, groups))
     taken = [
         Assumption(what=f"owned.{name} (not given)", value=value, source=plan.sources[name])
         for name, value in shown.items()
         if name in plan.sources and (racks or name not in OF_RACKS)
     ]
-    for group in scenario.cluster.groups:
+    for group in groups:
         source = group.host.sources.get("capex")
-        if source is not None and (plan.capex is None or group is not scenario.cluster.trainers):
+        if source is not None and (plan.capex is None or group is not priced):
             what = f"what {group.host.name} costs to buy"
             taken.append(
                 Assumption(what=what, value=show(group.host.capex or 0.0, USD), source=source)

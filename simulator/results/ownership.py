@@ -11,6 +11,7 @@ from simulator.results.power import draws_at, is_known
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import Usd, UsdPerSecond, Watts
@@ -50,10 +51,17 @@ def is_owned(scenario: Scenario, group: Group) -> bool:
 def standing(scenario: Scenario, group: Group) -> Standing | None:
     """What one machine of a group costs to own; None where a figure is missing for it."""
     plan, energy = scenario.owned, scenario.energy
-    if plan is None or energy is None or energy.tariff is None:
+    if plan is None or energy is None:
         return None
-    paid, watts = capex_of(scenario, group), _power(group)
-    if paid is None or watts is None:
+    return standing_of(group, plan, energy, capex_of(scenario, group))
+
+
+def standing_of(
+    group: Group, plan: Ownership, energy: EnergyPlan, paid: Usd | None
+) -> Standing | None:
+    """The same of a machine whose price to buy is `paid`."""
+    watts = _power(group)
+    if energy.tariff is None or paid is None or watts is None:
         return None
     rest, most = watts
     usual = in_a_rack(group)
@@ -94,13 +102,18 @@ def owned_price(scenario: Scenario, group: Group) -> Term | None:
     found = standing(scenario, group)
     if found is None or scenario.owned is None:
         return None
+    return working_price(found, scenario.owned)
+
+
+def working_price(found: Standing, plan: Ownership) -> Term:
+    """The same of a machine of which this is known."""
     return term(
         equations.owned_price,
         capital=found.capital,
         hosting=found.hosting,
         staff=found.staff,
         standing=found.electricity,
-        utilization=scenario.owned.utilization,
+        utilization=plan.utilization,
     )
 
 

@@ -13,6 +13,7 @@ from simulator.units import (
     KILOWATT_HOUR,
     Bytes,
     Joules,
+    Kilograms,
     PerSecond,
     Seconds,
     Usd,
@@ -126,13 +127,15 @@ class ServiceCost:
 class ServiceEnergy:
     """What all machines draw on average [W], and the energy at their plugs of what is answered [J].
 
-    None where a power is not known, or nothing is steady.
+    `emitted_per_thousand_requests` is what the grid emits for these and their part of the building
+    [kg]. None where a power or the grid is not known, or nothing is steady.
     """
 
     power: Watts | None = None
     per_million_output_tokens: Joules | None = None
     per_million_tokens: Joules | None = None
     per_thousand_requests: Joules | None = None
+    emitted_per_thousand_requests: Kilograms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,6 +232,8 @@ def energy_metrics(energy: ServiceEnergy) -> dict[str, float | None]:
         f"energy.kwh_per_{of}": None if value is None else value / KILOWATT_HOUR
         for of, value in each.items()
     }
+    emitted = energy.emitted_per_thousand_requests
+    found |= {"energy.kg_co2e_per_thousand_requests": emitted}
     return {"energy.power_w": energy.power, **found}
 
 

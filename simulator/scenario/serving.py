@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from simulator.confidence.provenance import Assumption, Source
+from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.owned import Ownership
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.workload.kernels import Kernels
@@ -367,7 +369,8 @@ class Service:
     """Everything a prediction of serving needs.
 
     `group` are the machines. `kernels` and `figures` say what products and the engine reach on
-    their accelerators. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
+    their accelerators. `owned` says what machines cost that are bought, `electricity` where theirs
+    comes from. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
     the time of a request beside its iterations: standard deviations of their logarithms. `factors`
     are those that `kernels`, `figures` and settings hold already. `notes` are assumptions,
     `cautions` those of them that a reader must not miss. A model that does not write token after
@@ -384,6 +387,8 @@ class Service:
     slo: Slo = Slo()
     title: str = ""
     cost: CostPlan = field(default_factory=CostPlan)
+    owned: Ownership | None = None
+    electricity: EnergyPlan | None = None
     log_sd: float = 0.0
     overhead_log_sd: float = 0.0
     factors: ServiceFactors = field(default_factory=ServiceFactors)

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from simulator.equations.serving import per_million_tokens
+from simulator.results.ownership import electricity_by_time, standing_of, working_price
 from simulator.results.price_age import Listed
 from simulator.results.serving import Answered, Saturation, ServiceCost
 from simulator.scenario.hardware.price import Price, price_of
+from simulator.scenario.owned import Ownership
 from simulator.scenario.serving import Service
-from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond
+from simulator.serving.energy import energy_of
+from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond, Watts
 
 
-def rent_of(service: Service) -> UsdPerSecond | None:
-    """Price of all machines of a service together [$/s]; None where it is not known."""
+def price_of_all(service: Service, drawn: Watts | None = None) -> UsdPerSecond | None:
+    """Price of all machines of a service together [$/s]; None where it is not known.
+
+    That of machines that are owned has the electricity of the power `drawn` in it; of what they
+    draw at rest, the least, where none is given.
+    """
     each, listed = service.cost.price, listed_price(service)
+    if service.owned is not None:
+        return _owned(service, service.owned, drawn)
     if listed is not None:
         each = listed.usual
     return None if each is None else each * service.group.count
+
+
+def _owned(service: Service, plan: Ownership, drawn: Watts | None) -> UsdPerSecond | None:
+    """What owned machines cost by the time they work, electricity included."""
+    group, energy = service.group, service.electricity
+    if energy is None:
+        return None
+    paid = group.host.capex if plan.capex is None else plan.capex
+    one = standing_of(group, plan, energy, paid)
+    if one is None:
+        return None
+    at_rest = group.count * float(one.electricity.value)
+    spent = at_rest if drawn is None else float(electricity_by_time(energy, drawn).value)
+    return group.count * float(working_price(one, plan).value) + spent
 
 
 def listed_prices(service: Service) -> tuple[Listed, ...]:
@@ -35,12 +58,13 @@ def listed_price(service: Service) -> Price | None:
 def cost_of(service: Service, told: Answered | None, saturation: Saturation | None) -> ServiceCost:
     """What the machines cost at the rates of the run; at saturation where it has none.
 
-    Under autoscaling the machines that were there on average count.
+    Under autoscaling the machines that were there on average count; owned ones stay.
     """
-    price, found = rent_of(service), told or saturation
+    found, owned = told or saturation, service.owned is not None
+    price = price_of_all(service, energy_of(service, told, saturation).power if owned else None)
     if price is None or found is None or not found.output_rate:
         return ServiceCost(per_second=price)
-    if told is not None and service.serving.autoscaling is not None:
+    if told is not None and service.serving.autoscaling is not None and not owned:
         price *= told.replicas / service.serving.replicas
     output, requests = found.output_rate, found.request_rate
     prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from simulator.equations.cost import drawn_energy
+from simulator.equations.energy import building_energy, emissions
 from simulator.results.power import draws_at, is_known
 from simulator.results.serving import Answered, Saturation, ServiceEnergy
+from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.serving import Service
-from simulator.units import MILLION, THOUSAND, Joules, PerSecond
+from simulator.units import MILLION, THOUSAND, Joules, Kilograms, PerSecond
 
 
 def energy_of(
@@ -41,7 +43,15 @@ def energy_of(
         per_million_output_tokens=of(MILLION, found.output_rate),
         per_million_tokens=of(MILLION, found.output_rate + prompts),
         per_thousand_requests=of(THOUSAND, requests),
+        emitted_per_thousand_requests=_emitted(service.electricity, of(THOUSAND, requests)),
     )
+
+
+def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
+    """What the grid emits for so much at the machines' plugs; None where it is not named [kg]."""
+    if plan is None or plan.grid is None:
+        return None
+    return float(emissions(building_energy(energy, plan.pue), plan.grid))
 
 
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:

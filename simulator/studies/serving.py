@@ -9,14 +9,14 @@ from typing import Final
 
 from simulator.errors import PlanError
 from simulator.predict import layout_of, predict_service
-from simulator.results.serving import Answered, ServicePrediction, metrics
+from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
-from simulator.serving.cost import cost_of, rent_of
+from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.intervals import P90, doubted
-from simulator.serving.run import at_peak, offered_rate, saturated
+from simulator.serving.run import at_peak
 from simulator.serving.sizing import Sizing
 from simulator.units import PerSecond, UsdPerSecond
 
@@ -141,7 +141,7 @@ def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candida
     try:
         service = at_peak(read(settings))
         sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
-        price = rent_of(service)
+        price = price_of_all(service)
         reason = sizing.hindrance if price is not None else "no price is known"
     except PlanError as mistake:
         return Refused(settings=settings, reason=str(mistake))
@@ -166,7 +166,7 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
         answered=told,
         machines=machines,
         sure=_slow(sizing).machines(),
-        price=machines * candidate.each,
+        price=cost_of(service, told, None).per_second or machines * candidate.each,
         headroom=rate / sizing.offered,
     )
 
@@ -243,15 +243,15 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
     machines = None if reason else sizing.machines()
     if machines is None:
         return Need(rate=rate, machines=None, sure=None, reason=reason or sizing.missed())
-    price = rent_of(service)
+    answered = sizing.answered(machines)
     return Need(
         rate=rate,
         machines=machines,
         sure=_slow(sizing).machines(),
-        answered=sizing.answered(machines),
+        answered=answered,
         headroom=sizing.saturation[0] * machines / rate,
         highest=sizing.highest(machines) if told else None,
-        price=None if price is None else machines * price,
+        price=cost_of(sizing.on(machines), answered, None).per_second,
     )
 
 
@@ -260,11 +260,9 @@ def _slow(sizing: Sizing) -> Sizing:
     return replace(sizing, layout=doubted(sizing.layout, sizing.service, P90))
 
 
-def per_million(choice: Choice) -> float | None:
-    """What a million output tokens cost there [$]."""
-    rate, tokens = choice.answered.request_rate, choice.answered.output_rate
-    found = saturated(rate, tokens, offered_rate(choice.service))
-    return cost_of(choice.service, choice.answered, found).per_million_output_tokens
+def cost_at(choice: Choice) -> ServiceCost:
+    """What the machines of a choice cost, its tokens and its requests."""
+    return cost_of(choice.service, choice.answered, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

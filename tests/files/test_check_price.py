@@ -39,11 +39,15 @@ def test_a_machine_of_ones_own_needs_no_listed_price() -> None:
     assert load_scenario("resnet50-imagenet-p4d", overrides=asked).cost.price is None
 
 
-def test_the_machines_of_a_service_are_rented() -> None:
-    """A service has no bill of machines of one's own, and says so at the key."""
+def test_machines_of_a_service_are_owned_at_a_price_that_is_known() -> None:
+    """Where the profile has none it is asked for, and a stated one does."""
     reader = _service("cost.purchase=owned")
-    with pytest.raises(InputError, match=r"cost\.purchase: is not modelled.*state.*cost\.price"):
+    with pytest.raises(InputError, match=r"cost\.purchase: finds no price to buy.*owned\.capex"):
         reader.read({})
+    owned = reader.read({"owned.capex": "$40000"}).owned
+    assert owned is not None
+    assert owned.capex == 40_000.0
+    assert reader.read({"cost.price": "$2/h"}).owned is None
 
 
 def test_a_service_is_asked_for_a_price_that_there_is() -> None:
