@@ -22,7 +22,7 @@ from simulator.report.recommend_words import (
 )
 from simulator.report.rounded import GUESSES, digits_between, quantity, share_known, significant
 from simulator.results.metrics import USD_PER_HOUR
-from simulator.scenario.goal import Objective
+from simulator.scenario.goal import Objective, Sense
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move
@@ -204,7 +204,12 @@ def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
     factor = ratio(objective, winner.value, now.value)
     said = f"the scenario as it stands: {worth(now, objective)}"
     if factor is not None and factor > CLOSE:
-        said += f"; the best is {by_factor(factor, 'better')}"
+        least = objective.sense is Sense.MINIMIZE
+        said += (
+            f", {by_factor(factor, 'worse')}"
+            if least
+            else f"; the best is {by_factor(factor, 'better')}"
+        )
     elif factor is not None and factor < 1.0 / CLOSE:
         said += f", {by_factor(1.0 / factor, 'better')}, but it {_kept_out(answer, now)}"
     return [said]

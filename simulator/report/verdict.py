@@ -99,7 +99,7 @@ def _speed(prediction: Prediction) -> str:
     said += "".join(
         f" and {why} {share_known(part)}" for why, part in also.items() if part > STARVED
     )
-    if cores := _of_cores(prediction):
+    if cores := _of_cores(prediction, timing.bottleneck):
         said += f"; the CPUs are {_busy(timing, timing.bottleneck)} busy{cores}"
     return f"{said}.{_slack(prediction)}"
 
@@ -122,7 +122,7 @@ def _without_device(prediction: Prediction) -> str:
     if _fullest(prediction) is not None:
         return f"Held up by waiting: {rate}.{_slack(prediction)}"
     said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy"
-    return f"{said}{_of_cores(prediction)}.{_slack(prediction)}"
+    return f"{said}{_of_cores(prediction, name)}.{_slack(prediction)}"
 
 
 def _fed(prediction: Prediction, device: str) -> str:
@@ -157,7 +157,8 @@ def _next(prediction: Prediction) -> str:
         return "" if small else f"; next is {next_part(part, prediction)}"
     if _use(timing, behind) < NEXT:
         return ""
-    return f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy)"
+    cores = _of_cores(prediction, behind)
+    return f"; next is {_said(_NOUN, behind)} ({_busy(timing, behind)} busy{cores})"
 
 
 def _said(words: Mapping[Resource, str], name: str) -> str:
@@ -229,12 +230,12 @@ def _serial(prediction: Prediction) -> Cycle | None:
     return None if _fullest(prediction) is None else serial_limit(prediction)
 
 
-def _of_cores(prediction: Prediction) -> str:
-    """What busy threads come to in cores, where the CPUs bind and few threads fill their cores."""
+def _of_cores(prediction: Prediction, name: str) -> str:
+    """What busy threads of these CPUs come to in cores, where few threads fill their cores."""
     timing = prediction.timing
     full = _cores_full(prediction)
-    is_cpu = timing.bottleneck.rpartition(".")[2] == Resource.CPU
-    if not is_cpu or not _use(timing, timing.bottleneck) < FULL <= full:
+    is_cpu = name.rpartition(".")[2] == Resource.CPU
+    if not is_cpu or not _use(timing, name) < FULL <= full:
         return ""
     return f", which is {share_known(full)} of what their cores can do"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from simulator.pipeline.run_length import lengths
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.storage import Scope
@@ -495,14 +496,17 @@ def _checkpoints(ground: Ground) -> Iterator[Lever]:
     checkpointing = ground.scenario.job.train.checkpointing
     if checkpointing is None:
         return
+    last = int(lengths(ground.scenario).total_steps)
     for times in RARER:
         every = round(times * checkpointing.every_steps)
-        yield Lever(
-            kind=Kind.CHECKPOINTS,
-            what=f"write a checkpoint every {every:,} steps",
-            settings={"train.checkpoint_every_steps": every},
-            note=f"up to {times} times as much work is lost at a failure",
-        )
+        # A run without any would lose its result.
+        if every <= last:
+            yield Lever(
+                kind=Kind.CHECKPOINTS,
+                what=f"write a checkpoint every {every:,} steps",
+                settings={"train.checkpoint_every_steps": every},
+                note=f"up to {times} times as much work is lost at a failure",
+            )
 
 
 _OWN_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")

@@ -143,7 +143,8 @@ def actions(
     catalogue : Catalogue
         Machines and stores on offer.
     in_a_hurry : bool
-        What takes long to simulate (machines that make batches beside) is tried last.
+        What takes long to simulate (machines that make batches beside) is tried last of those
+        that look best.
     met : Met, optional
         Where bugs of ours that changes meet are noted; without it the first one is raised.
     """
@@ -156,10 +157,10 @@ def actions(
     found: list[Action] = []
     tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
     slack = base.timing.total_time / own.time
-    promising = _roomier(own, others) + _promising(own, others, slack)
+    promising = (_roomier(own, others) + _promising(own, others, slack))[:tries]
     if in_a_hurry:
         promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
-    for tried in promising[:tries]:
+    for tried in promising:
         action = _action(base, tried.lever, reader, met)
         if action is not None and _counts(base, action):
             found = _undominated([*found, action])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 from support.stages import sampled
@@ -154,6 +155,49 @@ def test_checkpoints_after_each_step_are_told_to_become_rare() -> None:
     assert found[0].lever.kind is Kind.CHECKPOINTS
     assert found[0].settings["train.checkpoint_every_steps"] == 64
     assert found[0].shorter > 0.7
+
+
+def test_no_checkpoint_is_told_to_come_after_the_end_of_the_run() -> None:
+    """Of 391 steps with a checkpoint every 100, one every 400 would be none at all."""
+    base, found = asked("llama3-70b-megatron", "train.checkpoint_every_steps=100")
+    told = [a.settings.get("train.checkpoint_every_steps", 0) for a in found]
+    assert base.total_steps == 391
+    assert all(int(str(every)) <= base.total_steps for every in told)
+
+
+_STARVED_VIDEO = """
+schema = 1
+[hardware]
+machine = "instance/aws/g5.12xlarge"
+storage = "storage/s3"
+[data]
+samples = 400000
+bytes_per_sample = "12 MB"
+[input]
+workers = 8
+decode = "900 ms"
+output_bytes_per_sample = "9.6 MB"
+[remote]
+machine = "instance/aws/c6i.8xlarge"
+count = 3
+workers = 32
+[model]
+step_time = "450 ms"
+[train]
+batch_size = 8
+epochs = 10
+precision = "bf16"
+"""
+
+
+@pytest.mark.untraced
+@pytest.mark.slow
+def test_in_a_hurry_what_looks_best_is_tried_all_the_same(tmp_path: Path) -> None:
+    """One more machine beside, which feeds starved devices, is not crowded out by small changes."""
+    path = tmp_path / "video.toml"
+    path.write_text(_STARVED_VIDEO, encoding="utf-8")
+    _, found = asked(str(path))
+    assert any(action.lever.kind is Kind.HELPERS for action in found)
 
 
 def test_where_nothing_helps_that_is_said() -> None:
