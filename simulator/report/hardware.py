@@ -18,6 +18,7 @@ from simulator.scenario.hardware.host import Host
 SCHEMA: Final = 1
 """Version of the JSON that ``plan hardware`` prints."""
 NO_PRICE: Final = "no price"
+ON_DEMAND: Final = "price.on_demand"
 NOTHING: Final = "-"
 SHAKY: Final = "*"
 LEGEND: Final = f"{SHAKY} unverified: a guess, or worked out from other figures"
@@ -47,7 +48,7 @@ def _accelerators(index: Index) -> str:
 
 def _price(index: Index) -> str:
     """The price on demand by the hour, without its unit: the column is headed by it."""
-    return _at("price.on_demand", otherwise=NO_PRICE)(index).removeprefix("$").replace("/h", "")
+    return _at(ON_DEMAND, otherwise=NO_PRICE)(index).removeprefix("$").replace("/h", "")
 
 
 def _mark(source: Source | None) -> str:
@@ -105,8 +106,19 @@ def kind_of(thing: Profile) -> str:
 def as_list(things: Sequence[Profile]) -> str:
     """One table for each kind: name, key figures, price; unverified figures are marked."""
     tables = ["\n".join(_table(kind, list(group))) for kind, group in groupby(things, kind_of)]
-    text = "\n\n".join(tables)
+    text = "\n\n".join([*tables, *_price_dates(things)])
     return f"{text}\n\n{LEGEND}" if SHAKY in text else text
+
+
+def _price_dates(things: Sequence[Profile]) -> Iterator[str]:
+    """Of when the prices of a list are."""
+    listed = (figure for thing in things for figure in figures(thing) if figure.key == ON_DEMAND)
+    days = [one.source.oldest for one in listed if one.source is not None]
+    known = [day for day in days if day is not None]
+    if known:
+        older = f", {len(days) - len(known)} undated" if len(known) < len(days) else ""
+        span = str(known[0]) if len(set(known)) == 1 else f"{min(known)} to {max(known)}"
+        yield f"$/h: prices of {span}{older}; plan hardware show NAME has the date of each"
 
 
 def _table(kind: str, things: Sequence[Profile]) -> list[str]:

@@ -172,3 +172,10 @@ def test_a_broken_profile_is_a_message(plan: Run, tmp_path: Path) -> None:
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
     assert f"{tmp_path}/gpu/x.toml:2: memory: has no source, found 3" in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_a_list_says_of_when_its_prices_are(plan: Run) -> None:
+    """One machine: the day of its price; a list without prices says nothing."""
+    shown = plan("hardware", "list", "instance/aws/p4d.24xlarge").out
+    assert "$/h: prices of 2026-07-20; plan hardware show NAME has the date of each" in shown
+    assert "prices of" not in plan("hardware", "list", "gpu").out
