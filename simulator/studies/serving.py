@@ -307,8 +307,7 @@ def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]
     at = [replace(ways, rate=share * found.request_rate) for share in LOADS]
     loads = [replace(service.load, arrivals=one, requests=None) for one in at]
     return tuple(
-        predict_service(replace(service, load=load), seed=prediction.seed, doubts=False)
-        for load in loads
+        predict_service(replace(service, load=load), seed=prediction.seed) for load in loads
     )
 
 

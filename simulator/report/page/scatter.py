@@ -35,7 +35,8 @@ class Point:
 class Dot:
     """A candidate in the scatter, at shares of both axes; `hint` is shown under the pointer.
 
-    `label` is written beside it, on the left where `left`; empty where there is no room.
+    `label` is written beside it, on the left where `left`; empty where there is no room. `ends` are
+    those of its interval on the upright axis.
     """
 
     x: float
@@ -45,6 +46,7 @@ class Dot:
     label: str = ""
     best: bool = False
     left: bool = False
+    ends: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from simulator.report import serving as report
-from simulator.report.page.axes import Tick, axis
+from simulator.report.page.axes import Axis, Tick, axis
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile
@@ -15,9 +15,10 @@ from simulator.report.rounded import quantity, significant
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.units import SECOND, USD, show
 
+Band = Mapping[str, float | None]
 DRAWN: Final = {
-    "first_token_s.p99": "Time to the first token against the load, 99th percentile",
-    "per_token_s.p99": "Time per token against the load, 99th percentile",
+    "first_token_s.p99": "Time to the first token against the load, P99 and its 80% interval",
+    "per_token_s.p99": "Time per token against the load, P99 and its 80% interval",
 }
 
 
@@ -30,7 +31,7 @@ DIGITS: Final = 2
 TALL: Final = 3.0
 """A limit so many times as high as all that is drawn would leave it flat, and is not drawn."""
 OF_BATCHES: Final = {
-    "end_to_end_s.p99": "Time to the answer against the load, 99th percentile",
+    "end_to_end_s.p99": "Time to the answer against the load, P99 and its 80% interval",
 }
 """The same for a model that answers in one pass."""
 
@@ -96,35 +97,54 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
             return
 
 
+def _called(band: Band) -> str:
+    """An 80% interval in brackets; nothing where there is none."""
+    low, high = band.get("p10"), band.get("p90")
+    if low is None:
+        return ""
+    upper = "no end" if high is None else show(high, SECOND, DIGITS)
+    return f" ({show(low, SECOND, DIGITS)} to {upper})"
+
+
+def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
+    """Where an interval lies on the axis; up to its end where the slower run is saturated."""
+    low, high = band.get("p10"), band.get("p90")
+    if low is None:
+        return None
+    return max(0.0, up.at(low)), 1.0 if high is None else min(1.0, up.at(high))
+
+
 def drawing(
     loads: Sequence[ServicePrediction], name: str, own: ServicePrediction | None = None
 ) -> Scatter | None:
     """A latency against the load, joined by a line; None where there is nothing to draw.
 
-    `own` is the service at its own load, which is marked, as is its limit.
+    Upright lines are its 80% intervals, as far as the drawing goes. `own` is the service at its own
+    load, which is marked, as is its limit.
     """
-    points = list[tuple[float, float]]()
+    points = list[tuple[float, float, Band]]()
     for one in loads:
         rate, latency = (metrics(one).get(each) for each in ("requests_per_s", name))
         if rate is not None and latency is not None:
-            points.append((rate, latency))
+            points.append((rate, latency, one.interval.get(name, {})))
     if not points:
         return None
-    across = axis([rate for rate, _ in points], "requests/s", None)
+    across = axis([rate for rate, _, _ in points], "requests/s", None)
     limit = None if own is None else own.service.slo.limits.get(name.partition("_s.")[0])
-    highest = max(latency for _, latency in points)
+    highest = max(latency for _, latency, _ in points)
     if limit is not None and limit > TALL * highest:
         limit = None
-    heights = [latency for _, latency in points] + ([] if limit is None else [limit])
+    heights = [latency for _, latency, _ in points] + ([] if limit is None else [limit])
     up = axis([0.0, *heights], "latency", SECOND)
     dots = tuple(
         Dot(
             x=across.at(rate),
             y=up.at(latency),
             front=True,
-            hint=f"{rate:.3g} requests/s: {show(latency, SECOND, 3)}",
+            hint=f"{rate:.3g} requests/s: {show(latency, SECOND, 3)}{_called(band)}",
+            ends=_ends(band, up),
         )
-        for rate, latency in points
+        for rate, latency, band in points
     )
     rate = None if own is None else metrics(own).get("requests_per_s")
     return Scatter(
