@@ -128,7 +128,7 @@ RECEIVE_PIPED: Final = Default(
         reference="ternaus/imread_benchmark@f869db8, output/*_dataloader_results.json: with 8 "
         "workers and lists of numpy images the main process takes 1,420 to 2,540 images/s, "
         "depending on the platform, median 1,640; that a decoded ImageNet image is 500 x 375 in "
-        "RGB is recalled",
+        "RGB is a guess",
         date="undated",
         verified=False,
     ),
