@@ -317,6 +317,8 @@ def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:
     close = nearest_names(name, known)
     meant = f"did you mean {' or '.join(repr(other) for other in close)}?" if close else ""
     advice = meant or "`plan hardware list` shows them all"
+    if not meant and called == _CALLED["node"]:
+        advice += "; `plan init --gpu NAME --vcpus N --ram SIZE` writes one of your own"
     return UnknownName(f"there is no {called} '{name}'; {advice}")
 
 

@@ -275,6 +275,8 @@ def test_a_shipped_scenario_is_copied(capsys: pytest.CaptureFixture[str]) -> Non
     assert (mine.job.model, mine.job.train) == (shipped.job.model, shipped.job.train)
     assert main(["init", "--from", "llama3-8b", "--name", "other"]) == Exit.BAD_INPUT
     assert "did you mean 'llama3-8b-fsdp' or" in capsys.readouterr().err
+    assert main(["init", "--yes", "--machine", "laptop", "--name", "other"]) == Exit.BAD_INPUT
+    assert "`plan init --gpu NAME --vcpus N --ram SIZE` writes one" in capsys.readouterr().err
     assert main(["init", "--from", "resnet50", "--name", "other"]) == Exit.BAD_INPUT
     assert "'resnet50-imagenet-p4d' or 'resnet50-m40'" in capsys.readouterr().err
     assert main(["init", "--from", "zzzz", "--name", "other"]) == Exit.BAD_INPUT
