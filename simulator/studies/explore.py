@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import chain, compress
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -47,6 +47,8 @@ EARLY: Final = 2
 """Of those that are read first, candidates that are predicted at once: those that seem best."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task at most; what it has finished is stored then."""
+ALIKE_AT_ONCE: Final = 8
+"""Candidates that seem alike and that one worker takes at most: they may differ after all."""
 TASKS_OF_A_ROUND: Final = 16
 """Tasks that a round is made of at least, where it has as many candidates: one of them may take a
 hundred times as long as another, and all workers are to be busy to the end."""
@@ -285,7 +287,7 @@ class _Search:
             yield bound(Chunk(assignment=self._assignment, candidates=few))
         rest = self._all[len(few) :]
         at_once = min(READ_AT_ONCE, -(-len(rest) // READ_IN_PARTS) or 1)
-        yield from self._answers(bound, rest, at_once, READING, _unread)
+        yield from self._answers(bound, _parts(rest, at_once), READING, _unread)
 
     def _begins_early(self) -> bool:
         return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
@@ -310,7 +312,7 @@ class _Search:
         self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
     ) -> None:
         """Predict candidates, and store each as it is finished."""
-        for part in self._answers(evaluate, candidates, at_once, 1.0, _died):
+        for part in self._answers(evaluate, _parts(candidates, at_once), 1.0, _died):
             told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status not in UNSOUND])
@@ -331,10 +333,9 @@ class _Search:
         new = {one.index: key for key, one in first.items() if key not in known}
         if self._stored_only:
             new = {}
-        candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
-        at_once = _at_once(len(candidates))
+        parts = alike_together([one for one in chosen if one.candidate.index in new])
         best = {one.candidate.index: one.best for one in chosen}
-        for part in self._answers(look_closer, candidates, at_once, LOOKING, _died, best=best):
+        for part in self._answers(look_closer, parts, LOOKING, _died, best=best):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status is Status.SCREENED])
@@ -413,21 +414,16 @@ class _Search:
             key=key,
         )
 
-    def _answers(  # noqa: PLR0913 - what is done, to whom, and what is known of them
+    def _answers(
         self,
         function: Callable[[Chunk], tuple[Answer, ...]],
-        candidates: Sequence[Candidate],
-        at_once: int,
+        parts: Sequence[tuple[Candidate, ...]],
         weight: float,
         lost: Callable[[Candidate, int], Answer],
         *,
         best: Mapping[int, Mapping[str, float]] = NOTHING,
     ) -> Iterator[tuple[Answer, ...]]:
         """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
-        parts = [
-            tuple(candidates[start : start + at_once])
-            for start in range(0, len(candidates), at_once)
-        ]
         chunks = [
             Chunk(
                 assignment=self._assignment,
@@ -437,7 +433,7 @@ class _Search:
             for part in parts
         ]
         alone: list[Candidate] = []
-        whole = weight * len(candidates)
+        whole = weight * sum(map(len, parts))
         for number, answer in self._workers.answers(function, chunks, weight=whole):
             if not isinstance(answer, Lost):
                 yield answer
@@ -446,7 +442,28 @@ class _Search:
             else:
                 yield (lost(parts[number][0], answer.deaths),)
         if alone:
-            yield from self._answers(function, alone, 1, weight, lost, best=best)
+            yield from self._answers(function, _parts(alone, 1), weight, lost, best=best)
+
+
+def _parts(candidates: Sequence[Candidate], at_once: int) -> list[tuple[Candidate, ...]]:
+    """So many candidates each."""
+    starts = range(0, len(candidates), at_once)
+    return [tuple(candidates[start : start + at_once]) for start in starts]
+
+
+def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
+    """Tasks of candidates whose later epochs are to be simulated.
+
+    Those whose later epochs are equal at best are likely to have the same one, as where they differ
+    in the store that data once came from. Whoever takes them together simulates it once.
+    """
+    alike: dict[float | None, list[Candidate]] = {}
+    for one in chosen:
+        alike.setdefault(one.best.get("epoch_time_s"), []).append(one.candidate)
+    groups = [part for group in alike.values() for part in _parts(group, ALIKE_AT_ONCE)]
+    at_once = _at_once(len(groups))
+    starts = range(0, len(groups), at_once)
+    return [tuple(chain.from_iterable(groups[start : start + at_once])) for start in starts]
 
 
 def _at_once(candidates: int) -> int:

@@ -9,8 +9,15 @@ import pytest
 from simulator.engine.run import Options, later_epoch
 from simulator.files.candidates import CandidateReader
 from simulator.predict import predict, question_of
-from simulator.studies.evaluate import Assignment, Chunk, closer_key, evaluate, look_closer
-from simulator.studies.explore import Request, explore
+from simulator.studies.evaluate import (
+    Assignment,
+    Bounded,
+    Chunk,
+    closer_key,
+    evaluate,
+    look_closer,
+)
+from simulator.studies.explore import Request, alike_together, explore
 from simulator.studies.outcome import Candidate, Status
 from simulator.studies.store import Store
 from simulator.studies.workers import local_workers
@@ -57,3 +64,16 @@ def test_closer_looks_are_stored(tmp_path: Path) -> None:
         assert keys
         assert set(store.found(keys)) == set(keys)
         assert explore(request, workers=workers, store=store) == first
+
+
+def test_candidates_that_seem_alike_are_looked_at_by_one_worker() -> None:
+    """Equal epochs at best are likely to be one question, which only one process should ask."""
+    epochs = [2.0, 1.0, 2.0, 3.0, 2.0]
+    chosen = [
+        Bounded(
+            candidate=Candidate(index=index, settings={}), key=str(index), best={"epoch_time_s": it}
+        )
+        for index, it in enumerate(epochs)
+    ]
+    tasks = [tuple(one.index for one in task) for task in alike_together(chosen)]
+    assert tasks == [(0, 2, 4), (1,), (3,)]

@@ -17,9 +17,11 @@ from support.stages import sampled
 
 from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
+from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results import metrics
+from simulator.scenario.candidates import stack
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.distribution import Shape, Spread
@@ -255,3 +257,27 @@ def test_an_epoch_that_ends_before_its_steps_repeat_is_not_undercut(
     job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
     prediction = predict(job, doubts=False)
     assert better(best_cases([job])[0], prediction) == []
+
+
+def test_machines_that_differ_in_number_are_bounded_together() -> None:
+    """Two machines or more are one structure, and each candidate's best case is its own."""
+    reader = CandidateReader("resnet50-imagenet-p4d")
+    machine = {"hardware.machine": "instance/aws/g5.12xlarge"}
+    jobs = [
+        reader.plainly({**machine, "hardware.count": count, "hardware.storage": name})
+        for name in ("storage/s3", "storage/ebs-st1")
+        for count in (1, 2, 4, 8)
+    ]
+    assert [batch.indices for batch in stack(jobs)] == [(0,), (1, 2, 3), (4,), (5, 6, 7)]
+    for case, job in zip(best_cases(jobs), jobs, strict=True):
+        (alone,) = best_cases([job])
+        assert case.infeasible == alone.infeasible
+        assert case.figures == pytest.approx(alone.figures, rel=1e-12)
+
+
+def test_a_model_spread_over_machines_is_bounded_by_its_number_of_machines() -> None:
+    """Its teams, and how much of its state a device holds, go by each number."""
+    reader = CandidateReader("turing-nlg-530b")
+    own = reader.read({}).scenario.cluster.trainers.count
+    scenarios = [reader.plainly({"hardware.count": count}) for count in (own, 2 * own)]
+    assert len(stack(scenarios)) == len(scenarios)
