@@ -220,3 +220,14 @@ def test_a_page_is_as_exact_as_its_intervals(prediction: Prediction) -> None:
     assert "speed" in names
     assert not {"bounds", "throughput", "1,000 samples", "step"} & set(names)
     assert not [text for text in told.warnings if text.startswith("rests on")]
+
+
+def test_a_lane_that_only_waits_is_left_out() -> None:
+    """A job that only reads and writes has no device whose waiting could be drawn."""
+    waits = Slice(track="rank 0 compute", name="waits for data", start=0.0, length=2.0)
+    reads = Slice(track="rank 0 worker 0", name="read", start=0.0, length=2.0)
+    drawn = timeline(Trace(slices=(waits, reads), end=2.0, ends=(2.0,)), mean=2.0)
+    assert drawn is not None
+    assert [lane.name for lane in drawn.lanes] == ["rank 0 worker 0"]
+    assert [key.name for key in drawn.keys] == ["read"]
+    assert drawn.left_out == 1

@@ -133,7 +133,7 @@ def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | Non
     for part in within:
         if part.track in found and part.name != UNASKED:
             found[part.track].append(part)
-    seen = {track: own for track, own in found.items() if _is_seen(own, start, end)}
+    seen = {track: own for track, own in found.items() if _works(own, start, end)}
     each = MOST_SLICES // max(1, len(seen))
     drawn = {track: _drawn(own, start, length, each) for track, own in seen.items()}
     chosen = [part for own in seen.values() for part in own]
@@ -158,6 +158,11 @@ def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | Non
         f"{show(length, SECOND, DIGITS)} in all",
         left_out=len(names) - len(seen),
     )
+
+
+def _works(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
+    """Whether a lane has more in it than waits, as that of a device that is not there has not."""
+    return any(not s.name.startswith(WAITS) for s in slices) and _is_seen(slices, start, end)
 
 
 def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
