@@ -49,6 +49,8 @@ _LIKELY: Final[dict[Unit, tuple[str, ...]]] = {
     units.SECOND: ("ms", "s"),
 }
 """Units that a bare number may be meant in: of small things, of large ones."""
+_MANY: Final = 1000.0
+"""From here on a bare number is likely one of bytes or seconds themselves."""
 # Wide enough for a petabyte-scale store or a picosecond, narrow enough that products and
 # quotients of two of them stay finite.
 _SMALLEST: Final[dict[Unit, str]] = {
@@ -173,7 +175,10 @@ class Quantity(Checked):
 
     def _with_units(self, number: float) -> str:
         """A bare number as it may be meant."""
-        likely = [f"'{number} {name}'" for name in _LIKELY.get(self.unit, ())]
+        names = _LIKELY.get(self.unit, ())
+        if names and number >= _MANY:
+            names = (self.unit.symbol,)
+        likely = [f"'{number} {name}'" for name in names]
         return " or ".join(likely) or f"'{_EXAMPLE[self.unit]}'"
 
     def _refuse_senseless(self, number: float) -> None:

@@ -173,6 +173,7 @@ def test_plain_fields_keep_what_they_take(field: Any, value: object) -> None:
     ("unit", "found", "hint"),
     [
         (units.BYTE, 64, "such as '64 kB' or '64 GB'"),
+        (units.BYTE, 114_000, "such as '114000 B'"),
         (units.SECOND, 1.5, "such as '1.5 ms' or '1.5 s'"),
         (units.WATT, 3, "such as '400 W'"),
     ],
