@@ -99,7 +99,7 @@ class Way:
     `fallback`: spot machines, and machines on demand where there are none. `outlook` is None where
     nothing says when such machines can be had, and its bill where their price is not known;
     `missing` says what is. `cheapest` is the share of the draws in which this way has the lowest
-    bill of all that have one.
+    bill of all that have one; None where no other has.
     """
 
     purchase: Purchase

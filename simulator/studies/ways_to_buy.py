@@ -162,12 +162,16 @@ def _unpriced(bought: Prediction) -> str:
     return NO_PRICE if bought.cost.per_second is None else NO_DEMAND
 
 
+_COMPARED: Final = 2
+"""Ways to buy with a bill that it takes for one to be the cheapest."""
+
+
 def _against_each_other(tries: Sequence[_Tried]) -> tuple[Way, ...]:
     """With the share of lives in which each way has the lowest bill; equal ones share it."""
     priced = [
         one.paid.bills for one in tries if one.paid is not None and one.paid.bills is not None
     ]
-    if not priced:
+    if len(priced) < _COMPARED:
         return tuple(one.way for one in tries)
     least = np.min(priced, axis=0)
     ties = np.sum([np.equal(bills, least) for bills in priced], axis=0)

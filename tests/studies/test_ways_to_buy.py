@@ -87,3 +87,11 @@ def test_a_scenario_may_mix_them_itself() -> None:
     )
     mixed = told(ways(*SPOT)[Purchase.SPOT, True])
     assert (found.finish, found.bill) == (mixed.finish, mixed.bill)
+
+
+def test_the_only_way_with_a_bill_is_not_called_the_cheapest() -> None:
+    """Nobody rents out a DGX H100, so owning it is held against nothing."""
+    _, found = long_run(CandidateReader("llama3-405b-megatron"), terms=DRAWN)
+    priced = [way for way in found.ways if way.outlook is not None and way.outlook.bill is not None]
+    assert [way.purchase for way in priced] == [Purchase.OWNED]
+    assert priced[0].cheapest is None
