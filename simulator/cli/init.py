@@ -220,8 +220,17 @@ def _written(
     """A scenario from answers, and what is worth saying of it; `keep`: its batch is asked for."""
     _checked(name, title, answers, profiles)
     answers, remarks = _fitted(answers, profiles, keep=keep)
+    answers = _with_its_batch(answers)
     text = _checked(name, title, answers, profiles)
     return text, [*remarks, *_about_workers(text, profiles)]
+
+
+def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
+    """With the batch that a step was measured at, which stays when another batch is tried."""
+    batch = answers.get("train.batch_size")
+    if not answers.get(MEASURED) or batch is None:
+        return answers
+    return {**answers, "model.step_time_batch": batch}
 
 
 def _fitted(

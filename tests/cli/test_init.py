@@ -135,8 +135,19 @@ def test_a_card_is_a_machine_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert main(["init"]) == Exit.FINE
     written = tomllib.loads(Path("my-job.toml").read_text())
     assert written["hardware"]["gpu"] == "rtx4090"
-    assert written["model"] == {"step_time": "120 ms"}
+    batch = written["train"]["batch_size"]
+    assert written["model"] == {"step_time": "120 ms", "step_time_batch": batch}
     assert sum("Time of a batch" in text for text in asked) == 2
+
+
+def test_a_measured_step_is_of_the_batch_that_was_written() -> None:
+    """Twice the batch takes twice the measured time, not the same."""
+    assert (
+        main(["init", "--yes", "--machine", "p4d.24xlarge", "--step-time", "120 ms"]) == Exit.FINE
+    )
+    written = load_scenario("my-job.toml")
+    larger = load_scenario("my-job.toml", overrides=["train.batch_size=512"])
+    assert larger.job.step_times == written.job.step_times
 
 
 def test_who_prepares_data_is_asked_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
