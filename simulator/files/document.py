@@ -54,7 +54,8 @@ class Document:
 
     `data` are the TOML values, `lines` the line of each key path. Where a document was put
     together from several files and options, `origins` names the source of each key path that
-    doesn't come from `origin`.
+    doesn't come from `origin`, and `batch_size` is that of the files, whatever options say: the one
+    that a step time in them was measured at.
     """
 
     origin: str
@@ -62,6 +63,7 @@ class Document:
     lines: Mapping[KeyPath, int]
     origins: Mapping[KeyPath, str] = field(default_factory=dict)
     within: frozenset[str] | None = None
+    batch_size: int | None = None
 
     def where(self, path: KeyPath) -> tuple[str, int | None]:
         """File (or option) and line of `path`, or of the table it is missing from."""

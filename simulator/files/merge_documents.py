@@ -101,6 +101,7 @@ def joined(
     merged = chain[-1]
     for child in reversed(chain[:-1]):
         merged = merge(merged, child)
+    merged = replace(merged, batch_size=_batch_size(merged))
     options = []
     for text in overrides:
         try:
@@ -110,6 +111,12 @@ def joined(
     for part in (*_overlaid([merged, *options], overlay), *options):
         merged = merge(merged, part)
     return replace(merged, origin=chain[0].origin), tuple(problems)
+
+
+def _batch_size(document: Document) -> int | None:
+    """The batch size that a document states, if it is a number."""
+    stated = document.value(("train", "batch_size"))
+    return stated if isinstance(stated, int) else None
 
 
 def _overlaid(parts: Sequence[Document], overlay: Path | None) -> list[Document]:
@@ -217,6 +224,7 @@ def merge(base: Document, over: Document) -> Document:
         data=data,
         lines={path: line for path, (_, line) in places.items() if line is not None},
         origins={path: origin for path, (origin, _) in places.items()},
+        batch_size=base.batch_size,
     )
 
 

@@ -304,7 +304,15 @@ def _with_step_time(draft: Draft) -> Draft:
     model = draft.model
     if model is None:
         return draft
-    return replace(draft, model=with_step_times(model, draft.train.batch_size))
+    document = draft.document
+    _, line = document.where(STEP_TIME)
+    stated = None if line is None else document.batch_size
+    return replace(draft, model=with_step_times(model, stated or draft.train.batch_size))
+
+
+STEP_TIME: Final[KeyPath] = ("model", "step_time")
+"""Where a measured step stands. In a file it is of the file's batch size, whatever options make of
+that; as an option, of the job's."""
 
 
 def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:
@@ -315,7 +323,7 @@ def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:
     model : ModelSection
         As the file says.
     batch_size : int
-        That of the job, which the step time is of where the file doesn't say.
+        The one that the step time is of where nothing says so.
     """
     if model.step_time is None or model.step_times:
         return model

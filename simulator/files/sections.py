@@ -424,7 +424,8 @@ class ModelSection(FileModel):
     step_time: TimeField | None = None
     """The same at one batch size, such as 120 ms; in place of step_times."""
     step_time_batch: BatchField | None = None
-    """The batch size that step_time was measured at; train.batch_size by default."""
+    """The batch size that step_time was measured at; by default train.batch_size of the files, and
+    where step_time is an option, that of the job."""
 
 
 class EvaluationTable(FileModel):

@@ -27,6 +27,7 @@ from simulator.files.resolved import (
     LOOK_UPS,
     SECTIONS,
     SETTLED,
+    STEP_TIME,
     Ask,
     Draft,
     Found,
@@ -114,7 +115,13 @@ class Base:
             places[option.path] = option.origin
             for end in range(1, len(option.path)):
                 places.setdefault(option.path[:end], option.origin)
-        return Document(origin=self.document.origin, data=data, lines=lines, origins=places)
+        return Document(
+            origin=self.document.origin,
+            data=data,
+            lines=lines,
+            origins=places,
+            batch_size=self.document.batch_size,
+        )
 
     def option(self, text: str) -> Option | None:
         """An option that sets a single value in a section; None for any other."""
@@ -255,6 +262,9 @@ class Variations:
     ) -> None:
         self.base = base
         self._default_name = default_name
+        _, line = base.document.where(STEP_TIME)
+        stated = line is not None and STEP_TIME not in paths
+        self._measured_at = base.document.batch_size if stated else None
         self._keys: dict[str, list[int]] = {}
         for number, path in enumerate(paths):
             self._keys.setdefault(str(path[0]), []).append(number)
@@ -300,7 +310,8 @@ class Variations:
                 return None
             sections[name] = section
         if sections["model"] is not None:
-            sections["model"] = with_step_times(sections["model"], sections["train"].batch_size)
+            batch = self._measured_at or sections["train"].batch_size
+            sections["model"] = with_step_times(sections["model"], batch)
         return sections
 
     def made(self, fields: Mapping[str, Any]) -> dict[Part[Any], Any]:
