@@ -187,8 +187,8 @@ def test_a_calibration_of_training_means_nothing_for_a_service() -> None:
         load(CHAT, calibration="mine.toml")
 
 
-def test_the_long_run_and_the_ways_to_buy_it(job: Configuration) -> None:
+def test_the_long_run_and_the_ways_to_buy_it() -> None:
     """The ways to buy are there, with the chance of each to be the cheapest."""
-    found = job.long_run(draws=100, deadline=1.0)
+    found = load("resnet50-imagenet-p4d").long_run(draws=100, deadline=1.0)
     assert found.in_time == 0.0
     assert sum(way.cheapest or 0.0 for way in found.ways) == pytest.approx(1.0)

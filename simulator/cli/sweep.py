@@ -193,12 +193,23 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     from simulator.studies.findings import findings
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
+    found = replace(found, prices=_prices(reader, found))
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
     how = made(seed, as_typed(scenario, overrides))
     _write(found, name, files, partial(whole.of, reader), how)
     emit(_rendered(found, name, form))
     return _code(found)
+
+
+def _prices(reader: CandidateReader, found: Findings) -> tuple[str, ...]:
+    """Whose listed prices are in the bills that are printed, each once."""
+    from simulator.report.sweep import SHOWN
+    from simulator.results.price_age import dated_prices
+
+    shown = [place.outcome for place in found.front[:SHOWN]] + list(found.best)
+    scenarios = (reader.read(outcome.candidate.settings).scenario for outcome in shown)
+    return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
 
 
 def _check(files: dict[str, Path | None]) -> None:

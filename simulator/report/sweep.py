@@ -55,6 +55,7 @@ def as_text(found: Findings, name: str) -> str:
     lines += section(f"Pareto front: {_against(found.objectives)}", _front(found))
     if found.best:
         lines += section(f"Best {len(found.best)} by {told(found.objectives[0])}", _best(found))
+    lines += section("Prices of", [line for text in found.prices for line in wrapped(text)])
     return "\n".join(lines)
 
 

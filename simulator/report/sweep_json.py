@@ -35,6 +35,7 @@ def as_json(found: Findings, name: str) -> str:
         ],
         "best": [outcome.candidate.index for outcome in found.best],
         "near": list(found.near),
+        "prices": list(found.prices),
         "candidates": [_candidate(outcome) for outcome in found.outcomes],
     }
     return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False)

@@ -40,7 +40,8 @@ class Findings:
 
     `values` are the distinct values that each key took. `front` is in order of the first
     objective, `best` are the so many asked for by the first one alone. `near` are the indices of
-    those beside the front that are worse by no more than `margin`.
+    those beside the front that are worse by no more than `margin`. `prices` say whose listed prices
+    are in the bills of these, where they hold and of what date.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -50,6 +51,7 @@ class Findings:
     best: tuple[Outcome, ...] = ()
     near: tuple[int, ...] = ()
     margin: float = 0.0
+    prices: tuple[str, ...] = ()
 
     @property
     def counts(self) -> Mapping[Status, int]:
