@@ -304,9 +304,8 @@ def _with_step_time(draft: Draft) -> Draft:
     model = draft.model
     if model is None:
         return draft
-    document = draft.document
-    _, line = document.where(STEP_TIME)
-    stated = None if line is None else document.batch_size
+    _, line = draft.document.where(STEP_TIME)
+    stated = None if line is None else draft.document.batch_size
     return replace(draft, model=with_step_times(model, stated or draft.train.batch_size))
 
 
@@ -316,14 +315,9 @@ that; as an option, of the job's."""
 
 
 def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:
-    """The section with its one step time in the list of step times, if it has one.
+    """The section with its one step time, if it has one, in the list of step times.
 
-    Parameters
-    ----------
-    model : ModelSection
-        As the file says.
-    batch_size : int
-        The one that the step time is of where nothing says so.
+    It is of `batch_size` where nothing else says so.
     """
     if model.step_time is None or model.step_times:
         return model
