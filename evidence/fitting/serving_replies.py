@@ -1,6 +1,6 @@
 """What a request takes beside its iterations: figures of the way to the engine and back.
 
-Each run is simulated as its benchmark ran it, with its burst of first requests and its end. What
+Each run is simulated as its benchmark ran it, with its burst of first requests and its end.
 A request that takes time to reach the engine arrives in the midst of an iteration and waits for
 its end: runs are simulated with `BEFORE` that time, which is taken off again. What
 the measured time to the first token has beyond the simulated mean is put down to the request

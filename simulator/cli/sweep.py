@@ -205,11 +205,10 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 def _prices(reader: CandidateReader, found: Findings) -> tuple[str, ...]:
     """Whose listed prices are in the bills that are printed, each once."""
     from simulator.report.sweep import SHOWN
-    from simulator.results.price_age import dated_prices
+    from simulator.results.price_age import prices_of
 
     shown = [place.outcome for place in found.front[:SHOWN]] + list(found.best)
-    scenarios = (reader.read(outcome.candidate.settings).scenario for outcome in shown)
-    return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
+    return prices_of(reader.read(outcome.candidate.settings).scenario for outcome in shown)
 
 
 def _check(files: dict[str, Path | None]) -> None:

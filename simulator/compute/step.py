@@ -216,8 +216,7 @@ def small_kernels_share(d: Description, k: Kernels) -> Real:
     """
     own = k.kernel
     longer = replace(own, gated=_LONGER * own.gated, plain=_LONGER * own.plain)
-    before, after = training_step(d, k).total, training_step(d, replace(k, kernel=longer)).total
-    share: Real = (after / before - 1.0) / (_LONGER - 1.0)
+    share: Real = (_times_as_long(d, k, replace(k, kernel=longer)) - 1.0) / (_LONGER - 1.0)
     return share
 
 
@@ -239,8 +238,8 @@ def network_share(d: Description, k: Kernels) -> Real:
     """
     own = k.exchange
     slower = replace(own, network_gradients=own.network_gradients / _SLOWER)
-    before, after = training_step(d, k).total, training_step(d, replace(k, exchange=slower)).total
-    share: Real = plain(np.log(after / before)) / math.log(_SLOWER)
+    ratio = _times_as_long(d, k, replace(k, exchange=slower))
+    share: Real = plain(np.log(ratio)) / math.log(_SLOWER)
     return share
 
 
@@ -260,6 +259,11 @@ def launch_share(d: Description, k: Kernels) -> Real:
         Logarithm of how much longer the step is where launches take twice as long, over that of 2.
     """
     slower = replace(k.launch, factor=2.0 * k.launch.factor)
-    before, after = training_step(d, k).total, training_step(d, replace(k, launch=slower)).total
-    share: Real = plain(np.log2(after / before))
+    share: Real = plain(np.log2(_times_as_long(d, k, replace(k, launch=slower))))
     return share
+
+
+def _times_as_long(d: Description, own: Kernels, other: Kernels) -> Real:
+    """How many times as long a step is with other figures."""
+    ratio: Real = training_step(d, other).total / training_step(d, own).total
+    return ratio

@@ -160,7 +160,11 @@ def device_shares(
     device = _of_device(gpu, files)
     if device is None:
         return None
-    found, variant = Figures(files["shared"], device), _variant(device, gpu)
+    return _shares(Figures(files["shared"], device), device, gpu, precision)
+
+
+def _shares(found: Figures, device: KernelFile, gpu: Gpu, precision: Precision) -> DeviceShares:
+    variant = _variant(device, gpu)
     factor = 1.0 if variant is None else variant.products
     return DeviceShares(
         products=found.value(_share_at(found, gpu, precision)) * factor * gpu.reach,
@@ -233,17 +237,16 @@ def _key(kernel: str) -> str:
 
 
 def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
-    variant = _variant(device, gpu)
-    factors = (1.0, 1.0) if variant is None else (variant.products, variant.others)
-    cool = use.software.profiled_kernels
+    variant, own = _variant(device, gpu), _shares(found, device, gpu, use.precision)
+    others = 1.0 if variant is None else variant.others
     return ProductFigures(
-        share16=found.value("share16") * factors[1] * gpu.reach,
-        share=found.value(_share_at(found, gpu, use.precision)) * factors[0] * gpu.reach,
+        share16=found.value("share16") * others * gpu.reach,
+        share=own.products,
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
         fill=found.value("fill"),
         unaligned=found.value("unaligned"),
-        throttle=0.0 if cool else found.value("throttle"),
+        throttle=0.0 if use.software.profiled_kernels else own.throttle,
     )
 
 
@@ -256,7 +259,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
     loss = "loss" if use.software.padded_vocabulary else "loss_unpadded"
     name = f"attention_{_key(kernel)}"
     return KernelFigures(
-        memory=found.value("memory") * gpu.streaming,
+        memory=_shares(found, device, gpu, use.precision).memory,
         start=found.value("start"),
         attention=found.value(name) * factor * gpu.reach,
         attention_backward=found.value(f"{name}_backward"),

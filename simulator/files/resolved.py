@@ -304,14 +304,17 @@ def _with_step_time(draft: Draft) -> Draft:
     model = draft.model
     if model is None:
         return draft
-    _, line = draft.document.where(STEP_TIME)
-    stated = None if line is None else draft.document.batch_size
-    return replace(draft, model=with_step_times(model, stated or draft.train.batch_size))
+    batch = batch_of_step(draft.document) or draft.train.batch_size
+    return replace(draft, model=with_step_times(model, batch))
 
 
 STEP_TIME: Final[KeyPath] = ("model", "step_time")
-"""Where a measured step stands. In a file it is of the file's batch size, whatever options make of
-that; as an option, of the job's."""
+
+
+def batch_of_step(document: Document) -> int | None:
+    """The batch size of a step that files state; None where an option does: it is of the job's."""
+    _, line = document.where(STEP_TIME)
+    return None if line is None else document.batch_size
 
 
 def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:

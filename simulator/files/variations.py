@@ -33,6 +33,7 @@ from simulator.files.resolved import (
     Found,
     LookUp,
     Part,
+    batch_of_step,
     draft_of,
     draft_with,
     part,
@@ -262,9 +263,7 @@ class Variations:
     ) -> None:
         self.base = base
         self._default_name = default_name
-        _, line = base.document.where(STEP_TIME)
-        stated = line is not None and STEP_TIME not in paths
-        self._measured_at = base.document.batch_size if stated else None
+        self._measured_at = None if STEP_TIME in paths else batch_of_step(base.document)
         self._keys: dict[str, list[int]] = {}
         for number, path in enumerate(paths):
             self._keys.setdefault(str(path[0]), []).append(number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any, Final
 
 from simulator.report.called import learns
@@ -17,7 +16,7 @@ from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
-from simulator.results.price_age import dated_prices
+from simulator.results.price_age import dated_prices, prices_of
 from simulator.scenario.hardware.price import Purchase
 from simulator.studies.compare import (
     Rule,
@@ -57,15 +56,10 @@ def as_text(sides: Sequence[Side]) -> str:
     lines += section("Predicted; in brackets: times the first", _figures(sides))
     lines += section("Price and performance", _rules(sides))
     lines += section("Rent or buy", _rent_or_buy(sides))
-    lines += section("Prices of", [line for text in _prices(sides) for line in wrapped(text)])
+    prices = prices_of(side.prediction.scenario for side in sides)
+    lines += section("Prices of", [line for text in prices for line in wrapped(text)])
     lines += section("Published beside predicted", _published(sides))
     return "\n".join(lines)
-
-
-def _prices(sides: Sequence[Side]) -> Iterator[str]:
-    """Whose listed prices are in any of the bills, where they hold and of what date."""
-    found = (dated_prices(side.prediction.scenario) for side in sides)
-    yield from dict.fromkeys(chain.from_iterable(found))
 
 
 def _name(number: int, side: Side) -> list[str]:

@@ -38,6 +38,11 @@ def dated_prices(scenario: Scenario) -> Iterator[str]:
     yield from priced(scenario)
 
 
+def prices_of(scenarios: Iterable[Scenario]) -> tuple[str, ...]:
+    """The same of several jobs, or of one bought in several ways, each price once."""
+    return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
+
+
 def _bought(scenario: Scenario) -> Iterator[str]:
     """Machines that are owned, at the price of their profile."""
     plan = scenario.owned

@@ -15,7 +15,7 @@ from simulator.pipeline.run_length import checkpoints
 from simulator.results.cost import listed_price, machines_price, price_spread
 from simulator.results.outlook import PARTS, QUANTILES, Cause, Intervals, Outlook
 from simulator.results.prediction import Prediction
-from simulator.results.price_age import dated_prices
+from simulator.results.price_age import prices_of
 from simulator.runs.attempts import lives
 from simulator.runs.bills import bills
 from simulator.runs.checkpoint_io import WRITE_LOG_SD, checkpoint_times
@@ -149,9 +149,9 @@ def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Pa
     causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
     bill, ended = paid.bills, np.isfinite(drawn.finish)
     struck = sum(causes.values()) * int(ended.sum())
-    prices = list(dated_prices(scenario))
+    bought = [scenario]
     if run.spells is not None and run.spells.fallback:
-        prices += dated_prices(on_demand_instead(scenario))
+        bought.append(on_demand_instead(scenario))
     return Outlook(
         name=scenario.name,
         seed=found.seed,
@@ -170,7 +170,7 @@ def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Pa
         notes=told.notes,
         stores=None if paid.unpriced else _quantiles(paid.stores),
         unpriced=paid.unpriced,
-        prices=tuple(dict.fromkeys(prices)),
+        prices=prices_of(bought),
         write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
     )
 

@@ -13,6 +13,17 @@ from simulator.files.service import ServiceReader
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.energy import energy_of
 
+TOLD: Any = SimpleNamespace(
+    replicas=2.0,
+    busy=0.5,
+    busy_of={},
+    host_busy=0.0,
+    output_rate=1000.0,
+    prompt_rate=3000.0,
+    request_rate=10.0,
+)
+"""What a run shows of half-busy replicas, two of them on average."""
+
 
 def test_machines_that_were_there_on_average_are_paid_for() -> None:
     """At $36/h for all and two of four replicas there: $5 for a thousand seconds."""
@@ -47,20 +58,11 @@ def test_owned_machines_cost_their_capital_room_and_electricity() -> None:
         "serving.replicas": 2,
     }
     service = ServiceReader(chain_of("llama3-8b-chat-h100"), "x").read(settings)
-    told: Any = SimpleNamespace(
-        replicas=2.0,
-        busy=0.5,
-        busy_of={},
-        host_busy=0.0,
-        output_rate=1000.0,
-        prompt_rate=3000.0,
-        request_rate=10.0,
-    )
-    watts, idle = (energy_of(service, each, None).power for each in (told, _at_rest(told)))
+    watts, idle = (energy_of(service, each, None).power for each in (TOLD, _at_rest()))
     assert watts is not None
     assert idle is not None
     hourly = 2 * 2.0 * 43830 / (5 * 8766) + (watts + idle) * 2.0 * 0.1 / 1000.0
-    found = cost_of(service, told, None)
+    found = cost_of(service, TOLD, None)
     assert found.per_second is not None
     assert 3600.0 * found.per_second == pytest.approx(hourly, rel=2e-3)
     assert found.per_million_output_tokens == pytest.approx(1000.0 * found.per_second)
@@ -70,20 +72,11 @@ def test_owned_machines_that_are_scaled_down_are_paid_for() -> None:
     """They cost what they do at rest, whoever uses them."""
     settings = {"cost.purchase": "owned", "owned.capex": "$40000", "serving.replicas": 4}
     service = ServiceReader(chain_of("llama3-8b-office-autoscaled"), "x").read(settings)
-    told: Any = SimpleNamespace(
-        replicas=2.0,
-        busy=0.5,
-        busy_of={},
-        host_busy=0.0,
-        output_rate=1000.0,
-        prompt_rate=3000.0,
-        request_rate=10.0,
-    )
-    found, least = cost_of(service, told, None), price_of_all(service, 0.0)
+    found, least = cost_of(service, TOLD, None), price_of_all(service, 0.0)
     assert found.per_second is not None
     assert least is not None
     assert found.per_second > least
 
 
-def _at_rest(told: Any) -> Any:
-    return SimpleNamespace(**{**vars(told), "busy": 0.0})
+def _at_rest() -> Any:
+    return SimpleNamespace(**{**vars(TOLD), "busy": 0.0})
