@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -41,6 +41,11 @@ _OWN_DRIVES: Final = frozenset({"nvme", "ssd", "local", "localnvme", "localssd"}
 """Words for the drives that a machine has: what stands there if no store is named."""
 _MOST_MACHINES: Final = 256
 """Beyond so many nobody begins."""
+_SHORTEST: Final = 512
+"""Tokens of the shortest sequence that is offered."""
+SEQUENCE: Final = "model.sequence"
+BATCH: Final = "train.batch_size"
+COUNT: Final = "hardware.count"
 _AMP: Final = "amp"
 _TRAIN: Final = "train"
 _PREPARE: Final = "prepare"
@@ -227,7 +232,7 @@ def _written(
 
 def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
     """With the batch that a step was measured at, which stays when another batch is tried."""
-    batch = answers.get("train.batch_size")
+    batch = answers.get(BATCH)
     if not answers.get(MEASURED) or batch is None:
         return answers
     return {**answers, "model.step_time_batch": batch}
@@ -243,26 +248,38 @@ def _fitted(
     from simulator.compute.describe import of_tokens
 
     plain = _read(answers, profiles)
-    if of_tokens(plain.job.model):
+    if not of_tokens(plain.job.model):
+        return (answers, []) if keep else _with_batch_that_fits(answers, profiles)
+    if keep:
         return _spread(answers, plain, profiles)
-    return (answers, []) if keep else _smaller_batch(answers, profiles)
+    one = {**answers, BATCH: "1"}
+    spread, remarks = _spread(one, _read(one, profiles), profiles)
+    largest = _largest_batch({**spread, BATCH: answers[BATCH]}, profiles)
+    return {**spread, BATCH: str(largest or 1)}, remarks
 
 
-def _smaller_batch(
+def _with_batch_that_fits(
     answers: dict[str, str], profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
-    """With the largest batch that surely fits, halved from the usual one; as it is if none does."""
+    """With the largest batch that surely fits; as it is if none does."""
+    usual, largest = int(answers[BATCH]), _largest_batch(answers, profiles)
+    if largest in (None, usual):
+        return answers, []
+    said = f"a batch of {usual} does not surely fit into GPU memory; {largest} does"
+    return {**answers, BATCH: str(largest)}, [said]
+
+
+def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> int | None:
+    """The largest batch that surely fits into GPU memory, halved from the one that stands there."""
     from simulator.compute.footprint import Verdict, memory_fit
 
-    usual = batch = int(answers["train.batch_size"])
+    batch = int(answers[BATCH])
     while batch >= 1:
-        tried = {**answers, "train.batch_size": str(batch)}
-        fit = memory_fit(_read(tried, profiles))
+        fit = memory_fit(_read({**answers, BATCH: str(batch)}, profiles))
         if fit is None or fit.verdict is Verdict.YES:
-            said = f"a batch of {usual} does not surely fit into GPU memory; {batch} does"
-            return tried, [said] if batch < usual else []
+            return batch
         batch //= 2
-    return answers, []
+    return None
 
 
 def _spread(
@@ -273,26 +290,64 @@ def _spread(
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
-        return answers, [_more_machines(answers, profiles)]
+        return answers, [_what_would_hold(answers, profiles)]
     said = ", ".join(f"{key} = {value}" for key, value in settings.items())
     remarks = [f"one device cannot hold the model, so it is spread: {said}"] if settings else []
     return {**answers, **settings}, remarks
 
 
-def _more_machines(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """How many machines would hold the model, to a power of two."""
+def _what_would_hold(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
+    """How many machines would hold the model, to a power of two, or how long a sequence."""
+    plain = _read(answers, profiles)
+    count = plain.cluster.trainers.count
+    held = "1 such machine does not" if count == 1 else f"{count} such machines do not"
+    ways = []
+    for sequence in (None, *_halved(_sequence_of(plain))):
+        shorter = {} if sequence is None else {SEQUENCE: str(sequence)}
+        with_it = f" with {SEQUENCE} = {sequence}" if sequence else ""
+        changed = {**answers, **shorter}
+        if shorter and _first_held(changed, profiles, COUNT, [count]):
+            ways.append(f"as many do{with_it}")
+            break
+        more = _first_held(changed, profiles, COUNT, _doubled(count, _MOST_MACHINES))
+        ways += [f"{more} would{with_it}"] if more and not ways else []
+    ways = ways or [f"nor would {_MOST_MACHINES}"]
+    return "; ".join([f"{held} surely hold the model, however it is spread", *ways])
+
+
+def _first_held(
+    answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
+) -> int | None:
+    """The first of a key's values with which the model surely fits, spread in some way."""
     from simulator.studies.first_parallelism import first_that_fits
 
-    count = _read(answers, profiles).cluster.trainers.count
-    while (count := 2 * count) <= _MOST_MACHINES:
-        more = {**answers, "hardware.count": str(count)}
+    for value in values:
+        changed = {**answers, key: str(value)}
 
-        def read(settings: Mapping[str, str], more: dict[str, str] = more) -> Scenario:
-            return _read({**more, **settings}, profiles)
+        def read(settings: Mapping[str, str], changed: dict[str, str] = changed) -> Scenario:
+            return _read({**changed, **settings}, profiles)
 
         if first_that_fits(read({}), read)[1]:
-            return f"so many machines do not hold the model, however it is spread; {count} would"
-    return f"not even {_MOST_MACHINES} such machines hold the model"
+            return value
+    return None
+
+
+def _doubled(count: int, most: int) -> Iterator[int]:
+    while (count := 2 * count) <= most:
+        yield count
+
+
+def _halved(sequence: int) -> Iterator[int]:
+    while (sequence := sequence // 2) >= _SHORTEST:
+        yield sequence
+
+
+def _sequence_of(scenario: Scenario) -> int:
+    """Tokens of a sequence; 0 where the model reads none."""
+    from simulator.scenario.workload.models.transformer import Transformer
+
+    model = scenario.job.model
+    return model.sequence if isinstance(model, Transformer) else 0
 
 
 def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:

@@ -34,7 +34,10 @@ from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
+from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.cpu_only import CpuOnly
+from simulator.scenario.workload.models.encoder_decoder import EncoderDecoder
+from simulator.scenario.workload.models.recommender import Dlrm
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.train import Mode
 from simulator.units import BYTE, parse
@@ -53,8 +56,10 @@ _SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
 }
 _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
 """What a first scenario computes in, the likeliest first."""
-_BYTES_PER_TOKEN: Final = 4
-"""As int32, which most tools write."""
+_BYTES_PER_NUMBER: Final = 4
+"""A token or a column of a table, as int32 or fp32, which most tools write."""
+_HANDY_TOKENS: Final = 8192
+"""Tokens of a batch on a device, where they fit: a usual figure to begin with."""
 HANDY: Final = parse("64 MB", BYTE)
 """Data that a worker takes at a time [B]."""
 MOST_FILES: Final = 256
@@ -80,14 +85,21 @@ def defaults(
     """
     found: dict[str, str] = dict(_shipped()["defaults"])
     found |= _shipped()["own_machine"] if own_machine else {}
-    found |= _of_model(model)
+    known = load_model(model) if model in model_names() else None
+    found |= _of_model(known)
     if host is None:
-        return found
+        return _stated(found)
+    if isinstance(known, CpuOnly):
+        return _stated(found | _shipped()["without_accelerator"])
     if host.gpu is None or host.gpu_count == 0:
         found |= _shipped()["without_accelerator"]
         found |= {} if model else {**_shipped()["without_model"], **_batch_of_files(sample)}
     else:
-        found |= _for_device(host.gpu)
+        found |= _for_device(host.gpu) | _no_more_workers(found, host)
+    return _stated(found)
+
+
+def _stated(found: Mapping[str, str]) -> Mapping[str, str]:
     return {key: value for key, value in found.items() if value}
 
 
@@ -101,17 +113,40 @@ def preparing_machine() -> str:
     return str(_shipped()["preparing_machine"]["hardware.machine"])
 
 
-def _of_model(name: str) -> dict[str, str]:
-    """What suits a model of tokens or of a table; nothing for others, and for unknown names."""
-    if name not in model_names():
-        return {}
-    model = load_model(name)
-    if isinstance(model, CpuOnly):
-        return dict(_shipped()["table_model"])
-    if not isinstance(model, Transformer) or model.embedding.patch:
-        return {}
-    size = _BYTES_PER_TOKEN * model.sequence
-    return {**_shipped()["language_model"], "data.bytes_per_sample": f"{size} B"}
+def _no_more_workers(found: Mapping[str, str], host: Host) -> dict[str, str]:
+    """As many workers of each process as is usual, but no more than its share of the threads."""
+    threads = max(1, int(host.cpu.threads) // host.gpu_count)
+    return {"input.workers": str(min(int(found["input.workers"]), threads))}
+
+
+def _of_model(model: Model | None) -> dict[str, str]:
+    """What suits a model of tokens or of a table; nothing for others."""
+    match model:
+        case CpuOnly():
+            return dict(_shipped()["table_model"])
+        case Dlrm():
+            columns = model.dense_features + model.tables + 1
+            return {**_shipped()["table_model"], **_of_size(_BYTES_PER_NUMBER * columns)}
+        case EncoderDecoder():
+            return _of_tokens(model.encoder.sequence + model.decoder.sequence)
+        case Transformer() if not model.embedding.patch:
+            return _of_tokens(model.sequence)
+        case _:
+            return {}
+
+
+def _of_tokens(sequence: int) -> dict[str, str]:
+    """What suits samples of so many tokens."""
+    batch = max(1, _HANDY_TOKENS // sequence)
+    return {
+        **_shipped()["language_model"],
+        **_of_size(_BYTES_PER_NUMBER * sequence),
+        "train.batch_size": str(2 ** (batch.bit_length() - 1)),
+    }
+
+
+def _of_size(sample: int) -> dict[str, str]:
+    return {"data.bytes_per_sample": f"{sample} B"}
 
 
 def _batch_of_files(sample: str) -> dict[str, str]:

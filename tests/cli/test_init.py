@@ -275,7 +275,24 @@ def test_a_language_model_is_spread_until_it_fits(capsys: pytest.CaptureFixture[
     assert memory_fit(scenario).verdict is Verdict.YES  # type: ignore[union-attr]
     assert "parallelism.sharding = parameters" in capsys.readouterr().err
     assert main([*asked, "--count", "1", "--force"]) == Exit.FINE
-    assert "however it is spread; " in capsys.readouterr().err
+    assert "however it is spread; 4 would" in capsys.readouterr().err
+
+
+def test_a_model_too_large_is_offered_a_shorter_sequence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """8,192 tokens at a time are too many beside three billion parameters on cards of 24 GB."""
+    asked = ["init", "--machine", "g5.12xlarge", "--model", "llama-3.2-3b", "--output", "x.toml"]
+    assert main(asked) == Exit.FINE
+    assert "2 would; as many do with model.sequence = 4096" in capsys.readouterr().err
+    assert tomllib.loads(Path("x.toml").read_text())["train"]["batch_size"] == 1
+
+
+def test_a_model_of_the_cores_is_written_for_a_machine_with_an_accelerator() -> None:
+    """Copies to an accelerator that nothing uses are not pinned."""
+    asked = ["init", "--machine", "g5.xlarge", "--model", "svm-linear", "--output", "x.toml"]
+    assert main(asked) == Exit.FINE
+    assert "pin_memory = true" not in Path("x.toml").read_text().splitlines()
 
 
 def test_a_shipped_scenario_is_copied(capsys: pytest.CaptureFixture[str]) -> None:
