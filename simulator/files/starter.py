@@ -93,7 +93,7 @@ def defaults(
         return _stated(found | _shipped()["without_accelerator"])
     if host.gpu is None or host.gpu_count == 0:
         found |= _shipped()["without_accelerator"]
-        found |= {} if model else {**_shipped()["without_model"], **_batch_of_files(sample)}
+        found |= {} if model else _preparing(host, sample)
     else:
         found |= _for_device(host.gpu) | _no_more_workers(found, host)
     return _stated(found)
@@ -147,6 +147,12 @@ def _of_tokens(sequence: int) -> dict[str, str]:
 
 def _of_size(sample: int) -> dict[str, str]:
     return {"data.bytes_per_sample": f"{sample} B"}
+
+
+def _preparing(host: Host, sample: str) -> dict[str, str]:
+    """What suits data that are only prepared: a worker on each hardware thread."""
+    every = {"input.workers": str(max(1, int(host.cpu.threads)))}
+    return {**_shipped()["without_model"], **every, **_batch_of_files(sample)}
 
 
 def _batch_of_files(sample: str) -> dict[str, str]:

@@ -49,3 +49,9 @@ def test_no_more_workers_than_threads() -> None:
     """One process on 4 hardware threads; 8 workers stand there where nothing is known."""
     assert defaults(Catalogue.default().host("instance/aws/g5.xlarge"))["input.workers"] == "4"
     assert defaults()["input.workers"] == "8"
+
+
+def test_preparing_data_keeps_every_thread_busy() -> None:
+    """192 hardware threads and nothing else to do."""
+    host = Catalogue.default().host("instance/aws/c7i.48xlarge")
+    assert defaults(host)["input.workers"] == "192"
