@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
+from simulator.cli.options import Named
 from simulator.cli.output import emit
 from simulator.errors import PlanError
 
@@ -19,7 +20,7 @@ Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Compl
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=Named(SHELLS))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> None:
     """Print a script that makes SHELL complete verbs, options, scenarios and profiles.

@@ -33,15 +33,15 @@ hardware.add_command(prices)
 def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     """List all profiles, or those of KIND.
 
-    KIND is gpu, cpu, link, storage, node or instance, the beginning of a name, such as
-    instance/aws, or a pattern, such as 'instance/*/p4*' or '*a100*'.
+    KIND is gpu, cpu, link, storage, node or instance, the beginning of a name or text in it, such
+    as instance/aws or h100, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
     from simulator.report import hardware as report
     from simulator.report.hardware_table import list_markdown, list_table
     from simulator.report.table import Format, rendered
 
     catalogue = _catalogue(profiles)
-    things = [catalogue.load(name) for name in catalogue.beginning(kind)]
+    things = [catalogue.load(name) for name in catalogue.listed(kind)]
     emit(
         rendered(
             Format(form),

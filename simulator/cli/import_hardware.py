@@ -14,7 +14,7 @@ from simulator.cli.import_output import (
     output_option,
     quantity,
 )
-from simulator.cli.options import profiles_option
+from simulator.cli.options import Named, profiles_option
 
 
 @click.command()
@@ -22,7 +22,7 @@ from simulator.cli.options import profiles_option
 @output_option
 @click.option(
     "--scope",
-    type=click.Choice(("local", "volume", "network", "object")),
+    type=Named(("local", "volume", "network", "object")),
     default="local",
     show_default=True,
     help="How the store is reached, which fio doesn't say.",
@@ -46,7 +46,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
 @click.option("--over", metavar="LINK", help="The link that was measured: keep its datasheet rate.")
 @click.option(
     "--kind",
-    type=click.Choice(("pcie", "nvlink", "network", "socket")),
+    type=Named(("pcie", "nvlink", "network", "socket")),
     help="What was measured; NVLink by default, a network if there are several hosts.",
 )
 @click.option("--operation", metavar="NAME", default="", help="The collective, such as all_reduce.")

@@ -15,7 +15,7 @@ from simulator.cli.import_output import (
     output_option,
     quantity,
 )
-from simulator.cli.options import profiles_option
+from simulator.cli.options import Named, profiles_option
 from simulator.cli.output import complain, emit, write_file
 
 
@@ -103,7 +103,7 @@ def dlio(  # noqa: PLR0913 - one parameter an option
 @click.option("--submitter", default="", metavar="NAME", help="Who ran it.")
 @click.option(
     "--version",
-    type=click.Choice(("0.5", "1.0", "2.0", "3.0")),
+    type=Named(("0.5", "1.0", "2.0", "3.0")),
     help="Version of the benchmark; by default what the layout tells.",
 )
 def mlperf_storage(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -26,6 +27,17 @@ jobs_option = click.option(
 def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb], Verb]:
     """An option of these names that takes a path."""
     return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=text)
+
+
+class Named(click.Choice[str]):
+    """One of a few names; the refusal of another says which was probably meant."""
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """What is wrong with `value`, with the nearest name in front of all."""
+        close = difflib.get_close_matches(str(value).lower(), self.choices, n=1, cutoff=0.55)
+        meant = f"did you mean '{close[0]}'? " if close else ""
+        message = super().get_invalid_choice_message(value, ctx)
+        return f"{meant}{message}"
 
 
 FORMATS: Final = ("table", "json", "csv", "markdown")
@@ -55,7 +67,7 @@ def format_option(verb: Verb) -> Verb:
     return click.option(
         "--format",
         "form",
-        type=click.Choice(FORMATS),
+        type=Named(FORMATS),
         default=FORMATS[0],
         show_default=True,
         callback=_format,

@@ -6,16 +6,16 @@ import json
 
 import click
 
-from simulator.cli.options import FORMATS, examples
+from simulator.cli.options import FORMATS, Named, examples
 from simulator.cli.output import emit
 
 
 @click.command(epilog=examples("plan schema service --format table"))
-@click.argument("what", type=click.Choice(("job", "service")), default="job")
+@click.argument("what", type=Named(("job", "service")), default="job")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMATS),
+    type=Named(FORMATS),
     default="json",
     show_default=True,
     help="The schema itself (json), or its keys.",

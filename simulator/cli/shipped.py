@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import click
 
+from simulator.cli import completion
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
 
 
 @click.command(
-    epilog=examples("plan scenarios", "plan scenarios --json"),
+    epilog=examples("plan scenarios", "plan scenarios llama"),
+)
+@click.argument(
+    "name", required=False, default="", metavar="[NAME]", shell_complete=completion.scenarios
 )
 @format_option
-def scenarios(*, form: str) -> None:
+def scenarios(*, name: str, form: str) -> None:
     """List the scenarios that come with plan, each with what it asks.
+
+    With NAME only those whose names begin so or hold it, such as llama or imagenet.
 
     All verbs take their names; plan init --from copies one into a file for you to change.
     """
+    from functools import partial
+
     from simulator.report import shipped as report
     from simulator.report.table import Format, rendered
 
-    emit(rendered(Format(form), text=report.as_text, tree=report.as_json, table=report.as_table))
+    emit(
+        rendered(
+            Format(form),
+            text=partial(report.as_text, name),
+            tree=partial(report.as_json, name),
+            table=partial(report.as_table, name),
+        )
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli.exits import Exit
-from simulator.cli.options import examples, format_option
+from simulator.cli.options import Named, examples, format_option
 from simulator.cli.output import emit
 from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
@@ -46,7 +46,7 @@ _COUNT: Final = re.compile(r"\d+(?:\.\.(?P<high>\d+)(?P<how> +(?:step|x) *\d+)?)
         "plan size machines chat.toml",
     )
 )
-@click.argument("resource", type=click.Choice(RESOURCES))
+@click.argument("resource", type=Named(RESOURCES))
 @scenario_arguments
 @format_option
 @click.option(

@@ -13,7 +13,7 @@ import click
 from simulator.cli.exits import Exit, ended
 from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.metrics import note_old_names
-from simulator.cli.options import examples, format_option
+from simulator.cli.options import Named, examples, format_option
 from simulator.cli.output import check_writable, complain, emit, made, write_file
 from simulator.cli.scenarios import (
     as_typed,
@@ -52,7 +52,7 @@ def _axes_options(verb: Command) -> Command:
         ),
         click.option(
             "--sample",
-            type=click.Choice(SAMPLINGS),
+            type=Named(SAMPLINGS),
             help="Every combination (grid), or points drawn evenly among the axes.",
         ),
         click.option(

@@ -8,8 +8,6 @@ with ``overlay = true`` it only replaces single figures of the one found after i
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +38,7 @@ from simulator.files.hardware_sections import (
 from simulator.files.hardware_storage import to_storage
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import merge
+from simulator.files.names import holding, nearest_names
 from simulator.files.price_text import price_table
 from simulator.files.swap import swapped
 from simulator.scenario.hardware.gpu import Gpu
@@ -195,26 +194,20 @@ class Catalogue:
             self._names[kind] = tuple(sorted(found, key=_natural))
         return self._names[kind]
 
-    def beginning(self, prefix: str) -> tuple[str, ...]:
-        """Full names that begin with `prefix`, or match it where it is a pattern.
-
-        `prefix` is a kind, a folder below it, or part of a name; ``*`` in a pattern is any text.
+    def listed(self, wanted: str) -> tuple[str, ...]:
+        """Full names of the kind `wanted`, else those that `holding` finds.
 
         Raises
         ------
         UnknownName
             If none does.
         """
-        kind = prefix.partition("/")[0]
+        if wanted in KINDS:
+            return self.names(wanted)
         names = tuple(name for known in KINDS for name in self.names(known))
-        if set(prefix) & set("*?["):
-            found = tuple(fnmatch.filter(names, prefix))
-        else:
-            found = tuple(name for name in names if name.startswith(prefix))
-        if kind in KINDS and "/" not in prefix:
-            return self.names(kind)
+        found = holding(wanted, names)
         if not found:
-            raise _unknown(_ANY, prefix, (*KINDS, *names))
+            raise _unknown(_ANY, wanted, (*KINDS, *names))
         return found
 
     def _device(
@@ -334,28 +327,6 @@ def packaged() -> Path:
     """The directory of the profiles that come with plan: inside a wheel, else of the checkout."""
     inside = _PACKAGE / "data" / FOLDER
     return inside if inside.is_dir() else _PACKAGE.parent / FOLDER
-
-
-_ALIKE: Final = 0.75
-"""How much alike two last parts of names are that one may stand for the other."""
-
-
-def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """The known names most like `name`: the same last part comes first."""
-    wanted = name.lower()
-    last = wanted.rsplit("/", maxsplit=1)[-1]
-    ends = [other for other in known if other.lower().rsplit("/", maxsplit=1)[-1] == last]
-    folded = {other.lower(): other for other in known}
-    close = difflib.get_close_matches(wanted, folded, n=most)
-    begins = [other for other in known if last and f"/{last}" in other.lower()]
-    holds = [other for other in known if last and last in other.lower()]
-    # What people type is often a last part alone, of a name that begins otherwise.
-    lasts = {other.lower().rsplit("/", maxsplit=1)[-1]: other for other in known}
-    alike = difflib.get_close_matches(last, lasts, n=most, cutoff=_ALIKE)
-    found = dict.fromkeys(
-        [*ends, *begins, *(folded[o] for o in close), *(lasts[o] for o in alike), *holds]
-    )
-    return list(found)[:most]
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:

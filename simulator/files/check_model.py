@@ -10,10 +10,10 @@ from typing import Final, TypeAlias
 
 from simulator.compute.describe import is_classifier, of_tokens
 from simulator.errors import Problem
-from simulator.files.catalogue import nearest_names
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.document import Document
 from simulator.files.kernels import ANY, attentions, frameworks
+from simulator.files.names import nearest_names
 from simulator.files.resolved import LIBRARY_CHANGES, Check, Draft, check_of
 from simulator.files.sections import ModelSection
 from simulator.files.software import named_frameworks

@@ -10,10 +10,11 @@ from typing import Final
 from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem
 from simulator.files.axes import is_pattern, matching
-from simulator.files.catalogue import Catalogue, nearest_names
+from simulator.files.catalogue import Catalogue
 from simulator.files.document import Document, examine
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import gather
+from simulator.files.names import nearest_names
 from simulator.files.quantity import nearest_hint
 from simulator.files.search_sections import GoalFile, GoalSection, SpotTable
 from simulator.files.sections import ScenarioFile

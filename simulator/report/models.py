@@ -8,6 +8,7 @@ from dataclasses import asdict, astuple, dataclass, fields
 from typing import Final
 
 from simulator.files.models import model_names, read_model
+from simulator.files.names import asked_for
 from simulator.report.table import Table, as_markdown
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import forward_flops
@@ -31,9 +32,15 @@ class Fact:
     date: str
 
 
-def facts() -> Iterator[Fact]:
-    """All models of the library, by name."""
-    for name in model_names():
+def facts(wanted: str = "") -> Iterator[Fact]:
+    """The models of the library that `wanted` means, by name; all of them where it is empty.
+
+    Raises
+    ------
+    UnknownName
+        If it means none.
+    """
+    for name in asked_for("model", wanted, model_names()):
         file = read_model(name)
         model, about = file.model(), file.about
         yield Fact(
@@ -48,9 +55,9 @@ def facts() -> Iterator[Fact]:
         )
 
 
-def as_text() -> str:
-    """All models as lines of text; titles are not aligned."""
-    rows = [HEAD, *_rows()]
+def as_text(wanted: str = "") -> str:
+    """The models as lines of text; titles are not aligned."""
+    rows = [HEAD, *_rows(wanted)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD) - 1)]
     lines = []
     for name, *figures, title in rows:
@@ -59,13 +66,13 @@ def as_text() -> str:
     return "\n".join(lines)
 
 
-def as_page() -> str:
-    """All models as Markdown."""
-    return as_markdown(Table(head=HEAD, rows=tuple(_rows())))
+def as_page(wanted: str = "") -> str:
+    """The models as Markdown."""
+    return as_markdown(Table(head=HEAD, rows=tuple(_rows(wanted))))
 
 
-def _rows() -> Iterator[tuple[str, ...]]:
-    for fact in facts():
+def _rows(wanted: str) -> Iterator[tuple[str, ...]]:
+    for fact in facts(wanted):
         flops, measured = fact.forward_flop_per_sample, fact.measured_step_times
         yield (
             fact.model,
@@ -76,13 +83,13 @@ def _rows() -> Iterator[tuple[str, ...]]:
         )
 
 
-def table() -> Table:
-    """All models with exact counts."""
+def table(wanted: str = "") -> Table:
+    """The models with exact counts."""
     head = tuple(field.name for field in fields(Fact))
-    return Table(head=head, rows=tuple(astuple(fact) for fact in facts()))
+    return Table(head=head, rows=tuple(astuple(fact) for fact in facts(wanted)))
 
 
-def as_json() -> str:
-    """All models as one JSON object."""
-    tree = {"schema": SCHEMA, "models": [asdict(fact) for fact in facts()]}
+def as_json(wanted: str = "") -> str:
+    """The models as one JSON object."""
+    tree = {"schema": SCHEMA, "models": [asdict(fact) for fact in facts(wanted)]}
     return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)

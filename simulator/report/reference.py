@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from simulator.files.names import asked_for
 from simulator.report.layout import columns, wrapped
 from simulator.report.table import Table, as_markdown
 from simulator.results.metrics import METRICS
@@ -12,19 +13,27 @@ from simulator.results.metrics import METRICS
 _BETTER: Final = {"high": "higher", "low": "lower", None: ""}
 
 
-def metrics() -> Table:
-    """Every metric: its dotted name, its unit, which way is better, what it means."""
+def metrics(wanted: str = "") -> Table:
+    """Metrics by dotted name, with unit, which way is better, what each means; all by default.
+
+    Raises
+    ------
+    UnknownName
+        If no metric's name begins with `wanted`, holds or matches it.
+    """
+    names = asked_for("metric", wanted, [one.name for one in METRICS])
     rows = tuple(
         (one.name, "" if one.unit is None else one.unit.symbol, _BETTER[one.better], one.doc)
         for one in METRICS
+        if one.name in names
     )
     return Table(head=("metric", "unit", "better", "meaning"), rows=rows)
 
 
-def metrics_text() -> str:
+def metrics_text(wanted: str = "") -> str:
     """The metrics for a terminal, each with its meaning below it."""
     lines = []
-    for name, unit, better, doc in metrics().rows:
+    for name, unit, better, doc in metrics(wanted).rows:
         facts = ", ".join(
             str(fact) for fact in (unit, f"{better} is better" if better else "") if fact
         )

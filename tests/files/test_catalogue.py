@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError, UnknownName
-from simulator.files.catalogue import KINDS, Catalogue, nearest_names, packaged
+from simulator.files.catalogue import KINDS, Catalogue, packaged
 from simulator.files.document import Document, read_document
+from simulator.files.names import nearest_names
 from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.units import BYTE, BYTE_PER_SECOND, USD_PER_SECOND, parse
 
@@ -237,14 +238,14 @@ def test_a_machine_is_no_device(catalogue: Catalogue) -> None:
 
 def test_prefixes(catalogue: Catalogue) -> None:
     """A kind, a cloud or part of a name selects profiles; nothing selected is a mistake."""
-    assert catalogue.beginning("gpu") == catalogue.names("gpu")
-    assert set(catalogue.beginning("instance/aws/p4d")) == {
+    assert catalogue.listed("gpu") == catalogue.names("gpu")
+    assert set(catalogue.listed("instance/aws/p4d")) == {
         "instance/aws/p4d.24xlarge",
         "instance/aws/p4de.24xlarge",
     }
-    assert len(catalogue.beginning("")) == sum(len(catalogue.names(kind)) for kind in KINDS)
+    assert len(catalogue.listed("")) == sum(len(catalogue.names(kind)) for kind in KINDS)
     with pytest.raises(UnknownName, match="did you mean 'storage'"):
-        catalogue.beginning("storag3")
+        catalogue.listed("storag3")
 
 
 def test_names_sort_numbers_by_size(catalogue: Catalogue) -> None:

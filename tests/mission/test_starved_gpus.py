@@ -63,7 +63,7 @@ def test_a5_no_machine_of_the_family_helps(name: str) -> None:
     host = rented(name)
     family = [
         other
-        for known in catalogue().beginning("instance/aws/")
+        for known in catalogue().listed("instance/aws/")
         if (other := catalogue().host(known)).family == host.family and other.gpu_count
     ]
     ratio = host.cpu.threads / host.gpu_count

@@ -113,10 +113,10 @@ def _together(draw: Draw) -> Tables:
 
 def _hardware(draw: Draw) -> dict[str, Any]:
     kinds = ["node", "instance/aws", "instance/aws", "instance/gcp", "instance/azure"]
-    machine = draw.choice(catalogue().beginning(f"{draw.choice(kinds)}/"))
+    machine = draw.choice(catalogue().listed(f"{draw.choice(kinds)}/"))
     found: dict[str, Any] = {"machine": machine, "count": draw.choice([1] * 6 + [2, 4, 16])}
     if draw.random() < 0.7:
-        found["storage"] = draw.choice(catalogue().beginning("storage/"))
+        found["storage"] = draw.choice(catalogue().listed("storage/"))
     if draw.random() < 0.3:
         found["gpus"] = draw.choice([1, 2, 4])
     if draw.random() < 0.1:
@@ -124,7 +124,7 @@ def _hardware(draw: Draw) -> dict[str, Any]:
     if draw.random() < 0.1:
         found["vcpus"] = draw.choice([1.0, 2.0, 7.0, 48.0, 300.0])
     if draw.random() < 0.05:
-        found["cache"] = draw.choice(["local", *catalogue().beginning("storage/")])
+        found["cache"] = draw.choice(["local", *catalogue().listed("storage/")])
     return found
 
 
@@ -233,9 +233,9 @@ def _train(draw: Draw, mode: str) -> dict[str, Any]:
 
 def _remote(draw: Draw) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "machine": draw.choice(catalogue().beginning("instance/aws/")),
+        "machine": draw.choice(catalogue().listed("instance/aws/")),
         "count": draw.choice([1, 2, 5]),
-        "storage": draw.choice(catalogue().beginning("storage/")),
+        "storage": draw.choice(catalogue().listed("storage/")),
         "speed": draw.choice([0.5, 1.0, 1.5]),
     }
     if draw.random() < 0.7:
@@ -255,7 +255,7 @@ def _language(draw: Draw) -> Tables:
     tables["hardware"] = {
         "machine": draw.choice(nodes),
         "count": draw.choice([1, 2, 4, 8, 32]),
-        "storage": draw.choice(catalogue().beginning("storage/")),
+        "storage": draw.choice(catalogue().listed("storage/")),
     }
     tables["data"] = {"samples": 100_000, "bytes_per_sample": "8 kB", "layout": "tokens"}
     tables["input"] = {"workers": draw.choice([0, 1, 2, 4])}
