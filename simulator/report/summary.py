@@ -22,7 +22,16 @@ from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
 from simulator.studies.hanging import Hanging, hanging
-from simulator.units import BYTE, FLOP_PER_SECOND, SECOND, USD, USD_PER_SECOND, show
+from simulator.units import (
+    BYTE,
+    FLOP_PER_SECOND,
+    KILOGRAM,
+    SECOND,
+    USD,
+    USD_PER_JOULE,
+    USD_PER_SECOND,
+    show,
+)
 
 LABEL: Final = 10
 """Columns of the names at the left."""
@@ -129,6 +138,7 @@ def _result_rows(prediction: Prediction) -> list[Row]:
         ("RAM", _fit(prediction.host_ram)),
         ("GPU memory" if device_word(prediction) == "GPU" else "Memory", _fit(prediction.memory)),
         ("Cost", _cost(prediction)),
+        ("Energy", _energy(prediction)),
     ]
 
 
@@ -264,6 +274,22 @@ def _electricity(prediction: Prediction) -> str:
     """What the electricity of owned machines is in the bill of the run; rent has it in it."""
     paid = prediction.cost.electricity
     return "" if paid is None else f" and {show(paid, USD, 2)} of electricity"
+
+
+def _energy(prediction: Prediction) -> str:
+    """What the run draws, what that costs and emits; nothing where no electricity is told of."""
+    plan, energy = prediction.scenario.energy, prediction.energy
+    if plan is None:
+        return ""
+    if energy.of_building is None:
+        return f"not known: {'; '.join(energy.missing)}" if energy.missing else ""
+    said = f"{known(prediction, 'energy.kwh')} for the run"
+    if energy.price is not None and plan.tariff is not None:
+        price, rate = quantity(energy.price, USD, 2), show(plan.tariff, USD_PER_JOULE)
+        said += f", {price} at {rate} ({plan.sources['tariff'].date})"
+    if energy.emitted is not None:
+        said += f", {quantity(energy.emitted, KILOGRAM, 2)} CO2e ({plan.sources['grid'].date})"
+    return said
 
 
 def _dated(prediction: Prediction) -> str:

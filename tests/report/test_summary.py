@@ -142,3 +142,14 @@ def test_electricity_of_owned_machines_is_in_the_cost() -> None:
     text = " ".join(row(as_text(one, width=200), "Cost").split())
     assert re.search(r"for the run at \$[\d.]+/h and \$[\d.]+ of electricity; ", text)
     assert "electricity" not in row(as_text(predicted("resnet50-imagenet-p4d")), "Cost")
+
+
+def test_energy_is_told_where_electricity_is() -> None:
+    """Energy, its price and emissions with their dates in a line; none where nobody asks for it."""
+    name = "resnet50-imagenet-p4d"
+    asked = ("energy.grid=gcp/us-central1", "energy.tariff=us/iowa/industrial")
+    told = row(as_text(predicted(name, *asked)), "Energy")
+    found = r"[\d.]+ kWh \([\d.]+ to [\d.]+ kWh\) for the run, "
+    found += r"\$[\d.]+ at \$0.0604/kWh \(2025-04\), [\d.]+ kg CO2e \(2024\)"
+    assert re.fullmatch(found, told)
+    assert "\nEnergy" not in as_text(predicted(name))
