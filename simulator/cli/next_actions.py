@@ -46,7 +46,6 @@ def next_actions(
     profiles: tuple[Path, ...],
     *,
     given: Mapping[str, Plain] = NOTHING,
-    in_a_hurry: bool = False,
 ) -> tuple[tuple[Action, ...], list[str]]:
     """The actions for a prediction, and bugs that were met on the way.
 
@@ -60,8 +59,6 @@ def next_actions(
         Folders of hardware profiles that come before the usual ones.
     given : mapping
         Settings over those of the scenario with which it was predicted.
-    in_a_hurry : bool
-        As for `studies.actions.actions`.
     """
     from simulator.files.catalogue import Catalogue
     from simulator.studies.actions import actions
@@ -69,7 +66,5 @@ def next_actions(
 
     met = Met()
     with progress_line("looking for what helps"):
-        found = actions(
-            _Over(reader, given), base, Catalogue.default(profiles), in_a_hurry=in_a_hurry, met=met
-        )
+        found = actions(_Over(reader, given), base, Catalogue.default(profiles), met=met)
     return found, met.reasons

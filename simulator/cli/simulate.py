@@ -118,7 +118,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     found = None
     if short if wanted is None else wanted:
         given = seen.settings if seen else {}
-        found, bugs = next_actions(reader, prediction, profiles, given=given, in_a_hurry=True)
+        found, bugs = next_actions(reader, prediction, profiles, given=given)
     emit(_rendered(prediction, form, every, seen, full=full, found=found))
     warn_of_old(listed_prices(job), price_age)
     return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)

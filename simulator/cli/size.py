@@ -35,14 +35,16 @@ MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
 """Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines are
 those of a service."""
-_COUNT: Final = re.compile(r"\d+(?:\.\.(?P<high>\d+)(?P<how> +(?:step|x) *\d+)?)?")
+_COUNT: Final = re.compile(r"\d+(?:\.\.\d+(?: +(?:step|x) *\d+)?)?")
 """A number of machines or a range of them."""
+_MOST: Final = 64
+"""Numbers of machines that are sized at once; a range of more was hardly meant one by one."""
 
 
 @click.command(
     epilog=examples(
         "plan size storage mine.toml --loss 5%",
-        "plan size network mine.toml --machines 8..1024",
+        "plan size network mine.toml --machines '8..1024 x2'",
         "plan size machines chat.toml",
     )
 )
@@ -61,8 +63,8 @@ _COUNT: Final = re.compile(r"\d+(?:\.\.(?P<high>\d+)(?P<how> +(?:step|x) *\d+)?)
     "counts",
     default="",
     metavar="LIST",
-    help="Numbers of machines, such as 1,8,64 or 8..1024, which doubles; the scenario's own by "
-    "default.",
+    help="Numbers of machines as in plan sweep, such as 1,8,64 or '8..1024 x2', which doubles; the "
+    "scenario's own by default.",
 )
 @calibration_option
 @seed_option
@@ -173,7 +175,7 @@ def _share(text: str) -> float:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    """Numbers of machines, each once; a range doubles, unless it says how it goes."""
+    """Numbers of machines, each once; a range goes as one of ``plan sweep``: one by one, or so."""
     if not text.strip():
         return ()
     from simulator.files.axes import axis_of
@@ -181,8 +183,12 @@ def _counts(text: str) -> tuple[int, ...]:
     origin, key = f"--machines {text}", "hardware.count"
     found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]
     if not all(found):
-        message, hint = "is no list of whole numbers", "write it like 1,8,64 or 8..1024"
+        message, hint = "is no list of whole numbers", "write it like 1,8,64 or '8..1024 x2'"
         raise InputError((Problem(origin=origin, message=message, hint=hint),))
-    parts = [f"{one[0]} x2" if one["high"] and not one["how"] else one[0] for one in found if one]
+    parts = [one[0] for one in found if one]
     axis = axis_of(key, parts, origin=origin, line=None, key="")
+    if len(axis.values) > _MOST:
+        message = f"means {len(axis.values):,} numbers of machines, each sized; at most {_MOST} are"
+        hint = f"add how the range goes: '{text.strip()} x2' doubles"
+        raise InputError((Problem(origin=origin, message=message, hint=hint),))
     return tuple(int(value) for (value,) in axis.values)

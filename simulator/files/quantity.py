@@ -150,6 +150,9 @@ class Checked(Protocol):
 class Quantity(Checked):
     """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
 
+    `counted` is for rates that people give as a number alone, as they do operations of a store:
+    ``20k`` and ``20000`` are so many a second.
+
     Examples
     --------
     ``ram: Annotated[float, Quantity(units.BYTE)]`` takes ``"80 GiB"`` and gives 85899345920.0.
@@ -157,11 +160,16 @@ class Quantity(Checked):
 
     unit: Unit
     zero: bool = False
+    counted: bool = False
 
     def read(self, value: object) -> float:
         """The quantity `value` as a float in `unit`; refused with an error pydantic reports."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
+        many = units.parse_count(str(value)) if self.counted else None
+        if many is not None:
+            self._refuse_senseless(many)
+            return many
         if not isinstance(value, str):
             refuse("is a bare number", f"write it with a unit, such as {self._with_units(value)}")
         try:
@@ -362,6 +370,7 @@ FlopField = Annotated[float, Quantity(units.FLOP)]
 FlopOrZeroField = Annotated[float, Quantity(units.FLOP, zero=True)]
 FlopRateField = Annotated[float, Quantity(units.FLOP_PER_SECOND)]
 RateField = Annotated[float, Quantity(units.PER_SECOND)]
+OperationsField = Annotated[float, Quantity(units.PER_SECOND, counted=True)]
 RateOrZeroField = Annotated[float, Quantity(units.PER_SECOND, zero=True)]
 PowerField = Annotated[float, Quantity(units.WATT)]
 ClockField = Annotated[float, Quantity(units.HERTZ)]

@@ -31,9 +31,9 @@ from simulator.files.quantity import (
     Number,
     NumberField,
     NumberOrZeroField,
+    OperationsField,
     PositiveShareField,
     PriceOrZeroField,
-    RateField,
     TextField,
     TimeField,
     TimeOrZeroField,
@@ -247,8 +247,8 @@ class HardwareSection(FileModel):
     """What if the store read at this rate, as achieved."""
     storage_latency: TimeOrZeroField | None = None
     """What if this time passed before the first byte of a read."""
-    storage_operations: RateField | None = None
-    """What if the store answered this many small random reads."""
+    storage_operations: OperationsField | None = None
+    """What if the store answered this many small random reads a second."""
     storage_capacity: ByteField | None = None
     """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
     storage_prefixes: CountField = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from simulator.report.layout import columns, section, wrapped
+from simulator.report.named import is_share
 from simulator.report.rounded import quantity
 from simulator.results.metrics import METRICS
 from simulator.studies.observed import Explained, Explanation
@@ -25,6 +26,8 @@ LABELS: Final = {
     "step_time_s.mean": "the step",
     "epoch_time_s": "an epoch",
     "tokens_per_s": "the speed",
+    "mfu": "MFU",
+    "hfu": "HFU",
 }
 """What people call the figures that they observe."""
 DIGITS: Final = 3
@@ -71,9 +74,11 @@ def _row(one: Explanation) -> tuple[str, str, str, str]:
 
 
 def _shown(found: Explained, value: float) -> str:
-    unit = next((m.unit for m in METRICS if m.name == found.observation.metric), None)
-    share = "utilization" in found.observation.metric
-    return f"{value:.0%}" if share else quantity(value, unit, DIGITS)
+    metric = found.observation.metric
+    if is_share(metric):
+        return f"{100.0 * value:.{DIGITS}g}%"
+    unit = next((m.unit for m in METRICS if m.name == metric), None)
+    return quantity(value, unit, DIGITS)
 
 
 def as_object(found: Explained) -> dict[str, Any]:

@@ -129,7 +129,6 @@ def actions(
     base: Prediction,
     catalogue: Catalogue,
     *,
-    in_a_hurry: bool = False,
     met: Met | None = None,
 ) -> tuple[Action, ...]:
     """What gains most, best first; nothing where nothing gains more than is known.
@@ -142,9 +141,6 @@ def actions(
         The job as it is, with its intervals.
     catalogue : Catalogue
         Machines and stores on offer.
-    in_a_hurry : bool
-        What takes long to simulate (machines that make batches beside) is tried last of those
-        that look best.
     met : Met, optional
         Where bugs of ours that changes meet are noted; without it the first one is raised.
     """
@@ -158,8 +154,6 @@ def actions(
     tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
     slack = base.timing.total_time / own.time
     promising = (_roomier(own, others) + _promising(own, others, slack))[:tries]
-    if in_a_hurry:
-        promising.sort(key=lambda one: one.lever.kind is Kind.HELPERS)
     for tried in promising:
         action = _action(base, tried.lever, reader, met)
         if action is not None and _counts(base, action):

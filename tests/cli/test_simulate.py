@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +208,22 @@ def test_the_full_report_holds_sources(plan: Run) -> None:
     assert "UNVERIFIED" in full
     assert "UNVERIFIED" not in short
     assert "figures are guesses" in short
+
+
+@pytest.mark.slow
+def test_all_verbs_advise_the_same(plan: Run, tmp_path: Path) -> None:
+    """What to do next is one answer, whichever verb is asked; advise has workers in its table."""
+    name = "choose-light-vision"
+    page = tmp_path / "report.html"
+    assert plan("report", name, "--no-evidence", "-o", str(page)).code == Exit.FINE
+    shown = " ".join(unescape(page.read_text(encoding="utf-8")).split())
+
+    def keys(outcome: Any) -> list[str]:
+        told = " ".join(outcome.out.partition("Do next")[2].split())
+        return re.findall(r"Set (\S+ = \S+)", told)
+
+    told = keys(plan("simulate", name))
+    assert told
+    others = [one for one in told if not one.startswith(("input.workers", "input.prefetch"))]
+    assert keys(plan("advise", "input", name)) == others
+    assert all(one.rstrip(",") in shown for one in told)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from simulator.cli.size import _counts
+from simulator.errors import InputError
+from simulator.files.axes import parse_axis
 
 Run = Callable[..., Any]
 JOB = "cpu-starved-p4d"
@@ -43,16 +45,24 @@ def test_mistakes(plan: Run, arguments: tuple[str, ...], said: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "machines"),
     [
-        ("2..8", [2, 4, 8]),
-        ("1,4..16", [1, 4, 8, 16]),
+        ("2..4", [2, 3, 4]),
+        ("1,4..16 x2", [1, 4, 8, 16]),
         ("2..4 step 1", [2, 3, 4]),
         ("1..9 x3", [1, 3, 9]),
         ("4,4", [4]),
     ],
 )
 def test_numbers_of_machines_as_people_write_them(typed: str, machines: list[int]) -> None:
-    """A range doubles, unless it says how it goes."""
+    """A range means what it means in a sweep: one by one, unless it says how it goes."""
     assert list(_counts(typed)) == machines
+    over = parse_axis(f"hardware.count={typed}")
+    assert [count for (count,) in over.values] == machines
+
+
+def test_a_long_range_is_answered_with_how_it_doubles() -> None:
+    """A thousand sizes one by one are hardly meant, and doublings are not what the range says."""
+    with pytest.raises(InputError, match=r"1,017 numbers .* '8\.\.1024 x2' doubles"):
+        _counts("8..1024")
 
 
 @pytest.mark.slow
@@ -61,6 +71,13 @@ def test_what_was_observed_comes_first(plan: Run, golden: Callable[[str, str], N
     outcome = plan("simulate", JOB, "--observed", "samples/s=4000")
     assert outcome.code == 0
     golden("observed-samples", outcome.out)
+
+
+def test_an_observed_share_is_told_in_per_cent(plan: Run) -> None:
+    """As it was typed, not as 0.38."""
+    outcome = plan("simulate", "llama3-8b-fsdp", "--observed", "mfu=38%", "--no-actions")
+    assert "You see that MFU is 38%; predicted is " in outcome.out
+    assert " 0.3" not in outcome.out.split("One of these")[0]
 
 
 def test_observed_in_json(plan: Run) -> None:

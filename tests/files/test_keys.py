@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic_core import PydanticCustomError
 
 from simulator import units
 from simulator.errors import InputError
@@ -128,3 +129,17 @@ def test_every_key_of_a_scenario_is_read() -> None:
     }
     assert len(keys) > 150
     assert [place for place, key in keys.items() if key not in read] == []
+
+
+@pytest.mark.parametrize("typed", ["20k", "20,000", "20000", "20 kIOPS", "20k/s"])
+def test_operations_of_a_store_are_counted_each_second(typed: str) -> None:
+    """Nobody means anything else by a number of operations."""
+    assert numeric_key("hardware.storage_operations").value(typed) == pytest.approx(20_000.0)
+
+
+def test_other_rates_need_their_time() -> None:
+    """A number of failures or requests alone may be one of an hour."""
+    field = Quantity(units.PER_SECOND)
+    with pytest.raises(PydanticCustomError, match="unknown unit 'k'"):
+        field.read("20k")
+    assert Quantity(units.PER_SECOND, counted=True).read(20_000) == pytest.approx(20_000.0)

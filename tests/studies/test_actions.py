@@ -50,7 +50,7 @@ def asked(name: str, *settings: str) -> tuple[Prediction, tuple[Action, ...]]:
     """A shipped scenario's prediction and its actions."""
     reader = CandidateReader(name, overrides=settings)
     base = predict(reader.read({}).scenario)
-    return base, actions(reader, base, Catalogue.default(()), in_a_hurry=True)
+    return base, actions(reader, base, Catalogue.default(()))
 
 
 def test_a_compiler_of_its_own_is_not_told_how_to_compile() -> None:
@@ -192,7 +192,7 @@ precision = "bf16"
 
 @pytest.mark.untraced
 @pytest.mark.slow
-def test_in_a_hurry_what_looks_best_is_tried_all_the_same(tmp_path: Path) -> None:
+def test_what_looks_best_is_tried_though_it_takes_long_to_simulate(tmp_path: Path) -> None:
     """One more machine beside, which feeds starved devices, is not crowded out by small changes."""
     path = tmp_path / "video.toml"
     path.write_text(_STARVED_VIDEO, encoding="utf-8")
