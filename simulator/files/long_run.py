@@ -9,9 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from simulator.equations.reliability import short_branch
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document, check, examine, read_document
 from simulator.files.long_run_sections import (
@@ -25,7 +22,7 @@ from simulator.files.long_run_sections import (
 )
 from simulator.files.quantity import nearest_hint
 from simulator.files.resolved import Draft, check_of, part
-from simulator.files.table import Line, Table, read_table
+from simulator.files.spells import OTHER_WEEKS, SPELLS_APART, made_up, read_trace
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import (
@@ -38,7 +35,7 @@ from simulator.scenario.long_run import (
     Spells,
     Terms,
 )
-from simulator.units import HOUR, PerSecond, Seconds
+from simulator.units import PerSecond
 
 _FILE: Final = Path(__file__).resolve().parents[1] / "data" / "failures.toml"
 
@@ -65,27 +62,6 @@ ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
     "add per_job from your own logs; the doubt is wide until then"
 )
-POINTS: Final = 400
-"""Spells that stand for a distribution."""
-PAIRS: Final = 20_000
-"""Spells with machines of a made-up trace."""
-TENDENCY: Final = 0.4
-PERSISTENCE: Final = 0.9
-"""Standard deviation of the logarithm of how much better or worse than usual a time is, and its
-correlation from one spell to the next. Chosen among six pairs by replays of 20 recorded traces
-(skypilot-org/spot-traces@221da1a, 2022-10 to 2023-08) of a job of 24 h: its 90% quantile is off by
-6% in the median. With each trace left out of the choice it is 8%, within 10% for 13 of 20."""
-SPELLS_APART: Final = (
-    "spells are made up from their means, good and bad days together; replays of 20 recorded "
-    "traces ended 8% earlier or later in the median at their 90% quantile, the worst 26%: give a "
-    "trace of your zone in spot.trace"
-)
-"""Measured as `PERSISTENCE` was."""
-OTHER_WEEKS: Final = (
-    "a trace says what its own weeks were like: in 19 recorded ones of 1 to 6 weeks the two halves "
-    "differ by a factor of 1.7 in the median at the 90% quantile of a job of 24 h"
-)
-"""Replays of either half of the same traces, no time lost in restarts (2026-11-23)."""
 
 
 @cache
@@ -333,117 +309,5 @@ def _spells(document: Document, section: SpotSection) -> Spells:
     if section.mean_up is None or section.mean_down is None:
         message, hint = "is missing", "say mean_up and mean_down, or trace"
         raise InputError((document.problem(("spot", "mean_up"), message, hint=hint, show=False),))
-    up, down = spells_of_means(section.mean_up, section.mean_down, section.variation)
-    return Spells(up=up, down=down, notice=section.notice, in_order=True, fallback=section.fallback)
-
-
-@cache
-def spells_of_means(
-    up: Seconds, down: Seconds, variation: float
-) -> tuple[tuple[Seconds, ...], tuple[Seconds, ...]]:
-    """A made-up trace with these means: times with machines, each with the time after it without.
-
-    Good and bad days stay together: where spells with machines are long, those without are short.
-    The logarithm of that tendency is a first-order autoregressive sequence.
-
-    Examples
-    --------
-    >>> there, gone = spells_of_means(7200.0, 3600.0, 2.0)
-    >>> round(sum(there) / len(there)), round(sum(gone) / len(gone))
-    (7200, 3600)
-    """
-    random = np.random.default_rng(0)
-    shocks = random.standard_normal(PAIRS) * math.sqrt(1.0 - PERSISTENCE**2)
-    tendency = np.empty(PAIRS)
-    last = 0.0
-    for number, shock in enumerate(shocks):
-        last = tendency[number] = PERSISTENCE * last + float(shock)
-    times = np.resize(np.asarray(hyperexponential(1.0, variation)), PAIRS)
-
-    def made(mean: Seconds, sign: float) -> tuple[Seconds, ...]:
-        spells = random.permutation(times) * np.exp(sign * TENDENCY * tendency)
-        return tuple(float(time) for time in spells * mean / spells.mean())
-
-    return made(up, 1.0), made(down, -1.0)
-
-
-def read_trace(path: Path) -> Spells:
-    """Spells of a recorded trace, in its order.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        A CSV file with a row for each spell: ``hours``, its length, and ``available``, 1 where all
-        machines of the job could be had and 0 where not.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or has no spell of each kind.
-    """
-    table = read_table(path)
-    problems = [
-        table.about(column, "is missing", hint="columns: hours, available")
-        for column in ("hours", "available")
-        if column not in table.columns
-    ]
-    if problems:
-        raise InputError(tuple(problems))
-    up, down = list[float](), list[float]()
-    for line in table.lines:
-        there, time = _spell(table, line)
-        if there and len(up) == len(down):
-            up.append(time)
-        elif there:
-            up[-1] += time
-        elif up and len(down) < len(up):
-            down.append(time)
-        elif down:
-            down[-1] += time
-    pairs = min(len(up), len(down))
-    if not pairs:
-        raise InputError((table.about("available", "has no spell with and one without machines"),))
-    return Spells(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
-
-
-def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
-    """Whether machines could be had, and for how long [s]."""
-    there = line.cells["available"]
-    if there not in {"0", "1"}:
-        raise InputError((table.problem(line, "available", "is neither 0 nor 1"),))
-    try:
-        hours = float(line.cells["hours"])
-    except ValueError:
-        hours = math.nan
-    if not 0.0 < hours < math.inf:
-        raise InputError((table.problem(line, "hours", "is no length of a spell"),))
-    return there == "1", hours * HOUR
-
-
-def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
-    """Times that stand for a two-branch exponential distribution with balanced means.
-
-    Half of them are of the short branch and stand for its probability by being that many; each
-    branch is cut into parts of equal probability, and a part counts with its mean.
-
-    Examples
-    --------
-    >>> times = hyperexponential(2.0, 2.0)
-    >>> round(sum(times) / len(times), 6)
-    2.0
-    """
-    short = float(short_branch(variation))
-    many = round(POINTS * short)
-    times = [*_exponential(mean / (2.0 * short), many)]
-    if many < POINTS:
-        times += _exponential(mean / (2.0 * (1.0 - short)), POINTS - many)
-    scale = mean / float(np.mean(times))
-    return tuple(time * scale for time in times)
-
-
-def _exponential(mean: Seconds, parts: int) -> list[float]:
-    """Means of the parts of equal probability of an exponential distribution."""
-    edges = -np.log1p(-np.arange(parts) / parts)
-    # The integral of x exp(-x) from an edge on is (1 + edge) exp(-edge).
-    beyond = np.append((1.0 + edges) * np.exp(-edges), 0.0)
-    return [mean * float(value) for value in parts * (beyond[:-1] - beyond[1:])]
+    found = made_up(section.mean_up, section.mean_down, section.variation)
+    return replace(found, notice=section.notice, fallback=section.fallback)

@@ -27,7 +27,10 @@ def as_text(found: Outlook) -> str:
     """The report."""
     lines = [
         *wrapped(_verdict(found), hang=""),
-        *section("When it ends, and the bill", columns(list(_ends(found)), "<>>")),
+        *section(
+            "When it ends, and the bill",
+            [*columns(list(_ends(found)), "<>>"), *_ranges(found, "In")],
+        ),
         *section("Ways to buy", list(_way_lines(found.ways))),
         *section("Stores, in that bill", list(_store_lines(found))),
         *section("Prices of", [line for text in _prices(found) for line in wrapped(text)]),
@@ -72,6 +75,15 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
         yield "chance to keep the budget", "", percent(found.in_budget)
 
 
+def _ranges(found: Outlook, begins: str) -> list[str]:
+    """How far the end may be off in a zone of which only means of spells are known."""
+    told = [
+        f"{quantile:.0%} within {_time(low)} to {_time(high)}"
+        for quantile, (low, high) in found.finish_range.items()
+    ]
+    return wrapped(f"{begins} 4 of 5 zones with these means: {', '.join(told)}") if told else []
+
+
 def _money(found: Outlook, bill: Usd) -> str:
     """A bill as text; the least it can be where stores charge what is unknown."""
     return f"{'at least ' if found.unpriced else ''}{rough_usd(bill)}"
@@ -92,6 +104,8 @@ def _way_lines(ways: Sequence[Way]) -> Iterator[str]:
         rows = [head, *(_way_row(way, found) for way, found in known if found.bill is not None)]
         last = len(head) if limit else len(head) - 1
         yield from columns([row[:last] for row in rows], "<" + ">" * (last - 1))
+    for way, found in known:
+        yield from _ranges(found, f"{way_called(way)}, in")
     for missing, names in _missing(ways).items():
         yield from wrapped(f"{', '.join(names)}: {missing}")
     if any(way.cheapest for way in ways):
@@ -230,6 +244,10 @@ def as_object(found: Outlook) -> dict[str, Any]:
         "between_interruptions_s": _finite(found.between),
         "interruptions": {cause.name.lower(): count for cause, count in found.causes.items()},
         "finish_s": {f"p{q * 100:.0f}": _finite(time) for q, time in found.finish.items()},
+        "finish_range_s": {
+            f"p{q * 100:.0f}": [_finite(low), _finite(high)]
+            for q, (low, high) in found.finish_range.items()
+        },
         "usd": None
         if found.bill is None
         else {f"p{q * 100:.0f}": _finite(money) for q, money in found.bill.items()},
@@ -265,7 +283,15 @@ def _way_object(way: Way) -> dict[str, Any]:
     }
     if way.outlook is None:
         return told
-    same = ("goodput", "finish_s", "usd", "prices", "deadline_chance", "budget_chance")
+    same = (
+        "goodput",
+        "finish_s",
+        "finish_range_s",
+        "usd",
+        "prices",
+        "deadline_chance",
+        "budget_chance",
+    )
     figures = as_object(way.outlook)
     return {**told, **{name: figures[name] for name in same}}
 

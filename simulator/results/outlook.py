@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -62,7 +62,8 @@ class Outlook:
     None where a price is not known, which `unpriced` names: the bill has what is known. `prices`
     say whose prices are in it, where they hold and when they were read.
     `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes. `ways` are
-    all ways to buy the machines, held against each other.
+    all ways to buy the machines, held against each other. `finish_range` has the 80% interval of
+    some of `finish` over zones whose spells have the same means, where only means are known [s].
     """
 
     name: str
@@ -85,6 +86,7 @@ class Outlook:
     prices: tuple[str, ...] = ()
     write_doubt: float = 0.0
     ways: tuple[Way, ...] = ()
+    finish_range: Mapping[float, tuple[Seconds, Seconds]] = field(default_factory=dict)
 
     @property
     def goodput(self) -> float:

@@ -143,8 +143,11 @@ class _Drawing:
     def _enter_spells(self, spells: Spells) -> None:
         """Begin anywhere in the course of spells: in a pair of them as likely as it is long."""
         up, down = self._up, self._down
-        chance = (up + down) / (up + down).sum()
-        self._pair = self._random.choice(up.size, self._clock.size, p=chance)
+        each = up.size // spells.zones
+        for zone in range(spells.zones):
+            first, some = zone * each, self._pair[zone :: spells.zones]
+            times = (up + down)[first : first + each]
+            some[:] = first + self._random.choice(each, some.size, p=times / times.sum())
         passed = self._random.random(self._clock.size) * (up + down)[self._pair]
         there = passed < up[self._pair]
         self._spell_end = up[self._pair] - passed
@@ -152,10 +155,10 @@ class _Drawing:
         self._go_without(gone, ((up + down)[self._pair] - passed)[gone], spells)
 
     def _next_pair(self, some: Some, spells: Spells) -> Some:
-        """Which spell comes next: the following one of a trace, else any."""
-        if spells.in_order:
-            return (self._pair[some] + 1) % self._up.size
-        return self._random.integers(self._up.size, size=some.size)
+        """Which spell comes next: the following one of a trace, else any of the zone."""
+        each, now = self._up.size // spells.zones, self._pair[some]
+        place = (now + 1) % each if spells.in_order else self._random.integers(each, size=some.size)
+        return now - now % each + place
 
     def _attempt(self, some: Some, chance: Array) -> None:
         """Train until the run ends or something happens."""

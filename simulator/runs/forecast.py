@@ -35,6 +35,9 @@ from simulator.units import Seconds, Usd
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
 TRIAL_DRAWS: Final = 200
+ZONE_DRAWS: Final = 100
+RANGED: Final = (0.5, 0.9)
+"""Lives in each zone, and the quantiles of the end whose range over zones is told."""
 NEVER: Final = math.inf
 _Z90: Final = 1.2815515655446004
 """Quantile of the normal distribution at 90%."""
@@ -173,6 +176,23 @@ def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Pa
         prices=prices_of(bought),
         write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
     )
+
+
+def finish_range(found: Course) -> dict[float, tuple[Seconds, Seconds]]:
+    """The 80% interval of quantiles of the end, over zones whose spells have the same means.
+
+    Nothing where a trace says how long spells are, or machines are no spot ones.
+    """
+    spells = found.run.spells
+    if spells is None or spells.others is None:
+        return {}
+    zones = spells.others.zones
+    others = replace(spells.others, notice=spells.notice, fallback=spells.fallback)
+    run = replace(found.run, spells=others)
+    finish = lives(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
+    of_zones = [_quantiles(finish[zone::zones]) for zone in range(zones)]
+    ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in RANGED}
+    return {q: (one[0.1], one[0.9]) for q, one in ranges.items()}
 
 
 def _prices(prediction: Prediction, found: Course) -> Array | None:

@@ -83,7 +83,9 @@ class Spells:
     Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
     keeps good and bad days together [s]. `notice` is what passes between the word that machines go
     and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
-    machines can be had, and back to those as soon as they are there; it waits else.
+    machines can be had, and back to those as soon as they are there; it waits else. The pairs
+    belong to so many `zones`, to each as many; a life stays in one, and the next life is in the
+    next. Where the spells are made up, `others` are those of zones that have the same means.
     """
 
     up: tuple[Seconds, ...]
@@ -91,6 +93,8 @@ class Spells:
     notice: Seconds
     in_order: bool = False
     fallback: bool = False
+    zones: int = 1
+    others: Spells | None = None
 
 
 class Target(StrEnum):

@@ -16,11 +16,12 @@ from simulator.results.cost import bill
 from simulator.results.outlook import Outlook, Way
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
-from simulator.runs.forecast import Course, Paid, course, paid_for, summary
+from simulator.runs.forecast import Course, Paid, course, finish_range, paid_for, summary
 from simulator.runs.progress import Array
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import Interruptions, Terms
 from simulator.scenario.scenario import Scenario
+from simulator.units import Seconds
 
 WAYS: Final = (*((one, False) for one in Purchase), (Purchase.SPOT, True))
 """All ways to buy, and whether machines on demand stand in where there are no spot ones."""
@@ -93,12 +94,21 @@ class _Tries:
         self._reader, self._prediction, self._told = reader, prediction, told
         self._seed, self._fewer = seed, rates_with_fewer(prediction, told)
         self._drawn: list[tuple[Interruptions, Course]] = []
+        self._ranges: dict[int, dict[float, tuple[Seconds, Seconds]]] = {}
 
     def outlook(self) -> Outlook:
         """The run as its scenario buys machines."""
         found = self._course(self._told)
         paid = paid_for(self._prediction, found)
-        return summary(self._prediction, self._told, found, paid)
+        return self._summary(self._prediction, self._told, found, paid)
+
+    def _summary(
+        self, bought: Prediction, told: Interruptions, found: Course, paid: Paid
+    ) -> Outlook:
+        """With the range of the end over zones; lives that are alike have it once."""
+        if id(found) not in self._ranges:
+            self._ranges[id(found)] = finish_range(found)
+        return replace(summary(bought, told, found, paid), finish_range=self._ranges[id(found)])
 
     def way(self, purchase: Purchase, fallback: bool) -> _Tried:  # noqa: FBT001 - a row of WAYS
         """The run with its machines bought in another way."""
@@ -111,7 +121,7 @@ class _Tries:
         way = Way(
             purchase=purchase,
             fallback=fallback,
-            outlook=summary(bought, told, found, paid),
+            outlook=self._summary(bought, told, found, paid),
             missing="" if paid.bills is not None else _unpriced(bought),
         )
         return _Tried(way=way, course=found, paid=paid)

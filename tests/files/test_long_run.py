@@ -10,7 +10,8 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
-from simulator.files.long_run import MACHINES_ALONE, hyperexponential, interruptions_of, read_trace
+from simulator.files.long_run import MACHINES_ALONE, interruptions_of
+from simulator.files.spells import ZONE_PAIRS, hyperexponential, made_up, read_trace
 from simulator.scenario.long_run import Interruptions, Spares
 
 HOUR, DAY = 3600.0, 86400.0
@@ -116,6 +117,23 @@ def test_spells_have_their_mean_and_variation() -> None:
     # Good and bad days: a long spell with machines has short ones without beside it.
     logs = np.log(np.array([spells.up, spells.down]))
     assert -0.3 < np.corrcoef(*logs)[0, 1] < -0.02
+
+
+def test_other_zones_have_the_same_means() -> None:
+    """Weeks of many zones, each with the means that were given and spells of its own."""
+    spells = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).spells
+    assert spells is not None
+    assert spells.others is not None
+    up, down = (
+        np.array(times).reshape(spells.others.zones, -1)
+        for times in (spells.others.up, spells.others.down)
+    )
+    np.testing.assert_allclose(up.mean(axis=1), 2.0 * HOUR)
+    np.testing.assert_allclose(down.mean(axis=1), HOUR)
+    assert len(set(up.max(axis=1))) == spells.others.zones
+    rare = made_up(1000.0 * HOUR, 10.0 * HOUR, 2.0).others
+    assert rare is not None
+    assert len(rare.up) == ZONE_PAIRS[0] * rare.zones
 
 
 def test_a_trace(tmp_path: Path) -> None:

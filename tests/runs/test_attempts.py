@@ -315,6 +315,24 @@ def test_a_trace_is_replayed_in_its_order() -> None:
     assert drawn.parts[CAPACITY].max() <= 3 * HOUR + 1.0
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_life_stays_in_its_zone(in_order: bool) -> None:  # noqa: FBT001 - a parameter
+    """Two zones, one with gaps of 1 h and one of 3 h: every other life has either, all through."""
+    spells = Spells(
+        up=(HOUR,) * 6,
+        down=(HOUR,) * 3 + (3 * HOUR,) * 3,
+        notice=0.0,
+        in_order=in_order,
+        zones=2,
+    )
+    saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
+    run = LongRun(work=50 * HOUR, machines=1, saving=saving, spells=spells)
+    drawn = lives(run, draws=40)
+    gaps = drawn.parts[CAPACITY] / drawn.interruptions[Cause.CAPACITY] / HOUR
+    assert gaps[0::2] == pytest.approx(1.0, rel=0.05)
+    assert gaps[1::2] == pytest.approx(3.0, rel=0.05)
+
+
 def test_a_notice_saves_what_was_done() -> None:
     """Where the warning is longer than a checkpoint, hardly any work is lost."""
     spells = Spells(up=(HOUR,), down=(60.0,), notice=0.0)

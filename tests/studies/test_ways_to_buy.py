@@ -95,3 +95,17 @@ def test_the_only_way_with_a_bill_is_not_called_the_cheapest() -> None:
     priced = [way for way in found.ways if way.outlook is not None and way.outlook.bill is not None]
     assert [way.purchase for way in priced] == [Purchase.OWNED]
     assert priced[0].cheapest is None
+
+
+def test_the_end_on_spot_has_its_range_over_zones() -> None:
+    """Where only means of spells are known: about the quantiles, wider at the later one."""
+    found = ways(*SPOT, "train.epochs=200")
+    spot = told(found[Purchase.SPOT, False])
+    widths = []
+    for quantile, (low, high) in spot.finish_range.items():
+        assert low < spot.finish[quantile] < high
+        widths.append(high / low)
+    assert widths == sorted(widths)
+    assert not told(found[Purchase.ON_DEMAND, False]).finish_range
+    mixed = told(found[Purchase.SPOT, True]).finish_range[0.9]
+    assert mixed[1] / mixed[0] < widths[-1]
