@@ -90,11 +90,14 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
     from simulator.files.measured import published as rows
     from simulator.predict import predict
     from simulator.studies.compare import Side
+    from simulator.studies.ways_to_buy import with_ways
 
     scenario = reader.read({}).scenario
+    # A long run is drawn with the doubt of its step in any case.
+    prediction = predict(scenario, seed=seed, doubts=scenario.interruptions is not None)
     return Side(
         label=f"{scenario.name} with {', '.join(own)}" if own else scenario.name,
-        prediction=predict(scenario, seed=seed, doubts=False),
+        prediction=with_ways(prediction, reader),
         inputs=inputs(reader.document(), scenario),
         published=rows(reader.name_or_path) if published else (),
     )

@@ -71,10 +71,11 @@ def report(  # noqa: PLR0913 - one parameter an option
     from simulator.predict import predict
     from simulator.report.actions import action_texts
     from simulator.report.page.prediction import as_page
+    from simulator.studies.ways_to_buy import with_ways
 
     with progress_line("simulating") as progress:
         prediction = predict(job, seed=seed, trace=True, progress=progress)
-    prediction = with_idle_keys(prediction, reader)
+    prediction = with_idle_keys(with_ways(prediction, reader), reader)
     found = near(job, jobs, profiles) if evidence else None
     helpful, bugs = next_actions(reader, prediction, profiles)
     page = as_page(prediction, found, action_texts(helpful, prediction), made(seed))

@@ -105,12 +105,13 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     job = reader.read(seen.settings if seen else {}).scenario
     from simulator.predict import predict
     from simulator.results.price_age import listed_prices
+    from simulator.studies.ways_to_buy import with_ways
 
     with progress_line("simulating") as progress:
         prediction = predict(
             job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps
         )
-    prediction = with_measured(with_idle_keys(prediction, reader), profiles)
+    prediction = with_measured(with_idle_keys(with_ways(prediction, reader), reader), profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
     short = form == "table" and not full

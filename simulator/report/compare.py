@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from simulator.report import goodput
 from simulator.report.called import learns
 from simulator.report.even import even_text
 from simulator.report.figures import figure
@@ -37,6 +38,7 @@ METRICS: Final = (
     *("cost.samples_per_usd", "cost.usd_to_train", "cost.usd_for_machines"),
     *("cost.storage.usd", "cost.time_to_train_s"),
     "cost.energy_j_per_step",
+    *("run.goodput", "run.finish_s.p50", "run.finish_s.p90", "run.usd.p50", "run.usd.p90"),
 )
 IDLE: Final = 5e-4
 """Share of its time below which a resource does nothing worth a row."""
@@ -56,6 +58,7 @@ def as_text(sides: Sequence[Side]) -> str:
     lines += section("Predicted; in brackets: times the first", _figures(sides))
     lines += section("Price and performance", _rules(sides))
     lines += section("Rent or buy", _rent_or_buy(sides))
+    lines += section("Cheapest to buy, interruptions and all", _cheapest(sides))
     prices = prices_of(side.prediction.scenario for side in sides)
     lines += section("Prices of", [line for text in prices for line in wrapped(text)])
     lines += section("Published beside predicted", _published(sides))
@@ -214,6 +217,17 @@ def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
     return lines
 
 
+def _cheapest(sides: Sequence[Side]) -> list[str]:
+    """For every side that tells of interruptions: which way to buy its machines, and how sure."""
+    return [
+        line
+        for number, side in enumerate(sides, start=1)
+        if side.prediction.outlook is not None
+        for said in goodput.cheapest(side.prediction.outlook.ways)
+        for line in wrapped(f"[{number}] {said}")
+    ]
+
+
 def _published(sides: Sequence[Side]) -> list[str]:
     names = dict.fromkeys(name for side in sides for name in side.measured)
     if not names:
@@ -312,6 +326,11 @@ def _side_object(first: Side, side: Side) -> dict[str, Any]:
         "bottleneck": timing.bottleneck,
         "fits": side.prediction.fits,
         "beside_first": None if side is first else _rule_object(rule(first, side)),
+        "cheapest_chance": {}
+        if (found := side.prediction.outlook) is None
+        else {
+            goodput.way_called(way): way.cheapest for way in found.ways if way.cheapest is not None
+        },
         "published": side.measured,
         "published_beside_first": None
         if side is first

@@ -76,12 +76,17 @@ def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
 
 
 def _ranges(found: Outlook, begins: str) -> list[str]:
+    return [line for told in _zones(found) for line in wrapped(f"{begins} {told}")]
+
+
+def _zones(found: Outlook) -> Iterator[str]:
     """How far the end may be off in a zone of which only means of spells are known."""
     told = [
         f"{quantile:.0%} within {_time(low)} to {_time(high)}"
         for quantile, (low, high) in found.finish_range.items()
     ]
-    return wrapped(f"{begins} 4 of 5 zones with these means: {', '.join(told)}") if told else []
+    if told:
+        yield f"4 of 5 zones with these means: {', '.join(told)}"
 
 
 def _money(found: Outlook, bill: Usd) -> str:
@@ -127,6 +132,14 @@ def _way_row(way: Way, found: Outlook) -> tuple[str, ...]:
         "-" if way.cheapest is None else percent(way.cheapest),
         "-" if found.in_time is None else percent(found.in_time),
     )
+
+
+def cheapest(ways: Sequence[Way]) -> Iterator[str]:
+    """Which ways to buy are the cheapest, with which chance; nothing where none is held against."""
+    chances = [(way.cheapest, way_called(way)) for way in ways if way.cheapest]
+    ranked = [f"{name} ({percent(chance)})" for chance, name in sorted(chances, reverse=True)]
+    if ranked:
+        yield ", ".join(ranked)
 
 
 def way_called(way: Way) -> str:
@@ -203,6 +216,7 @@ def rows(found: Outlook) -> list[tuple[str, str]]:
         ("Stops", often),
         ("Ends", _chances([_time(time) for time in found.finish.values()])),
     ]
+    told += [("Zones", line) for line in _zones(found)]
     if found.bill is not None:
         money = [_money(found, money) for money in found.bill.values()]
         told.append(("Bill", _chances(money)))
@@ -210,6 +224,7 @@ def rows(found: Outlook) -> list[tuple[str, str]]:
         told.append(
             ("Of it stores", _chances([rough_usd(money) for money in found.stores.values()]))
         )
+    told += [("Cheapest", line) for line in cheapest(found.ways)]
     told += [("Chance", _kept(found))] if _kept(found) else []
     saving = found.saving
     if not math.isinf(saving.interval):

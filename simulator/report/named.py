@@ -90,6 +90,11 @@ METRICS_CALLED: Final = {
     "energy.kwh": "energy of the run",
     "energy.kg_co2e": "emissions of the run",
     "energy.usd": "electricity of the run",
+    "run.goodput": "goodput",
+    "run.finish_s.p50": "ends (50%)",
+    "run.finish_s.p90": "ends (90%)",
+    "run.usd.p50": "bill then (50%)",
+    "run.usd.p90": "bill then (90%)",
 }
 """What people call a metric; others go by their own name."""
 _SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})
@@ -172,8 +177,8 @@ def metric_called(name: str) -> str:
 
     Examples
     --------
-    >>> metric_called("cost.usd_to_train"), metric_called("run.goodput")
-    ('cost of the run', 'run.goodput')
+    >>> metric_called("cost.usd_to_train"), metric_called("run.goodput"), metric_called("fits")
+    ('cost of the run', 'goodput', 'fits')
     """
     return METRICS_CALLED.get(name, name)
 

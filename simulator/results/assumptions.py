@@ -388,10 +388,13 @@ def _spot(scenario: Scenario) -> list[str]:
     """Say so where machines may be taken away, which no time here counts."""
     if scenario.cost.purchase is not Purchase.SPOT:
         return []
-    said = (
-        "bought as spot capacity: time and cost leave interruptions out; [goal.spot] states them "
-        "for plan recommend"
+    told = scenario.interruptions
+    counted = (
+        "[spot] states them, and [goal.spot] for plan recommend"
+        if told is None or told.spells is None
+        else "they are in when it ends and in its bill"
     )
+    said = f"bought as spot capacity: time and cost of the run leave interruptions out; {counted}"
     price = listed_price(scenario, scenario.cluster.trainers)
     if price is None or price.low == price.high:
         return [said]

@@ -16,6 +16,7 @@ from simulator.results.cost import bill
 from simulator.results.outlook import Outlook, Way
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
+from simulator.runs.attempts import lives
 from simulator.runs.forecast import Course, Paid, course, finish_range, paid_for, summary
 from simulator.runs.progress import Array
 from simulator.scenario.hardware.price import Purchase
@@ -65,6 +66,20 @@ def long_run(reader: CandidateReader, *, terms: Terms, seed: int = 0) -> tuple[P
     return prediction, replace(found, ways=_against_each_other([tries.way(*one) for one in WAYS]))
 
 
+def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
+    """A prediction whose long run has the ways to buy its machines; as it is without a long run.
+
+    `reader` reads its scenario. Lives and checkpoints are those that the prediction has.
+    """
+    found, told = prediction.outlook, prediction.scenario.interruptions
+    if found is None or told is None:
+        return prediction
+    tries = _Tries(reader, replace(prediction, outlook=None), told, found.seed)
+    tries.know(found)
+    ways = _against_each_other([tries.way(*one) for one in WAYS])
+    return replace(prediction, outlook=replace(tries.outlook(), ways=ways))
+
+
 def _over(given: Terms, own: Terms) -> Terms:
     """What is asked beside a scenario wins over what it says itself."""
     return Terms(
@@ -95,6 +110,12 @@ class _Tries:
         self._seed, self._fewer = seed, rates_with_fewer(prediction, told)
         self._drawn: list[tuple[Interruptions, Course]] = []
         self._ranges: dict[int, dict[float, tuple[Seconds, Seconds]]] = {}
+
+    def know(self, found: Outlook) -> None:
+        """Draw the lives of an outlook again, without looking for its checkpoints' interval."""
+        drawn = lives(found.run, draws=self._told.terms.draws, seed=self._seed)
+        course = Course(run=found.run, intervals=found.intervals, drawn=drawn, seed=self._seed)
+        self._drawn.append((self._told, course))
 
     def outlook(self) -> Outlook:
         """The run as its scenario buys machines."""

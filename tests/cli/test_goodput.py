@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from simulator.report.layout import percent
+
 Run = Callable[..., Any]
 JOB = ("llama3-405b-megatron", "--set", "train.epochs=1", "--set", "cost.price=$80/h")
 FAILING = ("--set", "failures.like=rsc-1", "--draws", "200")
@@ -58,3 +60,26 @@ def test_mistakes(plan: Run, arguments: tuple[str, ...], message: str) -> None:
     outcome = plan("goodput", JOB[0], *arguments)
     assert outcome.code == 2
     assert message in outcome.err
+
+
+@pytest.mark.parametrize(
+    "verb", [("simulate", "--no-actions"), ("compare", "resnet50-imagenet-p4d")]
+)
+def test_the_cheapest_way_to_buy_stands_beside_other_answers(
+    plan: Run, verb: tuple[str, ...]
+) -> None:
+    """`plan simulate` and `plan compare` name it with the chance that `plan goodput` gives it."""
+    sets = [
+        *("--set", "spot.mean_up=2 h", "--set", "spot.mean_down=1 h", "--set", "spot.source=ours"),
+        *("--set", "cost.purchase=spot"),
+    ]
+    job = "resnet50-imagenet-p4d"
+    told = plan("goodput", job, *sets, "--json")
+    chances = {
+        way["purchase"]: way["cheapest_chance"]
+        for way in json.loads(told.out)["ways_to_buy"]
+        if not way["on_demand_in_gaps"]
+    }
+    ran = plan(verb[0], job, *verb[1:], *sets)
+    assert ran.code == 0
+    assert f"spot ({percent(chances['spot'])})" in ran.out

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simulator.files.candidates import CandidateReader
+from simulator.predict import predict
 from simulator.results.outlook import Outlook, Way
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import Terms
-from simulator.studies.ways_to_buy import long_run
+from simulator.studies.ways_to_buy import long_run, with_ways
 
 DRAWN = Terms(draws=200)
 JOB = "resnet50-imagenet-p4d"
@@ -109,3 +110,18 @@ def test_the_end_on_spot_has_its_range_over_zones() -> None:
     assert not told(found[Purchase.ON_DEMAND, False]).finish_range
     mixed = told(found[Purchase.SPOT, True]).finish_range[0.9]
     assert mixed[1] / mixed[0] < widths[-1]
+
+
+@pytest.mark.parametrize("purchase", ["on-demand", "spot"])
+def test_a_prediction_has_the_ways_of_its_long_run(purchase: str) -> None:
+    """What `plan simulate` and `plan compare` tell is what `plan goodput` says."""
+    overrides = (*SPOT, f"cost.purchase={purchase}", "run.draws=200")
+    reader = CandidateReader(JOB, overrides=overrides)
+    found = with_ways(predict(reader.read({}).scenario), reader).outlook
+    assert found is not None
+    _, asked = long_run(reader, terms=DRAWN)
+    assert found.finish == asked.finish
+    assert found.finish_range == asked.finish_range
+    assert [way.cheapest for way in found.ways] == [way.cheapest for way in asked.ways]
+    plain = predict(CandidateReader(JOB).read({}).scenario, doubts=False)
+    assert with_ways(plain, reader) is plain
