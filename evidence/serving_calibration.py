@@ -22,6 +22,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.confidence.doubts import P90
 from simulator.confidence.measurement import Row
 from simulator.errors import InputError
 from simulator.files.measured import load_set
@@ -45,7 +46,6 @@ WANTED: Final = (LATER, FIRST)
 BESIDE: Final = "beside"
 INSIDE: Final = 0.8
 SERIES: Final = ("hardware.gpu", "model.name", "serving.engine", "serving.weights", "scripted")
-P90: Final = 1.2816
 
 
 @dataclass(frozen=True)

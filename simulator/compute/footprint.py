@@ -22,6 +22,7 @@ from simulator.compute.checkpoint import snapshots
 from simulator.compute.cost_model import cost_model
 from simulator.compute.device_memory import offloaded
 from simulator.compute.memory import DeviceMemory
+from simulator.confidence.doubts import P90
 from simulator.confidence.provenance import Assumption, Source
 from simulator.equations import batch, host_memory
 from simulator.equations.uncertainty import probability, room
@@ -34,10 +35,6 @@ from simulator.units import BYTE, Bytes, Real, parse, show
 
 UNCERTAIN: Final = 0.05
 """Part of the capacity, above and below it, within which a fit is not decided."""
-
-
-SURE: Final = 1.2816
-"""Deviations of what is needed from which on it fits, or does not, nine times in ten."""
 
 
 class Verdict(StrEnum):
@@ -112,7 +109,7 @@ class MemoryFit:
     @property
     def band(self) -> tuple[Bytes, Bytes]:
         """10% and 90% quantile of what is needed [B]."""
-        off = math.exp(SURE * self.log_sd)
+        off = math.exp(P90 * self.log_sd)
         return self.total / off, self.total * off
 
     @property
@@ -171,7 +168,7 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
     """
     ratio, least = np.asarray(total / capacity), np.asarray((total - waste) / capacity)
     if log_sd > 0.0:
-        off = math.exp(SURE * log_sd)
+        off = math.exp(P90 * log_sd)
         bands = [least < 1.0 / off, least <= off]
     else:
         bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]

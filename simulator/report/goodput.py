@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
+from simulator.confidence.doubts import P90
 from simulator.report.layout import columns, percent, section, wrapped
 from simulator.report.rounded import rough_usd
 from simulator.report.table import Cell, Table, as_markdown
@@ -15,8 +16,6 @@ from simulator.units import SECOND, Seconds, Usd, show
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
-Z90: Final = 1.2816
-"""Quantile of the normal distribution at 90%."""
 SHOWN: Final = (0.5, 0.9)
 """Chances of which ways to buy are compared."""
 SEEN: Final = 0.0005
@@ -187,7 +186,7 @@ def _checkpoint_lines(found: Outlook) -> Iterator[str]:
 
 def _between(found: Outlook) -> str:
     """The 80% interval of what training waits, where it is not stated."""
-    waits, off = found.saving.blocking, math.exp(Z90 * found.write_doubt)
+    waits, off = found.saving.blocking, math.exp(P90 * found.write_doubt)
     if not waits or off == 1.0:
         return ""
     return f" ({_time(waits / off)} to {_time(waits * off)} in 4 of 5 cases)"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from statistics import NormalDist
 from typing import Any, Final
 
 import numpy as np
 
+from simulator.confidence.doubts import P90
 from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, section, wrapped
 from simulator.report.table import Table, as_markdown
@@ -18,7 +18,6 @@ from simulator.units import show
 _TOLD: Final = 0.8
 """Share of what was unsure of a factor above which runs have told little of it."""
 _HEAD: Final = ("run", "figure", "measured", "before", "fitted")
-_SURE: Final = NormalDist().inv_cdf(0.9)
 """Standard deviations from the middle to the ends of an interval that holds 80%."""
 
 
@@ -78,7 +77,7 @@ def _error(found: CalibratedService, which: str) -> float:
 def _factors(found: CalibratedService) -> Iterator[tuple[str, ...]]:
     for name in FACTORS:
         value, sd = getattr(found.factors, name), found.deviations[name]
-        low, high = (value * np.exp(side * _SURE * sd) for side in (-1.0, 1.0))
+        low, high = (value * np.exp(side * P90 * sd) for side in (-1.0, 1.0))
         little = sd > _TOLD * SPREADS[name]
         said = "the runs tell little of it" if little else ""
         yield f"calibration.{name}", f"{value:.3g}", f"{low:.2g} to {high:.2g}", said

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.confidence.doubts import P90
 from simulator.equations.cost import best_checkpoint_interval
 from simulator.equations.reliability import interruption_rate
 from simulator.pipeline.run_length import checkpoints
@@ -39,8 +40,6 @@ ZONE_DRAWS: Final = 100
 RANGED: Final = (0.5, 0.9)
 """Lives in each zone, and the quantiles of the end whose range over zones is told."""
 NEVER: Final = math.inf
-_Z90: Final = 1.2815515655446004
-"""Quantile of the normal distribution at 90%."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +316,7 @@ def _doubt(prediction: Prediction) -> float:
     band = prediction.interval.get("total_time_s", {})
     if "p10" not in band or "p90" not in band or band["p10"] <= 0.0:
         return 0.0
-    return math.log(band["p90"] / band["p10"]) / (2.0 * _Z90)
+    return math.log(band["p90"] / band["p10"]) / (2.0 * P90)
 
 
 def _with_load(failures: Failures | None, load: Seconds) -> Failures | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist
 from typing import Final
 
+from simulator.confidence.doubts import P90
 from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.serving import (
     Answered,
@@ -26,7 +26,6 @@ from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 
-P90: Final = NormalDist().inv_cdf(0.9)
 MANY: Final = 20_000
 """Requests of a run that is repeated at other speeds, at most."""
 TOGETHER: Final = 1000

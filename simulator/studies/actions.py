@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
+from simulator.confidence.doubts import P90
 from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import all_doubts, draw, figures
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
@@ -30,7 +31,6 @@ from simulator.scenario.hardware.storage import Storage
 from simulator.scenario.scenario import Scenario
 from simulator.studies.action_levers import Kind, Lever, levers
 from simulator.studies.bugs import Met, noted
-from simulator.studies.hanging import TAIL
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.whatif import chance
@@ -376,7 +376,7 @@ def _interval(base: Prediction, after: Prediction, lever: Lever) -> tuple[float,
     own = lever.log_sd
     if lever.kind in _COMPUTED:
         own = UNSHARED * float(np.std(np.log(times[0])))
-    far = TAIL * own
+    far = P90 * own
     below = math.hypot(math.log(middle / min(low, middle)), far)
     above = math.hypot(math.log(max(high, middle) / middle), far)
     return 1.0 - middle * math.exp(above), 1.0 - middle * math.exp(-below)

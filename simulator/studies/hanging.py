@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
-from simulator.confidence.doubts import LARGEST, Doubt, Rate
+from simulator.confidence.doubts import LARGEST, P90, Doubt, Rate
 from simulator.engine.intervals import all_doubts, figures
 from simulator.predict import question_of
 from simulator.results.prediction import Prediction
 
-TAIL: Final = NormalDist().inv_cdf(0.9)
-"""Standard deviations from the median to P90."""
 METRIC: Final = "total_time_s"
 
 
@@ -69,7 +66,7 @@ def hanging(prediction: Prediction) -> tuple[Hanging, ...]:
 
 def _ends(doubt: Doubt) -> tuple[float, float]:
     """How many times as fast the rate is in one case of ten, and how slow in another."""
-    far = math.exp(TAIL * min(LARGEST, doubt.log_sd))
+    far = math.exp(P90 * min(LARGEST, doubt.log_sd))
     return far, 1.0 / far
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.doubts import Doubt, Rate, covariance, within_reason
+from simulator.confidence.doubts import P90, Doubt, Rate, covariance, within_reason
 from simulator.engine.intervals import all_doubts, figures
 from simulator.engine.run import Question
 from simulator.pipeline.rate_scaling import Speeds
@@ -21,8 +20,6 @@ from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
 from simulator.studies.whatif import Progress
 
-TAIL: Final = NormalDist().inv_cdf(0.9)
-"""Standard deviations from the median to P90."""
 BITS: Final = 12
 """Logarithm of the points that each index rests on: it is then known to about 0.02."""
 
@@ -137,7 +134,7 @@ def tornado(
         return None
     bars = []
     for number, (rate, log_sd) in enumerate(case.deviations.items(), start=1):
-        ends = [_at(case, metric, {rate: math.exp(z * log_sd)}) for z in (-TAIL, TAIL)]
+        ends = [_at(case, metric, {rate: math.exp(z * log_sd)}) for z in (-P90, P90)]
         slow, fast = (base if end is None else end for end in ends)
         bars.append(Bar(rate=rate, log_sd=log_sd, slow=slow, fast=fast))
         if progress is not None:

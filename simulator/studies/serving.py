@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.confidence.doubts import P90
 from simulator.errors import PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
@@ -15,7 +16,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
 from simulator.serving.cost import cost_of, price_of_all
-from simulator.serving.intervals import P90, doubted
+from simulator.serving.intervals import doubted
 from simulator.serving.run import at_peak
 from simulator.serving.sizing import Sizing
 from simulator.units import PerSecond, UsdPerSecond

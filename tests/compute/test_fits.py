@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from simulator.compute.footprint import SURE, MemoryFit, Verdict, verdict
+from simulator.compute.footprint import MemoryFit, Verdict, verdict
+from simulator.confidence.doubts import P90
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 
@@ -44,7 +45,7 @@ def test_an_allocator_gives_back_what_it_wastes() -> None:
 def test_a_band_holds_four_in_five() -> None:
     """Its ends lie as many deviations away as the 10% and 90% quantiles."""
     low, high = fit(80e9, 80e9, 0.1).band
-    assert [math.log(end / 80e9) for end in (low, high)] == pytest.approx([-SURE * 0.1, SURE * 0.1])
+    assert [math.log(end / 80e9) for end in (low, high)] == pytest.approx([-P90 * 0.1, P90 * 0.1])
 
 
 def test_what_is_unlike_measured_runs_is_known_less_well() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from simulator.confidence.doubts import P90
 from simulator.files.merge_documents import chain_of
 from simulator.files.service import ServiceReader
 from simulator.predict import predict_service
@@ -15,7 +16,6 @@ from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU
 from simulator.results.serving import metrics
 from simulator.scenario.serving import Service
 from simulator.serving.energy import energy_of
-from simulator.serving.intervals import P90
 
 
 def read(name: str, **settings: Any) -> Service:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulator.confidence.doubts import Doubt, Rate
+from simulator.confidence.doubts import P90, Doubt, Rate
 from simulator.scenario.scenario import Scenario
-from simulator.studies.sensitivity import TAIL, Share, deviations, indices, sobol, tornado
+from simulator.studies.sensitivity import Share, deviations, indices, sobol, tornado
 from tests.support.scenarios import SOURCE
 from tests.support.what_if import made_up, reader
 
@@ -91,8 +91,8 @@ def test_tornado_of_the_rate_that_limits() -> None:
     assert found is not None
     widest, other = found.bars
     assert (widest.rate, other.rate) == (Rate.WORKERS, Rate.DEVICE)
-    assert widest.slow / found.base == pytest.approx(math.exp(0.1 * TAIL), rel=1e-3)
-    assert widest.fast / found.base == pytest.approx(math.exp(-0.1 * TAIL), rel=1e-3)
+    assert widest.slow / found.base == pytest.approx(math.exp(0.1 * P90), rel=1e-3)
+    assert widest.fast / found.base == pytest.approx(math.exp(-0.1 * P90), rel=1e-3)
     assert other.width == pytest.approx(0.0, abs=1e-6)
 
 
@@ -100,7 +100,7 @@ def test_tornado_simulates_what_closed_forms_leave_out() -> None:
     """A device so slow that it becomes the limit shows in the simulated end."""
     found = tornado(doubtful(device=1.0), "step_time_s.mean")
     assert found is not None
-    assert found.bars[0].slow == pytest.approx(0.021 * math.exp(TAIL), rel=1e-2)
+    assert found.bars[0].slow == pytest.approx(0.021 * math.exp(P90), rel=1e-2)
 
 
 def test_the_step_as_a_whole_stretches() -> None:
@@ -108,7 +108,7 @@ def test_the_step_as_a_whole_stretches() -> None:
     found = tornado(doubtful(step=0.1), "step_time_s.mean")
     assert found is not None
     (whole,) = found.bars
-    assert whole.slow / found.base == pytest.approx(math.exp(0.1 * TAIL))
+    assert whole.slow / found.base == pytest.approx(math.exp(0.1 * P90))
 
 
 def test_doubts_about_one_rate_add_up() -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from simulator.confidence.doubts import P90
 from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points
 from simulator.results.metrics import METRICS, Value
 from simulator.scenario.goal import Objective, Sense
@@ -25,8 +26,6 @@ from simulator.studies.recommend.ranking import Worth
 
 BITS: Final = 12
 """Logarithm of the number of worlds drawn."""
-REACH: Final = 1.2816
-"""From the median of a normal distribution to its 90% quantile, over its standard deviation."""
 GPU: Final = "gpu"
 
 
@@ -103,7 +102,7 @@ def _doubted(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[floa
     for name, most in limits.items():
         told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
         if told is not None and band is not None and band["p10"] > 0.0 < told:
-            yield told, math.log(band["p90"] / band["p10"]) / (2.0 * REACH), most
+            yield told, math.log(band["p90"] / band["p10"]) / (2.0 * P90), most
 
 
 def _values(choice: Choice, worth: Worth, draw: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -113,7 +112,7 @@ def _values(choice: Choice, worth: Worth, draw: NDArray[np.float64]) -> NDArray[
     """
     middle = 0.0 if choice.value is None else choice.value
     fast, slow = (_at(choice, worth, side) for side in ("p10", "p90"))
-    far = draw / REACH
+    far = draw / P90
     if min(fast, middle, slow) > 0.0:
         ratio = np.where(draw >= 0.0, slow / middle, middle / fast)
         values: NDArray[np.float64] = middle * ratio**far
