@@ -33,6 +33,7 @@ from simulator.studies.action_levers import Kind, Lever, levers
 from simulator.studies.bugs import Met, noted
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
+from simulator.studies.screening import best_cases
 from simulator.studies.whatif import chance
 from simulator.units import Seconds, Usd, UsdPerSecond
 
@@ -155,25 +156,38 @@ def actions(
     slack = base.timing.total_time / own.time
     promising = (_roomier(own, others) + _promising(own, others, slack))[:tries]
     for tried in promising:
-        action = _action(base, tried.lever, reader, met)
+        action = _action(base, tried.lever, reader, met, found)
         if action is not None and _counts(base, action):
-            found = _undominated([*found, action])
+            found = _with(found, action)
         if len(found) == MOST:
             break
     return tuple(sorted(found, key=lambda one: (not one.fits, -_worth(base, one))))
 
 
-def _undominated(found: list[Action]) -> list[Action]:
-    """Without what is rented for nothing: a change that costs less an hour is as good."""
-    return [
-        one
-        for one in found
-        if not one.rent
-        or not any(
-            (other.rent or 0.0) < one.rent and other.time <= (1.0 + LEAST) * one.time
-            for other in found
-        )
-    ]
+def _with(found: Sequence[Action], new: Action) -> list[Action]:
+    """The changes to tell with a new one, without what is rented for nothing."""
+    if _for_nothing(new.rent, new.time, found):
+        return list(found)
+    return [*(one for one in found if not _for_nothing(one.rent, one.time, [new])), new]
+
+
+def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Action]) -> bool:
+    """Whether what is found costs less an hour than a run of that time, and is as good."""
+    return bool(rent) and any(
+        (other.rent or 0.0) < (rent or 0.0) and other.time <= (1.0 + LEAST) * time
+        for other in found
+    )
+
+
+def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Action]) -> bool:
+    """Whether a change needs no prediction, as it is rented for nothing whatever its run takes.
+
+    No run is shorter than its best case: what is as good as that is as good as the run.
+    """
+    if not rent or not found:
+        return False
+    least = best_cases([scenario])[0].figures.get(METRIC)
+    return least is not None and _for_nothing(rent, least, found)
 
 
 def _waits(base: Prediction) -> bool:
@@ -316,10 +330,15 @@ def _in_closed_form(lever: Lever, reader: PlainReader) -> _Tried | None:
     )
 
 
-def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> Action | None:
-    """The change, predicted."""
+def _action(
+    base: Prediction, lever: Lever, reader: Reader, met: Met | None, found: Sequence[Action]
+) -> Action | None:
+    """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
         scenario = reader.read(lever.settings).scenario
+        rent = _rent(base.scenario, scenario)
+        if _outdone(rent, scenario, found):
+            return None
         after = predict(scenario, seed=base.seed or 0, doubts=False)
     except PlanError:
         return None
@@ -327,18 +346,24 @@ def _action(base: Prediction, lever: Lever, reader: Reader, met: Met | None) -> 
         noted(error, met)
         return None
     low, high = _interval(base, after, lever)
-    before, now = base.cost.per_second, after.cost.per_second
-    space = data_rent(after.scenario) - data_rent(base.scenario)
     return Action(
         lever=lever,
         prediction=after,
         shorter=1.0 - after.timing.total_time / base.timing.total_time,
         low=low,
         high=high,
-        rent=None if before is None or now is None else now - before + space,
+        rent=rent,
         fitting=_fitting(after.memory, after.host_ram),
         fits=_relieved(base, after),
     )
+
+
+def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
+    """What machines, and the space for the data, cost more after a change [$/s], if known."""
+    before, now = machines_price(base), machines_price(after)
+    if before is None or now is None:
+        return None
+    return now - before + (data_rent(after) - data_rent(base))
 
 
 def _relieved(base: Prediction, after: Prediction) -> bool:

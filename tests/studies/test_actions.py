@@ -14,6 +14,7 @@ from simulator.files.catalogue import Catalogue
 from simulator.predict import predict
 from simulator.report.actions import action_objects, action_texts, lines
 from simulator.results.prediction import Prediction
+from simulator.scenario.scenario import Scenario
 from simulator.studies.action_levers import Kind
 from simulator.studies.actions import (
     LEAST,
@@ -25,6 +26,7 @@ from simulator.studies.actions import (
     bills,
     is_too_large,
 )
+from simulator.studies.screening import BestCase
 
 NAMES = (
     "bert-large-dgx-a100",
@@ -101,6 +103,32 @@ def test_nothing_is_rented_for_nothing() -> None:
     """Where more workers give as much, no machine is advised for it."""
     _, found = asked("resnet18-imagenet-one-worker")
     assert [one.lever.kind for one in found] == [Kind.WORKERS]
+
+
+def test_what_is_rented_for_nothing_at_best_is_not_predicted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Helpers as fast at best as what is free take no prediction, and the answer is the same."""
+    base, found = asked("resnet50-imagenet-p4d")
+    predicted: list[str] = []
+
+    def noted(scenario: Scenario, *, seed: int, doubts: bool) -> Prediction:
+        predicted.append("helpers" if scenario.job.remote else scenario.cluster.trainers.host.name)
+        return predict(scenario, seed=seed, doubts=doubts)
+
+    def again() -> list[tuple[Kind, float]]:
+        predicted.clear()
+        reader = CandidateReader("resnet50-imagenet-p4d")
+        every = actions(reader, base, Catalogue.default(()))
+        return [(one.lever.kind, one.time) for one in every]
+
+    monkeypatch.setattr("simulator.studies.actions.predict", noted)
+    told = [(one.lever.kind, one.time) for one in found]
+    assert again() == told
+    assert "helpers" not in predicted
+    monkeypatch.setattr("simulator.studies.actions.best_cases", lambda _: [BestCase()])
+    assert again() == told
+    assert "helpers" in predicted
 
 
 def test_a_job_that_does_not_fit_is_told_how_to_fit() -> None:
