@@ -15,6 +15,7 @@ from simulator.report.recommend_words import (
     hardware,
     machine,
     measures,
+    rented_as,
     settings,
     told,
     unit_of,
@@ -153,21 +154,36 @@ def _samples(choice: Choice) -> float | None:
 
 
 def _moved(move: Move, rent: float | None) -> str:
-    """A copy of the data, its least time, what the machines cost meanwhile, and the space."""
-    where = move.target if move.target != move.source else "the drives of this machine"
-    text = f"the data move: {show(move.size, BYTE, DIGITS)} from {move.source} to {where}"
-    costs = []
+    """A copy of the data, its least time, what it costs, and the space."""
+    where = rented_as(move.target) if move.target != move.source else "the drives of this machine"
+    size, source = show(move.size, BYTE, DIGITS), rented_as(move.source)
+    text = f"the data move once: {size} from {source} to {where}"
+    parts = []
     if move.least is not None:
-        meanwhile = "" if rent is None else f", {dollars(rent * move.least / HOUR)} of rent"
-        costs.append(f"the copy takes {show(move.least, SECOND, 2)} at the least{meanwhile}")
-    if move.leaves and move.egress is not None:
-        costs.append(f"{dollars(move.egress)} for traffic out of its cloud")
-    elif move.leaves:
-        costs.append(f"traffic out of its cloud comes on top (no price of {move.source} is known)")
-    if move.per_month is not None:
-        costs.append(f"the space there costs {dollars(move.per_month)} for each month it is kept")
-    said = "; ".join(costs) or "how long the copy takes is not known"
-    return printable(f"{text}; {said}; the copy is in none of the figures above")
+        parts.append(f"the copy takes {show(move.least, SECOND, 2)} at the least")
+    if rent is not None:
+        paid = dollars(move.bill(rent / HOUR))
+        parts.append(f"machines that wait, requests and traffic cost {paid} meanwhile")
+    counted = "; ".join(parts)
+    unknown = [text for text, known in _unknown(move) if not known]
+    left = f"; not in them, as nobody states it: {', '.join(unknown)}" if unknown else ""
+    kept = ""
+    if move.per_month:
+        kept = f"; the space costs {dollars(move.per_month)} for each month it is kept after"
+    said = f"{counted}, which the figures above hold" if counted else "how long is not known"
+    return printable(f"{text}; {said}{left}{kept}")
+
+
+def _unknown(move: Move) -> tuple[tuple[str, bool], ...]:
+    """What a copy may cost, and whether it is known."""
+    return (
+        ("how fast data are written there", move.written),
+        ("requests", move.requests is not None),
+        (
+            f"traffic out of the cloud of {rented_as(move.source)}",
+            not move.leaves or move.egress is not None,
+        ),
+    )
 
 
 def _limit(choice: Choice) -> tuple[str, str]:

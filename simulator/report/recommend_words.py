@@ -33,12 +33,25 @@ def machine(choice: Choice) -> str:
 
 def _hardware(choice: Choice, many: str) -> str:
     kind = choice.machine
-    devices = f" ({kind.gpus} x {kind.gpu})" if kind.gpu else ""
-    helpers = choice.settings.get("remote.machine")
+    what = [kind.cloud] if kind.cloud else []
+    what += [f"{kind.gpus} x {kind.gpu}"] if kind.gpu else []
+    devices = f" ({', '.join(what)})" if what else ""
+    helpers = rented_as(str(choice.settings.get("remote.machine", "")))
     number_of = f"{choice.settings.get('remote.count', 1)} x " if many else ""
     beside = f" + {number_of}{helpers}" if helpers else ""
     spot = " as spot capacity" if choice.settings.get("cost.purchase") == "spot" else ""
-    return f"{many}{kind.name}{devices}{beside}{spot}"
+    return f"{many}{rented_as(kind.name)}{devices}{beside}{spot}"
+
+
+def rented_as(name: str) -> str:
+    """The name that a profile's machine has where it is rented, or a store's without its kind.
+
+    Examples
+    --------
+    >>> rented_as("instance/aws/p4d.24xlarge"), rented_as("storage/s3")
+    ('p4d.24xlarge', 's3')
+    """
+    return name.rpartition("/")[2]
 
 
 def settings(choice: Choice) -> str:

@@ -50,7 +50,7 @@ def answer() -> Recommendation:
 def test_the_winner_is_named_and_the_front_drawn(answer: Recommendation) -> None:
     """What to take, by the goal; two of three choices are marked."""
     page = as_page([answer], [Launch(command="torchrun x", loader="DataLoader()", resources="")])
-    assert "Take 1 x instance/x/m1" in page
+    assert "Take 1 x m1" in page
     assert len(re.findall(r'<circle class="t1( best)?"', page)) == 2
     assert page.count('<circle class="t1 best"') == 1
     assert re.search(r'<text class="label point best[^>]*>1 x m1</text>', page)

@@ -94,9 +94,12 @@ def test_what_is_not_counted_is_said(answer: Recommendation) -> None:
     )
     lines = "\n".join(before_lines(found))
     assert "written for cuda and has to be ported to neuron" in lines
-    assert "the data move: 1 TB from storage/a to storage/b; the copy takes 30 min at" in lines
-    told = "$2.00 of rent; the space there costs $80 for each month it is kept; the copy is in none"
+    assert "the data move once: 1 TB from a to b; the copy takes 30 min at" in lines
+    told = "$2.05 meanwhile, which the figures above hold; the space costs $80 for each month"
     assert told in lines
+    dear = replace(found.moves[0], requests=None, leaves=True)
+    lines = "\n".join(before_lines(replace(found, moves=(dear,))))
+    assert "nobody states it: requests, traffic out of the cloud of a" in lines
     assert "the bill has the machines and what stores charge" in lines
     assert "ported" not in "\n".join(before_lines(answer))
 

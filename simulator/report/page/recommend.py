@@ -216,7 +216,7 @@ def _scatter(answer: Recommendation) -> Scatter | None:
             y=money,
             front=choice.index in front,
             hint=_hint(choice),
-            label=printable(f"{choice.count} x {choice.machine.name.rpartition('/')[2]}"),
+            label=printable(f"{choice.count} x {words.rented_as(choice.machine.name)}"),
             best=choice.index == best,
         )
         for choice in answer.ranked

@@ -55,11 +55,11 @@ class Recommendation:
     that could be best and were not predicted, as only what is stored was looked at: then there is
     no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
     `equals` are as good by the goal as the winner, `trades` faster or cheaper ones,
-    `moves` copies of the data that the winner needs and nothing counts, `safer` the best that keeps
-    deadline and budget in nearly all cases, with its probability. `off_axes`: the scenario
-    as it stands lies off the axes of the search. `program` is what the job's program runs on, and
-    `ports` the software of accelerators that were left out as it does not. `buying` says when
-    machines of one's own with the same accelerators are cheaper than the rented ones of the winner,
+    `moves` copies of the data that the winner needs first, which its figures count, `safer` the
+    best that keeps deadline and budget in nearly all cases, with its probability. `off_axes`: the
+    scenario as it stands lies off the axes of the search. `program` is what the job's program runs
+    on, and `ports` the software of accelerators that were left out as it does not. `buying` says
+    when machines of one's own with the same accelerators are cheaper than the rented ones,
     `prices` whose prices its bill has, with their dates.
     """
 

@@ -30,8 +30,8 @@ class Choice:
     """A candidate with what became of it.
 
     `figures` are those of the outcome with lost work and restarts in them where the machine is
-    bought as spot capacity. `value` is the goal's (None: it has none), `broken` the limits it
-    does not keep.
+    bought as spot capacity, and with the copy of the data where it needs one (`copied`). `value` is
+    the goal's (None: it has none), `broken` the limits it does not keep.
     """
 
     machine: Machine
@@ -41,6 +41,7 @@ class Choice:
     value: float | None = None
     broken: tuple[str, ...] = ()
     idea: str = ""
+    copied: bool = False
 
     @property
     def settings(self) -> Mapping[str, Plain]:

@@ -150,7 +150,7 @@ class Search:
             ),
             ask=ask,
             known={},
-            judge=None if inquiry.goal.spot is None else inquiry.counted,
+            judge=inquiry.counted,
             seed=seed,
         )
 

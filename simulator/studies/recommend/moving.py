@@ -1,34 +1,73 @@
-"""Data that a choice wants elsewhere than the scenario has it, and the least time of the copy."""
+"""Data that a choice wants elsewhere than the scenario has it: the copy, its time and its bill."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from simulator.equations.storage_bill import egress_cost
-from simulator.pipeline.stages.read import drives_of
-from simulator.results.stores import data_stores
+from simulator.equations.storage import operations_per_sample
+from simulator.equations.storage_bill import egress_cost, requests_cost
+from simulator.pipeline.stages.read import bytes_per_file, drives_of
+from simulator.pipeline.stages.write import write_operations
+from simulator.results.metrics import Value
+from simulator.results.stores import UNLIMITED, data_stores
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
-from simulator.units import MONTH, Bytes, Seconds, Usd
+from simulator.studies.recommend.choice import MONEY, TIME, number
+from simulator.units import HOUR, MONTH, Bytes, Seconds, Usd, UsdPerSecond
+
+_TO_TRAIN: Final = "cost.time_to_train_s"
+_BOUGHT: Final = "cost.samples_per_usd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A copy of the data that has to be made before the run, and that nothing counts.
+    """A copy of the data that has to be made once, before the run.
 
     `least` is the time it takes at the datasheets' rates of both stores and of one machine's
-    network [s]; None where no rate is known. `per_month` is what the space costs there [$].
-    `leaves` says that the data leave their cloud, and `egress` what is charged for that [$]; None
-    where no source states it.
+    network, as far as they are known [s]; None where none is. `written` says whether that holds how
+    fast the target is written. `requests` is what both stores charge for reading and
+    writing all of it [$]; None where one charges for them and states no price. `per_month` is what
+    the space costs there [$]. `leaves` says that the data leave their cloud, and `egress` what is
+    charged for that [$]; None where no source states it.
     """
 
     source: str
     target: str
     size: Bytes
     least: Seconds | None = None
+    written: bool = True
+    requests: Usd | None = 0.0
     per_month: Usd | None = None
     leaves: bool = False
     egress: Usd | None = None
+
+    def bill(self, rent: UsdPerSecond) -> Usd:
+        """What it costs at this rent of the machines that wait for it [$]; no price counts none."""
+        space = (self.per_month or 0.0) / MONTH
+        held = (rent + space) * (self.least or 0.0)
+        return held + (self.requests or 0.0) + (self.egress or 0.0)
+
+
+def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping[str, Value]:
+    """The figures of a run with the copies in them that it needs first; steps stay as they are."""
+    total, money = number(figures, TIME), number(figures, MONEY)
+    if not copies or total is None:
+        return figures
+    changed, longer = dict(figures), sum(one.least or 0.0 for one in copies)
+    for name in (TIME, _TO_TRAIN):
+        before = number(figures, name)
+        if before is not None:
+            changed[name] = before + longer
+    rent, bought = number(figures, "cost.usd_per_h"), number(figures, _BOUGHT)
+    if money is None or rent is None:
+        return changed
+    paid = sum(one.bill(rent / HOUR) for one in copies)
+    changed[MONEY] = money + paid
+    if bought is not None and money > 0.0:
+        changed[_BOUGHT] = bought * money / (money + paid)
+    return changed
 
 
 def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
@@ -59,12 +98,33 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
                     target=target.name,
                     size=size,
                     least=least,
+                    written=target.write_bandwidth is not None,
+                    requests=_requests(chosen, origin, target),
                     per_month=None if rent is None else rent * MONTH,
                     leaves=leaves,
                     egress=_egress(size, origin) if leaves else None,
                 )
             )
     return tuple(found)
+
+
+def _requests(chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
+    """What reading all samples in one store and writing them to another is charged [$]."""
+    job = chosen.job
+    size, file = job.stored_bytes, bytes_per_file(job.dataset, job.stored_bytes)
+    part = origin.operation_size or UNLIMITED
+    reads = float(operations_per_sample(size, file, part, sequential=True))
+    writes = float(write_operations(job.dataset, size, target))
+    paid = 0.0
+    for store, read, written in ((origin, reads, 0.0), (target, 0.0, writes)):
+        charges = store.charges
+        if store.scope is not Scope.OBJECT:
+            continue
+        if charges is None or charges.reads is None or charges.writes is None:
+            return None
+        each = requests_cost(read, charges.reads, written, charges.writes)
+        paid += float(each) * job.dataset.samples
+    return paid
 
 
 def _cloud(scenario: Scenario) -> str:
@@ -95,4 +155,4 @@ def _least(
     if network is not None and Scope.LOCAL not in (origin.scope, target.scope):
         known.append(network.bandwidth)
     rates = [float(rate) for rate in known if rate]
-    return size / min(rates) if target.write_bandwidth and rates else None
+    return size / min(rates) if rates else None

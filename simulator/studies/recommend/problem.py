@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Goal
+from simulator.scenario.goal import Goal, Plain
 from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
-from simulator.studies.recommend.baseline import COUNT, MACHINE, PURCHASE, Ground, Settings
+from simulator.studies.recommend.baseline import COUNT, MACHINE, PURCHASE, STORE, Ground, Settings
 from simulator.studies.recommend.choice import PREPARES, TIME, Choice, number
 from simulator.studies.recommend.limits import (
     PORTING,
@@ -21,11 +22,16 @@ from simulator.studies.recommend.limits import (
     rules_of,
 )
 from simulator.studies.recommend.machines import Machine
+from simulator.studies.recommend.moving import Move, moves, with_copies
 from simulator.studies.recommend.ranking import Worth, worth_of
 from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.software import Program, program_of
 from simulator.studies.recommend.space import Space, space_of
 from simulator.studies.recommend.spot import interrupted, with_losses
+
+_PLACING: Final = (MACHINE, STORE, "data.", "remote.", PREPARES, "input.prepared")
+"""Beginnings of the keys that say where the data lie, and how large they are."""
+Placed: TypeAlias = tuple[tuple[str, Plain], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +51,7 @@ class Inquiry:
     settings: tuple[Settings, ...]
     program: Program | None = None
     seeds: tuple[Settings, ...] = ({},)
+    _copies: dict[Placed, tuple[Move, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -81,9 +88,26 @@ class Inquiry:
             value=self.worth(figures),
             broken=broken(self.rules, subject) if outcome.status is Status.PREDICTED else (),
             idea=self.ideas.get(outcome.candidate.index, ""),
+            copied=number(figures, TIME) is not None and bool(self.copies(settings)),
         )
 
     def counted(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
+        """A candidate's figures with what copying its data takes in them, and what spot loses."""
+        if number(figures, TIME) is None:  # refused, or not predicted: it may not even be read
+            return figures
+        return with_copies(self._disturbed(candidate, figures), self.copies(candidate.settings))
+
+    def copies(self, settings: Settings) -> tuple[Move, ...]:
+        """The copies of the data that a candidate needs before it can run."""
+        placed = tuple(sorted((k, v) for k, v in settings.items() if k.startswith(_PLACING)))
+        if placed not in self._copies:
+            ground, machine = self.ground, settings.get(MACHINE, self.ground.own.name)
+            chosen = ground.reader.read(settings).scenario
+            other = machine != ground.own.name
+            self._copies[placed] = moves(ground.scenario, chosen, elsewhere=other)
+        return self._copies[placed]
+
+    def _disturbed(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
         """A candidate's figures with lost work and restarts in them where it is spot capacity."""
         spot, settings = self.goal.spot, candidate.settings
         total, step = number(figures, TIME), number(figures, "step_time_s.mean")

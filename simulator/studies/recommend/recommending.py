@@ -15,7 +15,6 @@ from simulator.studies.recommend.choice import MONEY, TIME, Choice, hardware_of,
 from simulator.studies.recommend.confidence import Sureness, chance_kept, sureness
 from simulator.studies.recommend.conflicts import conflict_of
 from simulator.studies.recommend.evaluator import Ask, Search
-from simulator.studies.recommend.moving import Move, moves
 from simulator.studies.recommend.problem import Inquiry
 from simulator.studies.recommend.ranking import front, in_order, runner_up, with_choice
 from simulator.studies.recommend.reasons import is_cpu_bound, why
@@ -191,7 +190,7 @@ def _explained(
         equals=taken.equals,
         front=tuple(with_choice(answer.front, winner)),
         trades=trades(answer.front, winner),
-        moves=_moves(inquiry, winner),
+        moves=inquiry.copies(winner.settings),
         second=runner_up(taken.ranked),
         losers=tuple(_losers(inquiry, choices, winner)),
         ideas=ideas,
@@ -226,13 +225,6 @@ def _safer(ranked: Sequence[Choice], most: Mapping[str, float]) -> tuple[Choice,
         return None
     chances = ((one, chance_kept(one, most)) for one in ranked[1:])
     return next(((one, chance) for one, chance in chances if chance >= SAFE), None)
-
-
-def _moves(inquiry: Inquiry, winner: Choice) -> tuple[Move, ...]:
-    """Copies of the data that the winner needs."""
-    ground = inquiry.ground
-    chosen = ground.reader.read(winner.settings).scenario
-    return moves(ground.scenario, chosen, elsewhere=winner.machine.name != ground.own.name)
 
 
 def _lost(inquiry: Inquiry, choice: Choice) -> Interrupted | None:

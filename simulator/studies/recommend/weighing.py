@@ -55,7 +55,7 @@ def weighed(objective: Objective, ranked: Sequence[Choice], sure: Sure) -> Weigh
 
     Of several that are as good, one that was measured like comes before one outside of the
     evidence, then the one that is best in more of the worlds drawn by a tenth of them or more,
-    then the one that is faster and cheaper together.
+    then one whose data stay where they are, then the one that is faster and cheaper together.
 
     Parameters
     ----------
@@ -69,9 +69,11 @@ def weighed(objective: Objective, ranked: Sequence[Choice], sure: Sure) -> Weigh
     groups = _by_kind(ranked)
     shares = dict(zip(groups, sure(list(groups.values())).best, strict=True))
     tied = equals(objective, ranked)
-    taken = min(
-        tied, key=lambda one: (is_beyond(one), -round(shares.get(one.kind, 0.0), 1), _spent(one))
-    )
+
+    def place(one: Choice) -> tuple[bool, float, bool, float]:
+        return is_beyond(one), -round(shares.get(one.kind, 0.0), 1), one.copied, _spent(one)
+
+    taken = min(tied, key=place)
     ordered = (taken, *(one for one in ranked if one is not taken))
     groups = _by_kind(ordered)
     others: dict[tuple[object, ...], Choice] = {}

@@ -104,3 +104,11 @@ def test_of_equals_as_likely_the_faster_is_taken() -> None:
     """Two cents apart and as sure, in half of the time."""
     slow, fast = choice(0, 9.0, 10.0, band=1.2), choice(1, 4.5, 10.02, band=1.2)
     assert weighed(CHEAPEST, [slow, fast], sure).ranked[0].index == 1
+
+
+def test_of_equals_on_a_machine_the_one_whose_data_stay_is_taken() -> None:
+    """A copy that gains nothing by the goal is not made, though it is a little faster."""
+    one = machine("m")
+    there = replace(choice(0, 8.0, 10.0, band=1.2, on=one), copied=True)
+    here = choice(1, 9.0, 10.01, band=1.2, on=one)
+    assert weighed(CHEAPEST, [there, here], sure).ranked[0].index == 1
