@@ -151,7 +151,8 @@ def _architecture(gpu: str) -> str:
 
 
 @cache
-def _shape(name: str) -> Shape:
+def model_shape(name: str) -> Shape:
+    """The shape of a language model of the library."""
     model = load_model(name)
     if not isinstance(model, Transformer):
         raise TypeError(name)
@@ -174,7 +175,7 @@ def _pass(one: Setup, file: ServingFile) -> ForwardPass:
         raise LookupError(one.gpu)
     device = serving_device(gpu, one.spread.weights, peer, host)
     return forward_pass(
-        _shape(one.model), device, kernels, serving_figures(one.engine, file), one.spread
+        model_shape(one.model), device, kernels, serving_figures(one.engine, file), one.spread
     )
 
 
