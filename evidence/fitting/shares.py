@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from fitting.part import DATA, Outcome, Say
-from simulator.compute.device_time import rates_of
 from simulator.compute.operator_time import work_of
+from simulator.compute.rates import rates_of
 from simulator.equations.pipeline import overlapped
 from simulator.files.catalogue import Catalogue
 from simulator.files.launches import launching

@@ -2,7 +2,7 @@
 
 In this order: the user's own measured step times, step times a source measured on the same
 device and precision, and a roofline over the model's operators at the device's achievable rates,
-beside the host that launches their kernels.
+beside the host that launches their kernels. Without an accelerator the cores are the device.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import numpy as np
 
 from simulator.compute.describe import covers, describe, kernels_of, learned_in_all
 from simulator.compute.operator_time import Rates, Work, work_of
+from simulator.compute.rates import Computing, core_rates, of_cores, of_gpu
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
 from simulator.compute.step import Passes, TrainingStep, training_step
-from simulator.confidence.calibration import IDENTITY, Efficiency
+from simulator.confidence.calibration import IDENTITY
 from simulator.confidence.provenance import Source
 from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
@@ -37,8 +38,6 @@ from simulator.scenario.workload.parallelism import Parallelism, Schedule
 from simulator.scenario.workload.train import Mode, Recompute, Train
 from simulator.terms import Term, term
 from simulator.units import Bytes, Real, Seconds
-
-UNSTATED = Source(reference="the accelerator's profile", date="undated")
 
 BACKWARD_SHARE = 2.0 / 3.0
 """Share of a measured step spent in the backward pass: two of three equal matrix products."""
@@ -93,11 +92,13 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     if measured is not None:
         return _from_measurement(scenario, measured)
     gpu = scenario.cluster.trainers.host.gpu
-    if gpu is None or job.model is None:
+    if evidence is Evidence.NONE or job.model is None:
         return None
     if job.mode is Mode.TRAIN and job.train.adapters is not None:
         msg = f"{scenario.name}: adapters are timed with the kernels of a language model only"
         raise NotModelled(msg)
+    if gpu is None:
+        return _from_operators(scenario, job.train, job.model, of_cores(scenario))
     computed = _from_roofline(scenario, job.train, job.model, gpu)
     if evidence is Evidence.SISTER and job.sister is not None:
         return _from_sister(scenario, computed, job.sister)
@@ -115,6 +116,8 @@ class Evidence(StrEnum):
     """A step measured on another card of the same chip; of a model known by its totals, on any."""
     OPERATORS = "operators"
     """The model's operators at the rates of the device."""
+    CORES = "cores"
+    """The same at the rates of the machine's cores, where it has no accelerator."""
     NONE = "none"
     """No device computes."""
 
@@ -132,10 +135,25 @@ def evidence_of(scenario: Scenario) -> Evidence:
         return Evidence.KERNELS
     if measured is not None:
         return Evidence.MEASURED
-    if gpu is None or job.model is None:
+    if job.model is None:
         return Evidence.NONE
+    if gpu is None:
+        return Evidence.CORES if _cores_compute(scenario, job.model) else Evidence.NONE
     carried = carried_times(scenario) is not None
     return Evidence.SISTER if carried else Evidence.OPERATORS
+
+
+def _cores_compute(scenario: Scenario, model: Model) -> bool:
+    """Whether the time follows from operators on cores; other models state what cores take."""
+    in_full = scenario.job.train.precision is Precision.FP32
+    known = in_full and core_rates(scenario.cluster.trainers.host) is not None
+    learns = scenario.job.mode is not Mode.PREPARE and model.cpu_seconds == 0.0
+    return known and learns and _is_counted(model)
+
+
+def is_on_cores(scenario: Scenario) -> bool:
+    """Whether `device_time` computes what cores take."""
+    return evidence_of(scenario) is Evidence.CORES
 
 
 def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
@@ -359,13 +377,18 @@ def _is_counted(model: Model) -> bool:
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
-    job, launching = scenario.job, scenario.job.software.launching
-    rates = _rates(scenario, gpu)
+    return _from_operators(scenario, train, model, of_gpu(scenario, train, gpu))
+
+
+def _from_operators(
+    scenario: Scenario, train: Train, model: Model, device: Computing
+) -> DeviceTime:
+    job, launching, rates = scenario.job, device.launching, device.rates
     training = job.mode is Mode.TRAIN
     asked = _Asked(
         rates=rates,
         samples=train.batch_size,
-        precision=_runs_as(gpu, train.precision),
+        precision=device.precision,
         training=training,
         head_only=train.head_only,
     )
@@ -396,7 +419,7 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
         },
-        source=_of_rates(scenario, gpu, train.precision),
+        source=device.source,
     )
 
 
@@ -487,59 +510,6 @@ def _beside(device: Seconds | Real, kernels: float, launching: Launching | None)
         return term(stated, value=device)
     host = term(scaled, amount=launching.kernel, factor=kernels)
     return term(overlapped, one=device, other=host, sharpness=launching.blend)
-
-
-def _rates(scenario: Scenario, gpu: Gpu) -> Rates:
-    calibration, software = scenario.calibration, scenario.job.software
-    own = rates_of(gpu, scenario.job.train.precision, software.efficiency)
-    arithmetic = calibration.value("compute")
-    return replace(
-        own,
-        matrix=own.matrix * arithmetic,
-        vector=own.vector * arithmetic,
-        memory=own.memory * calibration.value("device_memory"),
-    )
-
-
-def rates_of(gpu: Gpu, precision: Precision, efficiency: Efficiency) -> Rates:
-    """What operators reach on a device.
-
-    A measured rate below the share of the data sheet limits too: that of the best matrix product,
-    and of the memory. A precision that the device lacks runs at the rate of its stated fallback.
-
-    Parameters
-    ----------
-    gpu : Gpu
-        The accelerator.
-    precision : Precision
-        Of the bulk of the arithmetic.
-    efficiency : Efficiency
-        Shares of the data sheet's rates.
-    """
-    runs_as = _runs_as(gpu, precision)
-    peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
-    return Rates(
-        matrix=min(peak * efficiency.matrix, gpu.achievable.get(runs_as, peak)),
-        vector=gpu.peak.get(Precision.FP32, peak),
-        memory=min(bandwidth * efficiency.memory, gpu.achievable_memory_bandwidth or bandwidth),
-        units=gpu.multiprocessors,
-        throttle=efficiency.throttle,
-    )
-
-
-def _of_rates(scenario: Scenario, gpu: Gpu, precision: Precision) -> Source:
-    """Where the rates of a roofline come from: the datasheet, and the share of it in training."""
-    peak = gpu.sources.get(f"peak.{_runs_as(gpu, precision)}", UNSTATED)
-    share = scenario.job.software.efficiency.source
-    return Source(
-        reference=f"{peak.reference}; shares of the datasheet: {share.reference}",
-        date=share.date,
-        verified=peak.verified and share.verified,
-    )
-
-
-def _runs_as(gpu: Gpu, precision: Precision) -> Precision:
-    return gpu.fallback.get(precision, precision)
 
 
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:

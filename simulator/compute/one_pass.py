@@ -1,7 +1,6 @@
 """Time of a batch of a model that answers in one forward pass: images, rankings, embeddings.
 
-On an accelerator it is the forward pass of the device model that training uses; on processors the
-same operators at the rates of their cores.
+It is the forward pass of the device model that training uses, on an accelerator or on cores.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from numpy.typing import NDArray
 
 from simulator.compute.device_time import device_time
 from simulator.compute.forward_pass import Iteration
-from simulator.compute.operator_time import Rates, work_of
-from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import OnePass
 from simulator.units import Bytes, Seconds
@@ -86,8 +83,6 @@ def _sizes(most: int) -> Array:
 def seconds(asked: OnePass, samples: float) -> Seconds:
     """Time of a batch: its inputs go to the device, and through the model [s]."""
     scenario = with_batch(asked.job, samples)
-    if asked.processor is not None and scenario.job.step_times is None:
-        return _on_cores(asked, samples)
     found = device_time(scenario)
     if found is None:
         msg = "no time of a batch is known"
@@ -95,20 +90,6 @@ def seconds(asked: OnePass, samples: float) -> Seconds:
     model, link = scenario.job.model, scenario.cluster.trainers.host.device_rate
     sent = 0.0 if model is None or link is None else samples * model.input_bytes / link
     return float(found.forward) + sent
-
-
-def _on_cores(asked: OnePass, samples: float) -> Seconds:
-    """The model's operators on the cores of a machine [s]."""
-    model, processor = asked.job.job.model, asked.processor
-    if model is None or processor is None:
-        msg = "a machine without accelerators computes on its cores"
-        raise TypeError(msg)
-    rates = Rates(matrix=processor.arithmetic, vector=processor.arithmetic, memory=processor.memory)
-    operators = [
-        replace(op, traffic=op.traffic - op.training_traffic)
-        for op in model.operators(samples, Precision.FP32)
-    ]
-    return float(work_of(operators, rates, None).forward)
 
 
 def with_batch(scenario: Scenario, samples: float) -> Scenario:

@@ -87,6 +87,8 @@ class Grade(StrEnum):
     """Of a device nobody measured, by those of its nearest measured relative."""
     PROFILED = "profiled kernels"
     """The same where what is measured was put together from kernels timed one by one."""
+    ON_CORES = "computed on cores"
+    """Follows from what the cores of a processor compute, of which few were measured."""
     DATASHEET = "data sheet"
     """What the maker says, less what such things usually reach."""
     ASSUMED = "assumed"

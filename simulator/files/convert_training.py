@@ -10,6 +10,7 @@ from simulator.confidence.provenance import Assumption, Source
 from simulator.files import defaults
 from simulator.files.convert_hardware import said_in
 from simulator.files.convert_input import spread_of
+from simulator.files.processors import share_note
 from simulator.files.resolved import Draft
 from simulator.files.sections import ModelSection
 from simulator.files.software import habit
@@ -290,6 +291,16 @@ def precision_notes(draft: Draft) -> Iterator[Assumption]:
         value=stand_in.value,
         source=gpu.sources.get("fallback", Source(reference="its profile", date="undated")),
     )
+
+
+def core_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+    """What cores reach, where a network's time on them is computed."""
+    units, section = draft.machine.cpu.vector, draft.model
+    stated = section is not None and section.step_times
+    if draft.gpu is not None or units is None or stated or draft.mode is Mode.PREPARE:
+        return
+    if model is not None and model.cpu_seconds == 0.0:
+        yield share_note(units)
 
 
 def _note(what: str, value: str) -> Assumption:

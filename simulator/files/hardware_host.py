@@ -20,6 +20,7 @@ from simulator.files.hardware_sections import (
     PricedHostFile,
 )
 from simulator.files.lines import KeyPath
+from simulator.files.processors import vector_units_of
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
 from simulator.scenario.hardware.link import Link
@@ -152,6 +153,7 @@ def _pool(build: _Build, socket: Cpu | None) -> CpuPool:
         base_clock=None if socket is None else socket.base_clock,
         model="" if socket is None else socket.name,
         power=power,
+        vector=None if socket is None else vector_units_of(socket.name),
     )
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from simulator.compute.device_time import is_timed
 from simulator.confidence.doubts import either_way
 from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, Problem
 from simulator.files.catalogue import Catalogue
 from simulator.files.convert_serving import Devices, autoscaling_of, guessed_notes, version_notes
-from simulator.files.document import Document, FileModel, check, read_document
+from simulator.files.document import Document
 from simulator.files.engines import engine_file, engine_of, version_of
-from simulator.files.quantity import NumberField, PositiveShareField, TextField
+from simulator.files.processors import share_note
 from simulator.files.scenario import from_document, to_scenario
 from simulator.files.serving_sections import ServiceFile, ServingSection
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Dynamic, OnePass, Processor, Routing, Serving
+from simulator.scenario.serving import Dynamic, OnePass, Routing, Serving
 from simulator.units import BYTE, SECOND, parse, show
 
 TRITON: Final = "triton"
@@ -49,57 +49,6 @@ _OF_BATCHES: Final = (
 
 _KEYS: Final = {"train.precision": ("serving", "weights")}
 """Keys of the job that have another name in the service."""
-
-
-class CoreTable(FileModel):
-    """Processors of a kind."""
-
-    name: TextField
-    """Part of their names."""
-    flop_per_cycle: NumberField
-    """Of a core, in fp32."""
-    note: TextField
-    """Why."""
-
-
-class ProcessorFile(FileModel):
-    """The file `data/processors.toml`."""
-
-    share: PositiveShareField
-    """Of the peak."""
-    memory_share: PositiveShareField
-    """Of the memory's rate."""
-    source: TextField
-    """Who says so."""
-    date: TextField
-    """When."""
-    verified: bool
-    """Whether anybody looked."""
-    core: list[CoreTable]
-    """The first whose name fits counts."""
-
-
-@cache
-def _processors() -> ProcessorFile:
-    return check(ProcessorFile, read_document(_PATH))
-
-
-def processor_of(host: Host) -> Processor:
-    """What the cores of a machine reach.
-
-    Raises
-    ------
-    NotModelled
-        If its processor, clock or memory rate is not known.
-    """
-    file, cpu = _processors(), host.cpu
-    core = next((one for one in file.core if one.name in cpu.model), None)
-    if core is None or cpu.base_clock is None or host.memory_bandwidth is None:
-        msg = f"no rate is known at which the cores of {host.name} compute; give model.step_times"
-        raise NotModelled(msg)
-    peak = cpu.cores * cpu.base_clock * core.flop_per_cycle
-    memory = host.memory_bandwidth * file.memory_share
-    return Processor(arithmetic=file.share * peak, memory=memory)
 
 
 def precision_of(given: ServingSection, host: Host) -> Precision:
@@ -140,9 +89,10 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
     if answering is None or not any(o.flops for o in answering.operators(1.0, Precision.FP32)):
         msg = "has no forward pass whose time is known, as networks have"
         raise NotModelled(msg)
-    measured = job.job.step_times is not None
-    processor = processor_of(host) if host.gpu is None and not measured else None
-    return OnePass(job=job, processor=processor)
+    if host.gpu is None and not is_timed(job):
+        msg = f"no rate is known at which the cores of {host.name} compute; give model.step_times"
+        raise NotModelled(msg)
+    return OnePass(job=job)
 
 
 def _own(problem: Problem, document: Document) -> Problem:
@@ -157,7 +107,7 @@ def doubt_of(one: OnePass) -> float:
     """Standard deviation of the logarithm of a batch's time."""
     if one.job.job.step_times is not None:
         return MEASURED
-    return ON_GPU if one.processor is None else ON_CORES
+    return ON_GPU if one.job.cluster.trainers.host.gpu is not None else ON_CORES
 
 
 def batching_of(given: ServingSection, devices: Devices) -> Serving:
@@ -254,8 +204,6 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
     if given.request_overhead is None:
         what = "time of a request beside its batch (serving.request_overhead not given)"
         yield Assumption(what=what, value=show(OVERHEAD, SECOND), source=guess)
-    if one.processor is not None:
-        file = _processors()
-        source = Source(reference=file.source, date=file.date, verified=file.verified)
-        what, value = "share of their peak that cores reach", f"{file.share:g}"
-        yield Assumption(what=what, value=value, source=source)
+    units = one.job.cluster.trainers.host.cpu.vector
+    if one.job.cluster.trainers.host.gpu is None and one.job.job.step_times is None and units:
+        yield share_note(units)

@@ -27,6 +27,7 @@ from simulator.files.convert_input import (
 from simulator.files.convert_parallelism import parallelism_of
 from simulator.files.convert_software import software_of
 from simulator.files.convert_training import (
+    core_notes,
     layout_notes,
     model_of,
     precision_notes,
@@ -307,6 +308,7 @@ _CALIBRATION_NOTES: Final = part(
 )
 _NOTES: Final[tuple[Notes, ...]] = (
     part(lambda draft: tuple(precision_notes(draft)), "train gpu"),
+    _notes(core_notes, "host gpu model mode"),
     _notes(training_notes, "train mode gpu ranks software parallelism"),
     _notes(layout_notes, "train gpu"),
     _notes(input_notes, "input data loader"),

@@ -18,6 +18,7 @@ from simulator.compute.device_time import (
     carried_times,
     is_carried,
     is_measured,
+    is_on_cores,
     is_spread,
     is_timed,
     measured_times,
@@ -278,6 +279,8 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
         return None
     if _given(draft, "model.step_times", "model.step_time"):
         return Grade.STATED
+    if is_on_cores(scenario):
+        return Grade.ON_CORES
     if is_carried(scenario):
         return Grade.SISTER if _of_one_chip(scenario) else Grade.OTHER_CARD
     return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED

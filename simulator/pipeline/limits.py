@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simulator.compute.describe import covers, of_tokens
+from simulator.compute.device_time import is_timed
 from simulator.errors import NotModelled
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models.transformer import Transformer
@@ -19,7 +20,7 @@ def check_modelled(scenario: Scenario) -> None:
     ------
     NotModelled
         For combinations of machines and jobs that no solver covers, and for a neural network on
-        cores without a measured step time.
+        cores of which no rate is known, without a measured step time.
     """
     name = scenario.name
     job, trainers = scenario.job, scenario.cluster.trainers
@@ -43,8 +44,9 @@ def check_modelled(scenario: Scenario) -> None:
     if trainers.host.gpu is None and _needs_device(scenario):
         model = "" if job.model is None else job.model.name
         msg = (
-            f"{name}: no rate is known at which cores compute '{model}'; give model.step_times "
-            "measured there"
+            f"{name}: no rate is known at which these cores compute '{model}' in "
+            f"{job.train.precision}; give model.step_times measured there, or train.precision = "
+            "fp32, which is computed for the kinds of processors that are known"
         )
         raise NotModelled(msg)
 
@@ -85,6 +87,6 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
 def _needs_device(scenario: Scenario) -> bool:
     """Whether the model's time can only come from a device."""
     job = scenario.job
-    if job.model is None or job.step_times is not None or job.mode is Mode.PREPARE:
+    if job.model is None or job.mode is Mode.PREPARE or job.model.cpu_seconds > 0.0:
         return False
-    return job.model.cpu_seconds == 0.0
+    return not is_timed(scenario)

@@ -53,6 +53,7 @@ _GRADES: Final = {
     Grade.OTHER_CARD: "measured on a card of another chip",
     Grade.RELATIVE: "from kernels of a related card",
     Grade.PROFILED: "put together from timed kernels",
+    Grade.ON_CORES: "computed from the clock of its cores",
     Grade.DATASHEET: "data sheet, less what is usual",
     Grade.ASSUMED: "a default of plan",
     Grade.CROWDED: "busy cores slow each other",

@@ -15,7 +15,7 @@ from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
-from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, PerSecond, Seconds
+from simulator.units import Bytes, PerSecond, Seconds
 
 
 class Batching(StrEnum):
@@ -346,22 +346,10 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Processor:
-    """What all cores of a machine reach together: arithmetic [FLOP/s] and memory [B/s]."""
-
-    arithmetic: FlopsPerSecond
-    memory: BytesPerSecond
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OnePass:
-    """A model that answers in one forward pass, as a job that infers batch after batch.
-
-    `processor` computes where the machine has no accelerator.
-    """
+    """A model that answers in one forward pass, as a job that infers batch after batch."""
 
     job: Scenario
-    processor: Processor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

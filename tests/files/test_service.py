@@ -448,4 +448,3 @@ def test_cores_compute_in_full_precision_unless_measured() -> None:
     timed = 'model.step_times=[{batch_size=1, time="9 ms"}]'
     found = service("serving.weights=bf16", timed, name="image-classifier-cpu")
     assert found.one_pass is not None
-    assert found.one_pass.processor is None

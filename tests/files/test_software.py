@@ -10,8 +10,8 @@ import pytest
 
 from simulator import units
 from simulator.compute.describe import describe, kernels_of
-from simulator.compute.device_time import rates_of
 from simulator.compute.operator_time import work_of
+from simulator.compute.rates import rates_of
 from simulator.compute.step import training_step
 from simulator.equations.pipeline import overlapped
 from simulator.files.kernels import device_shares

@@ -18,14 +18,12 @@ class Fit:
     name: str = "fit"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Core-seconds: as the model states them, or as measured with all threads at work."""
+        """Core-seconds: as the model states them, or of a step with all threads at work."""
         job, host = scenario.job, scenario.cluster.trainers.host
         if host.gpu is not None:
             return ()
-        if job.step_times is not None:
-            return self._measured(scenario)
-        if job.model is None or job.model.cpu_seconds == 0.0:
-            return ()
+        if job.step_times is not None or job.model is None or job.model.cpu_seconds == 0.0:
+            return self._with_all_threads(scenario)
         return (
             asking(
                 term(
@@ -39,7 +37,7 @@ class Fit:
             ),
         )
 
-    def _measured(self, scenario: Scenario) -> tuple[Demand, ...]:
+    def _with_all_threads(self, scenario: Scenario) -> tuple[Demand, ...]:
         time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
         if time is None:
             return ()

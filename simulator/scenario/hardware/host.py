@@ -42,6 +42,20 @@ class Cpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VectorUnits:
+    """What a core computes with its vector units, in fp32.
+
+    `flop_per_cycle` is the peak; `share` of it at the base clock is reached, and `memory_share` of
+    the memory's rate.
+    """
+
+    flop_per_cycle: float
+    share: float
+    memory_share: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CpuPool:
     """The processors a program may use, all sockets together.
 
@@ -50,6 +64,7 @@ class CpuPool:
     `contention` how much longer work takes with all cores busy than alone, less 1.
     `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
     `taken` are hardware threads that programs beside keep busy all the time, waiting in a loop.
+    `vector` is what a core computes of a neural network, where it is known.
     """
 
     cores: float
@@ -62,6 +77,7 @@ class CpuPool:
     model: str = ""
     power: Watts | None = None
     taken: Real = 0.0
+    vector: VectorUnits | None = None
 
     @property
     def free(self) -> Real:
