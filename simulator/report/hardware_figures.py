@@ -10,7 +10,15 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 from simulator.confidence.provenance import Source
 from simulator.report.layout import count, printable
 from simulator.scenario.hardware.gpu import Gpu, Relative
-from simulator.scenario.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
+from simulator.scenario.hardware.host import (
+    Cpu,
+    CpuPool,
+    Host,
+    Network,
+    PcieSwitch,
+    PeerTopology,
+    VectorUnits,
+)
 from simulator.scenario.hardware.link import Curve, Link
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.hardware.storage import Burst, Charges, Storage, Tier
@@ -29,7 +37,7 @@ from simulator.units import (
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""
-Section: TypeAlias = Profile | CpuPool | Network | Charges | Burst
+Section: TypeAlias = Profile | CpuPool | VectorUnits | Network | Charges | Burst
 """A profile or a part of one whose figures are listed one by one."""
 
 _GIB: Final = parse("1 GiB", BYTE)
@@ -89,6 +97,9 @@ def _said(
 ) -> Iterator[Figure]:
     if isinstance(value, CpuPool | Network | Charges | Burst):
         yield from _figures(value, f"{key}.", sources)
+    elif isinstance(value, VectorUnits):
+        told = {f"{key}.{item.name}": value.source for item in fields(value)}
+        yield from _figures(value, f"{key}.", told)
     elif isinstance(value, Gpu | Link | Storage):
         yield from _part(key, value, sources)
     elif isinstance(value, Mapping):

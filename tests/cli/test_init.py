@@ -11,6 +11,7 @@ import pytest
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.compute.device_time import is_on_cores
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
@@ -195,10 +196,13 @@ def test_a_model_that_cores_cannot_time_needs_a_measured_step(
 ) -> None:
     """No file is written that `plan simulate` would refuse."""
     here = ["init", "--machine", "instance/aws/m7i.16xlarge", "--storage", "storage/s3"]
-    assert main([*here, "--model", "resnet50"]) == Exit.BAD_INPUT
+    assert main([*here, "--model", "resnet50", "--precision", "bf16"]) == Exit.BAD_INPUT
     assert "give model.step_times measured there" in capsys.readouterr().err
     assert not Path("my-job.toml").exists()
-    assert main([*here, "--model", "resnet50", "--step-time", "3 s"]) == Exit.FINE
+    assert main([*here, "--model", "resnet50"]) == Exit.FINE
+    assert is_on_cores(load_scenario("my-job.toml"))
+    again = [*here, "--model", "resnet50", "--step-time", "3 s", "--force"]
+    assert main(again) == Exit.FINE
     times = load_scenario("my-job.toml").job.step_times
     assert times is not None
     assert times.seconds == (3.0,)
