@@ -77,7 +77,7 @@ def _another_machine(row: Row, host: Host) -> Iterator[str]:
         return
     if threads and not math.isclose(threads, host.cpu.threads):
         yield f"has {threads:g} vCPUs, its profile {host.cpu.threads:g}"
-    if count and not math.isclose(count, host.gpu_count):
+    if count is not None and not math.isclose(count, host.gpu_count):
         yield f"has {count:g} accelerators, its profile {host.gpu_count}"
     if ram and not math.isclose(ram * GIB, host.ram, rel_tol=_RAM_AGREES):
         yield f"has {ram:g} GiB of RAM, its profile {host.ram / GIB:g}"

@@ -102,6 +102,7 @@ ROWS: Final = {
     "other vCPUs": ("p4d.24xlarge,A100,8,48,1152,21.9,,us-east-1,", "has 48 vCPUs, its profile 96"),
     "a broken count": ("p4d.24xlarge,A100,many,96,1152,21.9,,us-east-1,", "Count is no number"),
     "fewer GPUs": ("p4d.24xlarge,A100,4,96,1152,21.9,,us-east-1,", "has 4 accelerators"),
+    "no GPUs": ("p4d.24xlarge,A100,0,96,1152,21.9,,us-east-1,", "has 0 accelerators"),
     "less RAM": ("p4d.24xlarge,A100,8,96,576,21.9,,us-east-1,", "has 576 GiB of RAM"),
     "a local zone": ("p4d.24xlarge,A100,8,96,1152,21.9,5,us-east-1,use1-atl2-az1", "local zone"),
     "no names": (",,,,,21.9,,us-east-1,", "names neither a machine nor an accelerator"),
