@@ -192,6 +192,23 @@ def test_a_measured_gather_is_carried_over_by_the_hops_of_its_ring() -> None:
     assert far == pytest.approx(15.0 * near)
 
 
+@pytest.mark.parametrize(("asked", "measured"), [(2, 4), (16, 8)])
+def test_beyond_the_measured_ranks_the_nearest_count(asked: int, measured: int) -> None:
+    """Of curves of 4 to 8 devices, 2 take those of 4 and 16 those of 8, for as many bytes moved."""
+    host = machine("instance/aws/p5.48xlarge")
+    link = host.peer_link
+    assert link is not None
+    curves = tuple(c for c in link.curves if c.ranks >= 4 and c.machines == 1 and not c.in_switch)
+    alone = replace(host, peer_link=replace(link, curves=curves))
+    paces = {
+        ranks: pace_inside(REDUCE, 1e9 / wire_bytes(REDUCE, 1.0, ranks), ranks, alone)
+        for ranks in (asked, 4, 8)
+    }
+    found = {ranks: [float(part) for part in pace] for ranks, pace in paces.items()}
+    assert found[asked] == pytest.approx(found[measured])
+    assert found[asked] != pytest.approx(found[12 - measured])
+
+
 def test_a_machine_without_links_has_no_odd_rates() -> None:
     """Links of no machine are never waited for, over any number of ranks."""
     bare = Catalogue.default().host("node/apple-m1-max")

@@ -15,6 +15,7 @@ from support.stages import sampled
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
 from simulator.results.outlook import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
 from simulator.runs.attempts import lives
+from simulator.runs.progress import kept
 from simulator.scenario.long_run import (
     Failures,
     Lemons,
@@ -153,6 +154,16 @@ def test_what_is_not_durable_yet_is_lost() -> None:
     failures = late.interruptions[Cause.JOB].sum()
     more = late.parts[LOST].sum() / failures - early.parts[LOST].sum() / failures
     assert more == pytest.approx(60.0, rel=0.05)
+
+
+def test_a_write_that_takes_longer_than_the_interval_leaves_one_out() -> None:
+    """One every 100 s takes 150 s: of 200, 400, ... only, and the first is safe after 350 s."""
+    saving = Saving(interval=100.0, blocking=0.0, durable=150.0)
+    run = LongRun(work=HOUR, machines=1, saving=saving)
+    passed = np.array([340.0, 360.0, 460.0, 560.0])
+    progress, held = kept(run, passed, np.full(4, int(Cause.JOB)))
+    np.testing.assert_allclose(progress, passed)
+    np.testing.assert_allclose(held, [0.0, 200.0, 200.0, 400.0])
 
 
 def test_parts_add_up() -> None:

@@ -193,6 +193,17 @@ def test_a_write_meets_the_reads_of_samples(tmp_path: Path) -> None:
     assert checkpoint_times(scenario, behind, idle).dragged == 0.0
 
 
+def test_a_write_does_not_meet_itself(tmp_path: Path) -> None:
+    """Where only checkpoints keep the store busy, a write in the background takes no longer."""
+    train = 'checkpoint_process_rate = "1.4 GB/s"\ncheckpoint_every_steps = 2'
+    scenario = twenty_gb(tmp_path, 'storage = "storage/ebs-gp3"', train)
+    timing = predict(scenario, doubts=False).timing
+    assert timing.usage["storage"].mean > 0.9
+    behind = Checkpoints(asynchronous=True)
+    found = checkpoint_times(scenario, behind, timing)
+    assert found.durable == pytest.approx(checkpoint_times(scenario, behind).durable, rel=0.02)
+
+
 def test_what_a_nearer_copy_saves() -> None:
     """After a failed machine one at a neighbour's counts, one on its own drives does not."""
     failures = Failures(

@@ -159,6 +159,25 @@ def test_a_request_waits_for_its_prompt_to_be_read_before_it_is_scheduled() -> N
     assert late.first[0] == pytest.approx(plain.first[0] + 0.01)
 
 
+def test_requests_wait_for_a_host_thread_one_after_the_other() -> None:
+    """Of three that come at once, the last has waited for the others' 0.1 s and had its own."""
+    requests = Requests([1, 1, 1], [1, 1, 1], [0.0, 0.0, 0.0])
+    serving = replace(settings(), host_time=0.1, host_threads=1)
+    run(requests, MadePass(fixed=1e-6), serving)
+    assert requests.scheduled == pytest.approx([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(("blocks", "second"), [(12, 0.0), (11, 80.0)])
+def test_room_is_kept_for_answers_whose_prompts_are_still_computed(
+    blocks: int, second: float
+) -> None:
+    """Two prompts of one block with answers of five start at once in twelve blocks, not in less."""
+    requests = Requests([16, 16], [80, 80], [0.0, 0.0])
+    serving = settings(admission=Admission.ESTIMATE)
+    run(requests, MadePass(fixed=1.0), serving, blocks=blocks)
+    assert requests.scheduled == pytest.approx([0.0, second])
+
+
 def test_tokens_reach_the_client_some_iterations_later() -> None:
     """A lag of four iterations of 10 ms shifts the first and the last token, not the rate."""
     requests = Requests([100], [11], [0.0])
