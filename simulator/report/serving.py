@@ -60,7 +60,7 @@ LATENCIES: Final = {
 MOST_TOLD: Final = 3
 """Assumptions in a report that is no full one; that on the time of a batch comes first."""
 CACHED: Final = "cache of a replica"
-CAPACITY: Final = "of"
+CAPACITY: Final = "it has"
 _QUANTILES: Final = ("mean", "p50", "p90", "p99")
 _LIMITS: Final = {
     "first_token": "first token",

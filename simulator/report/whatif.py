@@ -49,6 +49,16 @@ class WhatIf:
     sobol: Sensitivity | None = None
 
 
+_CPU: Final = "cpu"
+_CORES: Final = ("vCPUs", "vCPUs+workers")
+_ENOUGH: Final = (
+    "enough here is from where on something else is the busiest, by simulation; in plan simulate "
+    "what the CPUs work at the full speed of the GPUs over what a busy vCPU does; in plan size cpu "
+    "the least that loses no more than 5% of the speed"
+)
+"""Three meanings of enough, each with a figure of its own."""
+
+
 def as_text(found: WhatIf) -> str:
     """The report, `WIDTH` columns wide."""
     margins = found.margins
@@ -200,6 +210,8 @@ def _flip_lines(found: WhatIf) -> list[str]:
             f"is counted: {', '.join(still)}"
         )
         lines += wrapped(text)
+    if found.margins.base.timing.bottleneck == _CPU and any(name in moved for name in _CORES):
+        lines += wrapped(_ENOUGH)
     return lines
 
 

@@ -174,3 +174,10 @@ def test_advice_takes_a_share(plan: Run, share: str) -> None:
     outcome = plan("advise", "input", QUICK, "--within", share)
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
     assert "--within" in outcome.err
+
+
+def test_enough_says_for_what(plan: Run) -> None:
+    """Three commands tell how many vCPUs are enough, each for something else."""
+    told = " ".join(plan("whatif", "remote-workers-mnist-alone").out.split())
+    assert "enough here is from where on something else is the busiest" in told
+    assert "in plan size cpu the least that loses no more than 5% of the speed" in told

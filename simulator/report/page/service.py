@@ -13,7 +13,7 @@ from simulator.report.page.prediction import Tile
 from simulator.report.page.scatter import Dot, Scatter
 from simulator.report.rounded import quantity, significant
 from simulator.results.serving import ServicePrediction, metrics
-from simulator.units import SECOND, USD, show
+from simulator.units import PERCENT, SECOND, USD, show
 
 Band = Mapping[str, float | None]
 DRAWN: Final = {
@@ -83,7 +83,8 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
     for called, name in report.latencies_of(service).items():
         latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
         if latency is not None:
-            note = "" if limit is None else f"limit {show(limit, SECOND)}"
+            share = f"{significant(PERCENT * service.slo.share, 3)}%"
+            note = "" if limit is None else f"limit {show(limit, SECOND)} for {share}"
             yield Tile(name=called, value=quantity(latency, SECOND, DIGITS), note=note)
     if prediction.saturation is not None:
         rate, more = prediction.saturation.request_rate, prediction.saturation.headroom
