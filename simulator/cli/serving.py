@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,11 +14,18 @@ from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from simulator.files.service import ServiceReader
+    from simulator.results.serving import ServicePrediction
     from simulator.scenario.serving import Service
 
 
-def simulated(
-    reader: ServiceReader, form: str, seed: int, *, full: bool, price_age: str | None
+def simulated(  # noqa: PLR0913 - one parameter an option
+    reader: ServiceReader,
+    form: str,
+    seed: int,
+    *,
+    full: bool,
+    price_age: str | None,
+    actions: bool | None = None,
 ) -> Exit:
     """``plan simulate`` of a service; exit code 1: it does not fit or misses its limits."""
     from simulator.predict import predict_service
@@ -28,16 +35,31 @@ def simulated(
 
     service = reader.read({})
     prediction = predict_service(service, seed=seed)
+    wanted = (form == "table" and not full) if actions is None else actions
+    steps, objects = next_of(reader, prediction) if wanted else ([], None)
     emit(
         rendered(
             Format(form),
-            text=lambda: report.as_text(prediction, width=columns(), full=full),
-            tree=lambda: report.as_json(prediction),
+            text=lambda: report.as_text(prediction, steps, width=columns(), full=full),
+            tree=lambda: report.as_json(prediction, objects),
             table=lambda: report.as_table(prediction),
         )
     )
     warn_of_old(listed_prices(service), price_age)
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
+
+
+def next_of(
+    reader: ServiceReader, base: ServicePrediction
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """What to do next about a service, in words and as plain values."""
+    from simulator.cli.progress import progress_line
+    from simulator.report.service_actions import service_action_objects, service_action_texts
+    from simulator.studies.service_actions import service_actions
+
+    with progress_line("looking for what helps"):
+        found = service_actions(reader.read, base, reader.catalogue)
+    return service_action_texts(found, base), service_action_objects(found)
 
 
 def recommended(
@@ -142,7 +164,8 @@ def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
     from simulator.studies.serving import against_load
 
     prediction = predict_service(reader.read({}), seed=seed)
-    page = as_page(prediction, against_load(prediction), made(seed))
+    steps, _ = next_of(reader, prediction)
+    page = as_page(prediction, against_load(prediction), made(seed), steps)
     write_file(output, page, "--output")
     complain(f"wrote {output}")
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT

@@ -98,8 +98,8 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     service = service_reader(scenario, overrides, profiles)
     if service is not None:
         beside = {"trace": trace, "log": every, "steps": steps, "observed": observed}
-        refuse(**beside, calibration=calibration, actions=wanted)
-        return simulated(service, form, seed, full=full, price_age=price_age)
+        refuse(**beside, calibration=calibration)
+        return simulated(service, form, seed, full=full, price_age=price_age, actions=wanted)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     seen = None if observed is None else explained(reader, observed, seed)
     job = reader.read(seen.settings if seen else {}).scenario

@@ -19,6 +19,7 @@ from simulator.report.rounded import (
     significant,
 )
 from simulator.report.setting import machine_called
+from simulator.report.summary import next_section
 from simulator.report.table import Cell, Table
 from simulator.results.power import is_known
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
@@ -59,6 +60,8 @@ LATENCIES: Final = {
 }
 MOST_TOLD: Final = 3
 """Assumptions in a report that is no full one; that on the time of a batch comes first."""
+MOST_LINES: Final = 45
+"""Of a report that is no full one: a longer one leaves out blank lines, then the last steps."""
 CACHED: Final = "cache of a replica"
 CAPACITY: Final = "it has"
 _QUANTILES: Final = ("mean", "p50", "p90", "p99")
@@ -85,21 +88,41 @@ _ENERGIES: Final = {
 }
 
 
-def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = False) -> str:
+def as_text(
+    prediction: ServicePrediction,
+    next_steps: Sequence[str] = (),
+    *,
+    width: int = WIDTH,
+    full: bool = False,
+) -> str:
     """The report, at most `width` columns wide.
 
     Parameters
     ----------
     prediction : ServicePrediction
         With its intervals.
+    next_steps : sequence of str
+        What to do next, one text each, best first; none: the section is left out. A short report
+        tells as many as it has room for.
     width : int
         Columns.
     full : bool
         Also all assumptions with their sources.
     """
+    lines = _lines(prediction, next_steps, width, full=full)
+    if not full and next_steps and len(lines) > MOST_LINES:
+        lines = [line for line in lines if line]
+        if len(lines) > MOST_LINES and len(next_steps) > 1:
+            return as_text(prediction, next_steps[:-1], width=width)
+    return "\n".join(lines)
+
+
+def _lines(
+    prediction: ServicePrediction, next_steps: Sequence[str], width: int, *, full: bool
+) -> list[str]:
     service = prediction.service
     title = f"{service.name}: {service.title}" if service.title else service.name
-    lines = [
+    return [
         *wrapped(title, width=width),
         *labelled(rows := setting_rows(service), 1 + max(len(name) for name, _ in rows), width),
         "",
@@ -109,9 +132,9 @@ def as_text(prediction: ServicePrediction, *, width: int = WIDTH, full: bool = F
         *_memory_lines(prediction),
         *section("Cost and energy", columns(_bill_rows(prediction), "<<<")),
         *section("The answer hangs on", list(_assumptions(prediction, full=full))),
+        *next_section(next_steps, width),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
     ]
-    return "\n".join(lines)
 
 
 def setting_rows(service: Service) -> list[tuple[str, str]]:
@@ -505,9 +528,12 @@ def _place(tree: dict[str, Any], path: Sequence[str], value: object) -> None:
     tree[path[-1]] = value
 
 
-def as_json(prediction: ServicePrediction) -> str:
-    """The prediction as JSON text, without NaN or Infinity."""
-    return json.dumps(as_object(prediction), indent=2, ensure_ascii=False, allow_nan=False)
+def as_json(
+    prediction: ServicePrediction, actions: Sequence[Mapping[str, Any]] | None = None
+) -> str:
+    """The prediction, with what to do next if given, as JSON text without NaN or Infinity."""
+    told = as_object(prediction) | ({} if actions is None else {"actions": list(actions)})
+    return json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def as_table(prediction: ServicePrediction) -> Table:

@@ -77,10 +77,11 @@ class Lever:
     """One change: what it is, the `settings` that make it, and what else it asks for.
 
     `log_sd` is how well the change itself is known, beside the rates of the job: the standard
-    deviation of the logarithm of what it does to the part that it changes.
+    deviation of the logarithm of what it does to the part that it changes. `kind` is a `Kind` of
+    jobs, or one of services.
     """
 
-    kind: Kind
+    kind: StrEnum
     what: str
     settings: Mapping[str, Plain]
     note: str = ""

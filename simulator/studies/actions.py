@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final, Protocol
 
 import numpy as np
@@ -203,12 +204,12 @@ def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Ground:
         reader=reader,
         scenario=scenario,
         own=own,
-        machines=tuple(_machines(catalogue, own)),
+        machines=tuple(machines_beside(catalogue, own)),
         stores=tuple(_stores(catalogue)),
     )
 
 
-def _machines(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
+def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
     """Priced machines of the cloud, which lie beside its own in the catalogue."""
     folder = own.name.rpartition("/")[0]
     if not own.cloud:
@@ -246,7 +247,7 @@ def _promising(own: _Tried, found: Iterable[_Tried | None], slack: float) -> lis
     def value(tried: _Tried) -> float:
         return _value(waiting if tried.lever.kind in _FILLING else own, tried)
 
-    best: dict[Kind, _Tried] = {}
+    best: dict[StrEnum, _Tried] = {}
     for tried in found:
         if tried is None or tried.fitting < _enough(own.fitting):
             continue

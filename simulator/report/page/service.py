@@ -37,7 +37,10 @@ OF_BATCHES: Final = {
 
 
 def as_page(
-    prediction: ServicePrediction, loads: Sequence[ServicePrediction], made: Made | None = None
+    prediction: ServicePrediction,
+    loads: Sequence[ServicePrediction],
+    made: Made | None = None,
+    next_steps: Sequence[str] = (),
 ) -> str:
     """A service as one HTML document that loads nothing from elsewhere.
 
@@ -49,6 +52,8 @@ def as_page(
         The same service at other loads, for the drawings; may be none.
     made : Made, optional
         How the page came to be.
+    next_steps : sequence of str
+        What to do next, one text each; none: the section is left out.
     """
     head, *rows = report.latency_rows(prediction) or [()]
     drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
@@ -72,6 +77,7 @@ def as_page(
         head=head,
         latencies=rows,
         numbers=(1, 2, 3, 4),
+        next_steps=next_steps,
         warnings=prediction.warnings,
         assumptions=prediction.assumptions,
     )
