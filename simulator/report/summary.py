@@ -161,8 +161,9 @@ def _tokens(prediction: Prediction) -> str:
     if number_at(prediction, "tokens_per_s") is None:
         return ""
     digits, device = digits_of(prediction, "tokens_per_s"), device_word(prediction)
-    each = number_at(prediction, "tokens_per_s_per_gpu") or 0.0
-    said = f"{known(prediction, 'tokens_per_s')}; {significant(each, digits)} {one(device)}"
+    each, said = number_at(prediction, "tokens_per_s_per_gpu"), known(prediction, "tokens_per_s")
+    if each is not None:
+        said += f"; {significant(each, digits)} {one(device)}"
     mfu, rate = number_at(prediction, "mfu"), number_at(prediction, "flops_per_s_per_gpu")
     if mfu is not None and rate is not None:
         said += f"; MFU {100.0 * mfu:.{digits}g}% ({quantity(rate, FLOP_PER_SECOND, digits)})"

@@ -149,9 +149,11 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
     return of
 
 
-def _devices(prediction: Prediction) -> int:
+def _of_each_device(prediction: Prediction, rate: float) -> Value:
+    """A device's part of a rate; None where cores compute."""
     trainers = prediction.scenario.cluster.trainers
-    return max(1, trainers.count * trainers.gpus_per_host)
+    devices = trainers.count * trainers.gpus_per_host
+    return rate / devices if devices else None
 
 
 _MODEL: Final = (
@@ -189,7 +191,7 @@ _MODEL: Final = (
     ),
     Metric(
         name="tokens_per_s_per_gpu",
-        get=_tokens(lambda p, tokens: tokens * p.timing.throughput / _devices(p)),
+        get=_tokens(lambda p, tokens: _of_each_device(p, tokens * p.timing.throughput)),
         doc="Tokens per second and accelerator.",
         unit=TOKEN_PER_SECOND,
         better="high",

@@ -55,3 +55,10 @@ def test_preparing_data_keeps_every_thread_busy() -> None:
     """192 hardware threads and nothing else to do."""
     host = Catalogue.default().host("instance/aws/c7i.48xlarge")
     assert defaults(host)["input.workers"] == "192"
+
+
+def test_cores_compute_in_full_precision_alone() -> None:
+    """A language model on a machine without an accelerator mixes no precisions."""
+    found = defaults(Catalogue.default().host("instance/aws/c7i.48xlarge"), "bert-base")
+    assert found["train.precision"] == "fp32"
+    assert "train.mixed_precision" not in found
