@@ -94,8 +94,8 @@ METRICS_CALLED: Final = {
     "run.goodput": "goodput",
     "run.finish_s.p50": "ends (50%)",
     "run.finish_s.p90": "ends (90%)",
-    "run.usd.p50": "bill then (50%)",
-    "run.usd.p90": "bill then (90%)",
+    "run.usd.p50": "bill with failures (50%)",
+    "run.usd.p90": "bill with failures (90%)",
 }
 """What people call a metric; others go by their own name."""
 _SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})

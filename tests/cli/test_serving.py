@@ -156,7 +156,7 @@ def test_report(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "against the load" in page
     assert page.count("<figure") == 2
     assert page.count('<line class="limit"') == page.count(">now</text>") == 2
-    assert "<span>limit 500 ms</span>" in page
+    assert "<span>limit 500 ms for 95%</span>" in page
     assert "Pareto" not in page
     assert "src=" not in page
 
