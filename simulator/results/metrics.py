@@ -151,9 +151,8 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
 
 def _of_each_device(prediction: Prediction, rate: float) -> Value:
     """A device's part of a rate; None where cores compute."""
-    trainers = prediction.scenario.cluster.trainers
-    devices = trainers.count * trainers.gpus_per_host
-    return rate / devices if devices else None
+    group = prediction.scenario.cluster.trainers
+    return rate / (group.count * group.gpus_per_host) if group.gpus_per_host else None
 
 
 _MODEL: Final = (

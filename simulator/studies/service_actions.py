@@ -30,6 +30,7 @@ from simulator.studies.recommend.machines import machine_of
 from simulator.studies.service_levers import service_levers
 from simulator.units import Usd, UsdPerSecond
 
+ATTAINMENT: Final = "slo.attainment"
 Read = Callable[[Mapping[str, Plain]], Service]
 FEW: Final = 600
 """Requests of the runs that compare changes, where all are there from the start."""
@@ -78,7 +79,11 @@ def service_actions(
             best[lever.kind] = lever, after
     ranked = sorted(best.values(), key=lambda each: worth(each[1]), reverse=True)
     found = [_action(base, read, lever) for lever, _ in ranked[:MOST]]
-    told = [one for one in found if gains(base, one.prediction)]
+    told = [
+        one
+        for one in found
+        if gains(base, one.prediction) and keeps_as_surely(base, one.prediction)
+    ]
     return tuple(sorted(told, key=lambda one: worth(one.prediction), reverse=True))
 
 
@@ -110,6 +115,22 @@ def gains(base: ServicePrediction, after: ServicePrediction) -> bool:
         more = 0.0 if after.answered is None else after.answered.attainment
         return more > base.answered.attainment + LEAST
     return after.answered is not None or carried(after) > (1.0 + LEAST) * carried(base)
+
+
+def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
+    """Whether a change leaves the share of requests within all limits as sure as it is.
+
+    A service that keeps its limits in nine of ten cases is not told to save where it may miss them.
+    """
+    if not base.keeps_limits:
+        return True
+    return _at_worst(after) >= _at_worst(base) - LEAST
+
+
+def _at_worst(prediction: ServicePrediction) -> float:
+    """The lower end of the share of requests within all limits; 0 beyond saturation."""
+    ends = prediction.interval.get(ATTAINMENT)
+    return 1.0 if ends is None else min(ends["p10"] or 0.0, ends["p90"] or 0.0)
 
 
 def carried(prediction: ServicePrediction) -> float:

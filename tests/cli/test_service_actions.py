@@ -49,6 +49,11 @@ def test_promises_come_true(capsys: pytest.CaptureFixture[str], service: tuple[s
         assert rent == pytest.approx(one["rent_usd_per_s"], abs=1e-9)
 
 
+def test_nothing_is_saved_where_limits_may_be_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A cheaper card keeps the limits as figured, and in one case of ten it keeps none of them."""
+    assert simulated(capsys, "cameras-32", "--actions")["actions"] == []
+
+
 def test_the_report_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     """A report has the section, within its length and width; one without actions lacks it."""
     code = main(["simulate", NODE])
