@@ -34,7 +34,7 @@ FACTORS: Final = (
     FactorKind(
         name="compute",
         meaning="rates of device arithmetic, matrix and other",
-        home="compute.device_time: rates of the roofline, and with them step times that others "
+        home="compute.rates: rates of the roofline, and with them step times that others "
         "measured; step times of the scenario stay as measured, at other batch sizes too",
         low=0.1,
         high=4.0,
@@ -43,7 +43,7 @@ FACTORS: Final = (
     FactorKind(
         name="device_memory",
         meaning="bandwidth of device memory",
-        home="compute.device_time: memory rate of the roofline, with the same step times",
+        home="compute.rates: memory rate of the roofline, with the same step times",
         low=0.1,
         high=3.0,
         why="a tenth for scattered access; caches can beat the traffic that was counted",
