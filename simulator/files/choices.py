@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from simulator.files.quantity import Choice
+from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.train import Optimizer
 
@@ -25,6 +26,16 @@ _SAME_STATE: Final = (
     ("nesterov", "momentum"),
 )
 """Optimizers that keep as much for each parameter as another one does."""
+_BOUGHT: Final = (
+    ("buy", "owned"),
+    ("bought", "owned"),
+    ("own", "owned"),
+    ("rent", "on-demand"),
+    ("ondemand", "on-demand"),
+    ("preemptible", "spot"),
+)
+"""Words of clouds and of people for the ways to buy."""
 
 PrecisionField = Annotated[Precision, Choice(Precision, also=_DTYPES)]
 OptimizerField = Annotated[Optimizer, Choice(Optimizer, also=_SAME_STATE)]
+PurchaseField = Annotated[Purchase, Choice(Purchase, also=_BOUGHT)]

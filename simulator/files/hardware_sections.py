@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simulator.files.choices import PrecisionField
+from simulator.files.choices import PrecisionField, PurchaseField
 from simulator.files.document import FileModel
 from simulator.files.hardware_figures import (
     ByteFigure,
@@ -46,7 +46,6 @@ from simulator.files.quantity import (
 )
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.link import Collective, LinkKind
-from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import LimitedBy, Scope
 
 
@@ -349,7 +348,7 @@ class DrivesTable(FileModel):
 class PriceBlock(FileModel):
     """One price of the machine by the hour, by how and where its hours are bought."""
 
-    purchase: Annotated[Purchase, Choice(Purchase)]
+    purchase: PurchaseField
     """How its hours are bought."""
     region: TextField
     """Where this price holds."""

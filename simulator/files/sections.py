@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
-from simulator.files.choices import OptimizerField, PrecisionField
+from simulator.files.choices import OptimizerField, PrecisionField, PurchaseField
 from simulator.files.document import FileModel
 from simulator.files.long_run_sections import (
     CheckpointSection,
@@ -519,7 +519,7 @@ class TrainSection(FileModel):
 class CostSection(FileModel):
     """How the bill is counted."""
 
-    purchase: Annotated[Purchase, Choice(Purchase)] = Purchase.ON_DEMAND
+    purchase: PurchaseField = Purchase.ON_DEMAND
     """How machine hours are bought."""
     region: TextField | None = None
     """Region whose price counts, where a profile has several; its first by default."""

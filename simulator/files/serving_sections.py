@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from simulator.files.bill_sections import EnergySection, OwnedSection
-from simulator.files.choices import PrecisionField
+from simulator.files.choices import PrecisionField, PurchaseField
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
     ByteOrZeroField,
@@ -28,11 +28,9 @@ from simulator.files.quantity import (
     TimeOrZeroField,
 )
 from simulator.files.sections import CostSection, DegreeField, SpeedField, StepTimeTable
-from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Admission, Batching, MemoryBase, Routing, Spread
 
-PurchaseField = Annotated[Purchase, Choice(Purchase)]
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 

@@ -55,3 +55,13 @@ def test_a_service_is_asked_for_a_price_that_there_is() -> None:
     reader = _service("cost.region=the-moon")
     with pytest.raises(InputError, match="on-demand in the-moon"):
         reader.read({})
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("buy", "owned"), ("Bought", "owned"), ("rent", "on-demand"), ("preemptible", "spot")],
+)
+def test_other_words_for_a_way_to_buy_are_understood(word: str, meant: str) -> None:
+    """People write what they do and what their cloud calls it; both mean one of our names."""
+    found = load_scenario("resnet50-imagenet-p4d", overrides=(f"cost.purchase={word}",))
+    assert found.cost.purchase.value == meant
