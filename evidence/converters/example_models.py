@@ -41,7 +41,7 @@ EXAMPLE_MODELS: Final[dict[str, ExampleModel]] = {
     "BERT": ExampleModel(parameters=330e6),
     "BERT/biobert": ExampleModel(parameters=110e6),
     "ELECTRA": ExampleModel(parameters=110e6),
-    # parameters: papers of the models; batches and lengths: recalled
+    # parameters: papers of the models; batches and lengths: guesses
     "ConvNets/resnext101-32x4d": ExampleModel(parameters=44.2e6),
     "ConvNets/se-resnext101-32x4d": ExampleModel(
         parameters=49e6, batches=(("AMP", 96), ("FP32", 64))

@@ -5,7 +5,7 @@ for an image is its own rate without workers: that row is an input of the others
 and decoder, and is itself left out. A curve without it cannot be predicted.
 
 How many cores stand behind the virtual CPUs follows from the processor: x86 machines in a cloud
-are sold by hardware threads, two to a core; Arm ones have no second threads (recalled, as the
+are sold by hardware threads, two to a core; Arm ones have no second threads (a guess, as the
 shipped set says).
 
 Anchors are the curves that the hash of platform and decoder does not hold out: what handing an

@@ -55,7 +55,7 @@ class Benchmark:
 
 
 # Prompts: OpenOrca of at most 1,024 tokens; a third each of OpenOrca, GSM8K and MBXP; long texts
-# of LongBench, RULER and GovReport (9,400 in MLCommons' announcement): recalled, not looked up.
+# of LongBench, RULER and GovReport (9,400 in MLCommons' announcement): guesses, not looked up.
 # Answers: summary_results.json of inference_results_v5.1@965182b, means of the accuracy runs.
 BENCHMARKS: Final = {
     "llama2-70b": Benchmark(

@@ -70,7 +70,7 @@ _PARAMETERS: Final = {
     "maskrcnn": 44401393.0,
     # README of NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT
     "bert": 330e6,
-    # recalled
+    # guesses
     "unet3d": 31e6,
     "rnnt": 49e6,
     "stable_diffusion": 865e6,

@@ -104,7 +104,7 @@ def deepseek_sglang(run: Run) -> Recipe:
     """``dsr1_fp8_h200``, ``dsr1_fp4_b200``, ``dsr1_fp8_b200``.
 
     Their limits of requests are left out: published runs go beyond those of the scripts. Which of
-    its two intervals a script of B200 takes is recalled; times to the first token agree.
+    its two intervals a script of B200 takes is a guess; times to the first token agree.
     """
     if "h200" in run.gpu:
         return Recipe(max_batched_tokens=32768, memory_fraction=0.82)
@@ -131,7 +131,7 @@ def tensorrt_llm(run: Run) -> Recipe:
 def _holds(run: Run) -> bool:
     """Whether ``70b_*_trt`` keeps prompts back: short ones with short answers, on part of a node.
 
-    As recalled; latencies agree (21 to 29 iterations pass before the first token there, 2 to 7
+    A guess; latencies agree (21 to 29 iterations pass before the first token there, 2 to 7
     elsewhere).
     """
     short = run.prompt == run.output == _SHORT

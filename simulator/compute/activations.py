@@ -6,7 +6,7 @@ References
        sections 4 and 5, https://arxiv.org/abs/2205.05198
 .. [2] NVIDIA/Megatron-LM megatron/training/theoretical_memory_usage.py @d98e8a6, 2026-08
 .. [3] NVIDIA/TransformerEngine transformer_engine/pytorch/module/linear.py: what is saved for the
-       backward pass is the quantised input. Recalled.
+       backward pass is the quantised input. Not looked up: a guess.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ References
 ----------
 .. [1] Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models",
        https://arxiv.org/abs/2106.09685
-.. [2] huggingface/peft src/peft/tuners/lora/layer.py, Linear.forward and Linear.update_layer.
-       Recalled.
+.. [2] huggingface/peft src/peft/tuners/lora/layer.py, Linear.forward and Linear.update_layer,
+       read in peft 0.17.1 on PyPI.
 .. [3] NVIDIA/NeMo and NVIDIA-NeMo/Megatron-Bridge: adapters on linear_qkv, linear_proj, linear_fc1
        and linear_fc2 of Megatron Core.
 """

@@ -15,7 +15,7 @@ class Source:
     """Who says so, and when.
 
     `date` is an ISO date, a month, a year, a range such as ``>=2025-06``, or ``undated``.
-    `verified` is False for a figure that was recalled or guessed rather than read or measured.
+    `verified` is False for a figure that was guessed rather than read or measured.
     `note` says under which conditions the figure holds.
     """
 

@@ -67,7 +67,7 @@ class Figure(FileModel):
     source: TextField = Field(description="Key of a sources.toml, or the reference itself.")
     date: DateField = Field(description="When the source said so.")
     verified: bool = Field(
-        default=True, description="False for what was recalled, derived or assumed."
+        default=True, description="False for what was guessed, derived or assumed."
     )
     note: TextField | None = Field(
         default=None, description="Conditions, or what other sources say."

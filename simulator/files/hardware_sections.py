@@ -2,7 +2,7 @@
 
 Every figure is a small table ``{ value = "80 GB", source = "vendor", date = "2026-08" }``, where
 `source` is a key of a `sources.toml` or the reference itself; ``verified = false`` marks what was
-recalled, derived or assumed.
+guessed, derived or assumed.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ class LayoutTable(FileModel):
     date: DateField
     """When the source said so."""
     verified: bool = True
-    """False for what was recalled, derived or assumed."""
+    """False for what was guessed, derived or assumed."""
     note: TextField | None = None
     """What of it was read, and what was assumed."""
     gpu_sockets: list[CountOrZeroField] = Field(default_factory=list)

@@ -89,7 +89,7 @@ class SetFile(FileModel):
     metrics: list[TextField]
     """The measured metrics that are judged, most important first, such as step_time_s.mean."""
     verified: bool = True
-    """Whether the figures were read or measured, not recalled."""
+    """Whether the figures were read or measured, not guessed."""
     note: TextField | None = None
     """Under which conditions it was measured."""
     base: TextField | None = None

@@ -36,7 +36,7 @@ class SourcedTable(FileModel):
     date: TextField
     """ISO date, month, year, range, or undated."""
     verified: bool = True
-    """False where they were recalled or estimated."""
+    """False where they were guessed or estimated."""
     note: TextField | None = None
     """Under which conditions they hold."""
 

@@ -107,7 +107,7 @@ def test_an_overlay_sets_single_figures(catalogue: Catalogue, mine: Path) -> Non
 
 
 def test_an_overlay_drops_the_doubts_of_what_it_replaces(catalogue: Catalogue, mine: Path) -> None:
-    """A measured figure over a recalled one is verified, and its note is gone."""
+    """A measured figure over a guessed one is verified, and its note is gone."""
     assert not Catalogue((packaged(),)).link("pcie-gen4-x16").sources["achievable"].verified
     measured = '{ value = "26.1 GB/s", source = "nvbandwidth here", date = "2026-10-01" }'
     write(mine, "link/pcie-gen4-x16", f"schema = 1\noverlay = true\nachievable = {measured}\n")

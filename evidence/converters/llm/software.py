@@ -2,7 +2,7 @@
 
 A row names its software, precision, sharding and wires; from these, and from nothing else, follows
 what it is run with. The settings of software that is known well were read off the sources of the
-rows, the frameworks' documentation and their recipes; what is inferred or recalled says so. Other
+rows, the frameworks' documentation and their recipes; what is inferred or guessed says so. Other
 software is taken as its framework usually is, and the row says that (`Settings.assumed`).
 """
 
@@ -91,7 +91,7 @@ def _staged(row: TableRow) -> str:
 
 
 def _megatron_2020(row: TableRow) -> Cells:
-    """With torch's DistributedDataParallel, which overlaps its buckets (recalled)."""
+    """With torch's DistributedDataParallel, which overlaps its buckets (as torch 2.0.0 does)."""
     return {**_megatron(row), "train.overlap_communication": _YES}
 
 
@@ -112,7 +112,7 @@ def _profiled_or_measured(row: TableRow) -> Cells:
 
 
 def _bloom(row: TableRow) -> Cells:
-    """BLOOM's clusters: launches block (recalled from its job script), a fault until 02-25."""
+    """BLOOM's clusters: launches block (a guess about its job script), a fault until 02-25."""
     return {
         **_megatron(row),
         "software.blocking_launches": _YES,
@@ -148,7 +148,7 @@ def _foundry(row: TableRow) -> Cells:
 
 _EAGER_LOSS: Final = "202412"
 """torchtitan's report of that month: a comment in its train.py says that compiling the loss failed
-and is turned off (recalled)."""
+and is turned off (not looked up: a guess)."""
 
 
 def _titan(row: TableRow) -> Cells:
@@ -212,7 +212,7 @@ def _bridge(row: TableRow) -> Cells:  # noqa: ARG001 - the recipe says the rest
 
 
 _MASKED: Final = "0.156"
-"""Share of the tokens guessed: 80 of 512, 20 of 128, which the example scores alone (recalled)."""
+"""Share of the tokens guessed: 80 of 512, 20 of 128, which the example scores alone (a guess)."""
 
 
 _FULL: Final = ("fp32", "tf32")
@@ -223,14 +223,14 @@ Loaders for NVIDIA Deep Learning Examples", phase 2)."""
 _FILLED: Final = "0.5625"
 """Mean share of 512 positions that such batches have: half of the positions of Wikipedia's samples
 are padding (Krell et al., "Efficient Sequence Packing without Cross-contamination",
-arXiv:2107.02027, recalled), and a sample lacks half a bin of 64, 32 of 512, on average."""
+arXiv:2107.02027, not looked up), and a sample lacks half a bin of 64, 32 of 512, on average."""
 
 
 def _encoder(row: TableRow) -> Cells:
     """BERT of NVIDIA's example: apex's fused norms and optimizer, unfused attention, fp16.
 
     Weights and gradients are fp32, cast by torch; gradients are exchanged at once, in a bucket as
-    large as the device's memory (both recalled).
+    large as the device's memory (both guesses).
     """
     binned = (row.number("seq_len") or 0.0) >= _BINNED
     return {
