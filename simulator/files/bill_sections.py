@@ -37,9 +37,10 @@ class EnergySection(FileModel):
 class StoreSection(FileModel):
     """What is paid for the store that holds data and checkpoints."""
 
-    location: Annotated[Location, Choice(Location)] = Location.SAME_REGION
+    location: Annotated[Location, Choice(Location)] | None = None
     """Where it is, beside the machines: in the same region, in another region of the cloud, or in
-    another cloud; bytes that leave its region are paid for."""
+    another cloud; bytes that leave its region are paid for. By default in another cloud where its
+    profile and that of the machines name different ones, else in the same region."""
     kept: TimeField | None = None
     """How long it holds data and checkpoints, such as 90 d; as long as the machines are billed by
     default, which is the least."""

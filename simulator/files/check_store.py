@@ -20,7 +20,7 @@ _NEAR: Final = {
 def _placed(draft: Draft) -> Iterator[Problem]:
     """A volume or a machine's own drives that are said to be elsewhere."""
     given = draft.store
-    if given is None or given.location is Location.SAME_REGION:
+    if given is None or given.location in {None, Location.SAME_REGION}:
         return
     scope = Scope.LOCAL if draft.storage is None else draft.storage.scope
     if scope in _NEAR:

@@ -45,4 +45,7 @@ def in_short(prediction: Prediction) -> str:
     bill = prediction.storage
     if bill.missing:
         return "; stores come on top, at prices not all known"
-    return f"; {known(prediction, 'cost.storage.usd')} of it is for stores" if bill.total else ""
+    if not bill.total:
+        return ""
+    leaving = f" ({known(prediction, 'cost.storage.egress_usd')} egress)" if bill.egress else ""
+    return f"; {known(prediction, 'cost.storage.usd')} of it is for stores{leaving}"

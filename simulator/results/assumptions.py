@@ -15,6 +15,7 @@ from simulator.pipeline.topology import drives_used
 from simulator.results.cost import listed_price
 from simulator.results.ownership import in_a_rack
 from simulator.results.prediction import Timing
+from simulator.results.storage_bill import elsewhere
 from simulator.results.stores import uses
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
@@ -335,6 +336,7 @@ def warnings(
     found += _stragglers_of_an_epoch(scenario, timing)
     found += _drives(scenario)
     found += _volumes(scenario)
+    found += elsewhere(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)
     found += _failures(scenario, timing)

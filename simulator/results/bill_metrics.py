@@ -44,7 +44,7 @@ STORES: Final[tuple[Figure, ...]] = (
     (
         "cost.storage.egress_usd",
         lambda p: p.storage.egress,
-        "Bytes that leave the region of the store, where store.location says that they do.",
+        "Bytes that leave the region of the store, as store.location or the clouds of both say.",
         USD,
     ),
     (

@@ -10,7 +10,7 @@ from simulator.equations import storage_bill as equations
 from simulator.equations.batch import added, scaled
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
-from simulator.results.stores import Use, uses
+from simulator.results.stores import Use, foreign_cloud, location_of, uses
 from simulator.scenario.hardware.storage import Charges, Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.store_plan import Location
@@ -19,6 +19,7 @@ from simulator.units import (
     BYTE,
     MONTH,
     PER_SECOND,
+    USD_PER_BYTE,
     Real,
     Seconds,
     Usd,
@@ -112,7 +113,7 @@ def _charged(scenario: Scenario, use: Use, time: Real) -> Iterator[Priced]:
 
 def _egress(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[Priced]:
     """Bytes that leave a region: what is read, and between regions of a cloud what is written."""
-    where = scenario.store.location
+    where = location_of(scenario, use.store)
     if where is Location.OTHER_REGION and charges.other_region is not None:
         price = charges.other_region
         yield EGRESS, term(scaled, amount=use.carried + use.written, factor=price)
@@ -144,7 +145,8 @@ def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
 
 
 def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
-    store, charges, where = use.store, use.store.charges, scenario.store.location
+    store, charges = use.store, use.store.charges
+    where = location_of(scenario, store)
     stated = {
         Location.SAME_REGION: True,
         Location.OTHER_REGION: charges is not None and charges.other_region is not None,
@@ -163,7 +165,7 @@ def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
     if charges is None:
         return
     here = listed_price(scenario, scenario.cluster.trainers)
-    same = scenario.store.location is Location.SAME_REGION
+    same = location_of(scenario, store) is Location.SAME_REGION
     if same and here is not None and not _alike(here.region, charges.region):
         yield f"prices of {store.name} are those of {charges.region}, not of {here.region}"
     if charges.by_capacity and store.capacity is not None and use.held > store.capacity:
@@ -179,7 +181,7 @@ def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
 
 
 def _beyond_tiers(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[str]:
-    if scenario.store.location is not Location.OTHER_CLOUD or not charges.internet:
+    if location_of(scenario, use.store) is not Location.OTHER_CLOUD or not charges.internet:
         return
     end = charges.internet[-1].to
     if end is not None and anywhere(use.carried / at_least(1.0, time / MONTH) > end):
@@ -194,6 +196,35 @@ def _ready(store: Storage) -> float:
 def _alike(one: str, other: str) -> bool:
     """Whether one region is the other, or a part of it: us-east-1 is in us."""
     return one.startswith(other) or other.startswith(one)
+
+
+def elsewhere(scenario: Scenario) -> tuple[str, ...]:
+    """What to know of stores of another cloud than the machines', where the file says nothing."""
+    if scenario.store.location is not None:
+        return ()
+    groups = scenario.cluster.groups
+    stores = {one.name: one for g in groups for one in (g.origin, g.storage) if one is not None}
+    return tuple(
+        f"{_short(store)} belongs to {store.clouds[0]}, the machines to {cloud}: "
+        + _of_another(scenario, store)
+        for store in stores.values()
+        if (cloud := foreign_cloud(scenario, store))
+    )
+
+
+def _of_another(scenario: Scenario, store: Storage) -> str:
+    """What follows from a store's being in another cloud."""
+    if location_of(scenario, store) is not Location.OTHER_CLOUD:
+        return "these do not reach it, and its rates and prices stand in for those of another store"
+    tiers = () if store.charges is None else store.charges.internet
+    if not tiers:
+        return "the bill leaves out what leaving its cloud costs, at a price that no source states"
+    price = f"{show(tiers[0].price, USD_PER_BYTE)}{' at first' if len(tiers) > 1 else ''}"
+    return f"bytes that leave its cloud are on the bill at {price}; store.location says otherwise"
+
+
+def _short(store: Storage) -> str:
+    return store.name.rpartition("/")[2]
 
 
 def priced(scenario: Scenario) -> tuple[str, ...]:

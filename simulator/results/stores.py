@@ -21,12 +21,15 @@ from simulator.pipeline.stages.read import bytes_per_file, read_from_store
 from simulator.pipeline.stages.write import write_operations
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.store_plan import Location
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import Preparation
 from simulator.scenario.workload.train import Mode
 from simulator.units import Bytes, Real, UsdPerSecond
 
 UNLIMITED = math.inf
+_CARRIED = frozenset({Scope.OBJECT, Scope.NETWORK})
+"""Stores that are reached over a network; drives and volumes are where their machines are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,26 @@ class Use:
     writes: float = 0.0
     carried: Bytes = 0.0
     written: Bytes = 0.0
+
+
+def location_of(scenario: Scenario, store: Storage) -> Location:
+    """Where a store is for its machines: as the file says, else by the clouds of both."""
+    if scenario.store.location is not None:
+        return scenario.store.location
+    far = store.scope in _CARRIED and bool(foreign_cloud(scenario, store))
+    return Location.OTHER_CLOUD if far else Location.SAME_REGION
+
+
+def foreign_cloud(scenario: Scenario, store: Storage) -> str:
+    """The cloud of machines that use a store which belongs to another one; empty if none do."""
+    if not store.clouds:
+        return ""
+    using = (
+        group.host.cloud
+        for group in scenario.cluster.groups
+        if store.name in {one.name for one in (group.storage, group.origin) if one is not None}
+    )
+    return next((cloud for cloud in using if cloud and cloud not in store.clouds), "")
 
 
 def data_stores(scenario: Scenario) -> tuple[Storage, ...]:

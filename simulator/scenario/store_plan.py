@@ -21,14 +21,15 @@ class Location(StrEnum):
 class StorePlan:
     """How the store is used beside the run.
 
-    `kept` is how long it holds what it holds, where that is longer than machines are paid for.
-    `checkpoints` is how many are kept at a time.
+    `location` is where a file says that it is; None where nothing is said. `kept` is how long it
+    holds what it holds, where that is longer than machines are paid for. `checkpoints` is how many
+    are kept at a time.
     """
 
-    location: Location = Location.SAME_REGION
+    location: Location | None = None
     kept: Seconds | None = None
     checkpoints: int = 2
 
 
 DURING_THE_RUN: Final = StorePlan()
-"""What holds where a scenario says nothing: the store is near, and holds data during the run."""
+"""What holds where a scenario says nothing: the store holds data during the run."""

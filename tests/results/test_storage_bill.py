@@ -67,6 +67,36 @@ def test_bytes_that_leave_a_region_are_paid_for() -> None:
     assert elsewhere.storage.egress == pytest.approx(size * 0.09 / 1e9, rel=1e-3)
 
 
+GOOGLE = "hardware.machine=instance/gcp/a2-highgpu-1g"
+
+
+def test_a_machine_of_another_cloud_pays_for_the_bytes_that_it_reads() -> None:
+    """Both clouds are known: nothing has to be said, and what is said wins."""
+    settings = (GOOGLE, "data.cache=none", "train.epochs=1")
+    one = found(*settings)
+    stated = found(*settings, "store.location=other-cloud")
+    assert one.storage.egress == stated.storage.egress
+    assert one.storage.egress == pytest.approx(one.scenario.job.stored_total * 9e-11, rel=1e-3)
+    told = next(text for text in one.warnings if "belongs to aws, the machines to gcp" in text)
+    assert "$0.09/GB at first" in told
+    assert not any("belongs to aws" in text for text in stated.warnings)
+    assert found(*settings, "store.location=same-region").storage.egress == 0.0
+
+
+def test_a_store_of_another_cloud_without_a_price_for_egress_is_named() -> None:
+    """The bill is the least it can be, and a warning says what it leaves out."""
+    one = found(GOOGLE, "hardware.storage=storage/azure-blob")
+    assert one.storage.total is None
+    assert any("what leaving its cloud costs" in text for text in one.warnings)
+
+
+def test_a_volume_of_another_cloud_is_no_store_of_its_machines() -> None:
+    """It is reached from its own cloud alone: nothing leaves, and its figures only stand in."""
+    one = found(GOOGLE, "hardware.storage=storage/ebs-gp3")
+    assert one.storage.egress == 0.0
+    assert any("do not reach it" in text for text in one.warnings)
+
+
 def test_bytes_written_to_another_region_are_paid_for() -> None:
     """All checkpoints leave the region of the machines, as many as are kept or more."""
     away = ("data.cache=none", "train.epochs=1", "store.location=other-region")
