@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from simulator.report.rounded import quantity
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
 from simulator.studies.actions import LEAST, SURELY, Action, bills, is_too_large
-from simulator.units import SECOND, USD, USD_PER_SECOND
+from simulator.studies.recommend.moving import waited
+from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
 
 NOTHING: Final = (
     f"Nothing that was tried is likely to help: no change makes the run shorter or cheaper by more "
@@ -20,6 +22,8 @@ TOO_LARGE: Final = (
     "Nothing that was tried makes it fit, alone or together: plan recommend looks for machines on "
     "which it does."
 )
+COUNTS: Final = 0.01
+"""Share of a run's time or bill from which on a copy before it is told."""
 AS_NOW: Final = 0.005
 """Change of a run's time that is none."""
 
@@ -32,9 +36,27 @@ def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
 
 def action_text(one: Action, base: Prediction) -> str:
     """What to change, what that gains, what it costs, and the keys to set."""
-    note = f"; {one.lever.note}" if one.lever.note else ""
+    notes = [one.lever.note, _copied(one), *_space(one)]
+    told = "".join(f"; {note}" for note in notes if note)
     gain, price = _gain(one, base), _price(one, base)
-    return f"{one.lever.what}: {gain}; {price}{note}. Set {lines(one.settings)}"
+    return f"{one.lever.what}: {gain}; {price}{told}. Set {lines(one.settings)}"
+
+
+def _copied(one: Action) -> str:
+    """The copy of the data that a change needs first; none is told that hardly counts."""
+    waits, costs = waited(one.copies), one.copying
+    if waits < COUNTS * one.time and costs < COUNTS * (one.bill or math.inf):
+        return ""
+    size = show(sum(copy.size for copy in one.copies), BYTE, 2)
+    took = f" {show(waits, SECOND, 2)} and" if waits else ""
+    return f"the data ({size}) move first, for{took} {quantity(costs, USD, 2)} or more of that"
+
+
+def _space(one: Action) -> Iterator[str]:
+    """What the data cost where they then lie, beyond the run."""
+    for copy in one.copies:
+        if copy.per_month:
+            yield f"the space costs {quantity(copy.per_month, USD, 2)} a month"
 
 
 def lines(settings: Mapping[str, Plain]) -> str:
@@ -71,7 +93,7 @@ def _fits(one: Action) -> str:
 
 def _price(one: Action, base: Prediction) -> str:
     """What the change costs an hour and what the run then costs."""
-    before, after = bills(base, one.prediction)
+    before, after = bills(base, one)
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
     bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
@@ -94,6 +116,7 @@ def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
             "usd_to_train": one.bill,
             "fits": one.prediction.fits,
             "note": one.lever.note,
+            "copies": {"s": waited(one.copies), "usd": one.copying},
         }
         for one in found
     ]

@@ -28,7 +28,7 @@ from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.space import moved
 from simulator.studies.recommend.spreading import Shape, ways
-from simulator.units import MONTH, SECOND, parse, show
+from simulator.units import SECOND, parse, show
 
 FASTER_DECODER: Final = 0.77
 """Time of simplejpeg or imagecodecs over Pillow's for one JPEG: median of four processors, 0.76 to
@@ -45,8 +45,6 @@ DEEP: Final = 4
 """Batches of prefetch beyond which more are no lever."""
 RARER: Final = (4, 16, 64)
 """How many times as far apart checkpoints may be."""
-CENTS_BELOW: Final = 10.0
-"""Dollars from which on nobody asks for the cents."""
 
 
 class Kind(StrEnum):
@@ -237,19 +235,12 @@ def _stores(ground: Ground) -> Iterator[Lever]:
         return
     size = ground.scenario.job.stored_total
     for store in ground.nearby(ground.own):
-        rent = store.standing(size)
-        if store.name != ground.store and rent is not None:
+        if store.name != ground.store and store.standing(size) is not None:
             yield Lever(
                 kind=Kind.STORAGE,
                 what=f"keep the data on {store.name.rpartition('/')[2]}",
                 settings={STORE: store.name},
-                note=f"copy it once; the space costs {_rent(rent * MONTH)} a month",
             )
-
-
-def _rent(dollars: float) -> str:
-    """Dollars of a month's rent, as exact as such a figure is."""
-    return f"${dollars:,.2f}" if dollars < CENTS_BELOW else f"${dollars:,.0f}"
 
 
 def _cpu(ground: Ground) -> Iterator[Lever]:

@@ -34,6 +34,7 @@ from simulator.studies.action_levers import Kind, Lever, levers
 from simulator.studies.bugs import Met, noted
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
+from simulator.studies.recommend.moving import Move, moves, waited
 from simulator.studies.screening import best_cases
 from simulator.studies.whatif import chance
 from simulator.units import Seconds, Usd, UsdPerSecond
@@ -74,11 +75,11 @@ class PlainReader(Reader, Protocol):
 class Action:
     """One change and what it does.
 
-    `time` and `bill` are the run's after the change, `shorter` how much shorter it becomes as a
-    share, `low` and `high` the 80% interval of that. `rent` is what machines, and the space for
-    the data, cost more [$/s], None where no price of machines is known. `fits` says that the job is
-    likely not to fit now and likely to fit then, or may not fit now and surely does then; `fitting`
-    is how likely it fits then.
+    `copies` of the data are needed first: they count in all figures here. `time` and `bill` are
+    the run's after the change, `shorter` how much shorter it becomes as a share, `low` and `high`
+    the 80% interval of that. `rent` is what machines, and the space for the data, cost more [$/s],
+    None where no price of machines is known. `fits` says that the job is likely not to fit now and
+    likely to fit then, or may not fit now and surely does then; `fitting` is how likely it fits.
     """
 
     lever: Lever
@@ -89,6 +90,7 @@ class Action:
     rent: UsdPerSecond | None
     fits: bool = False
     fitting: float = 1.0
+    copies: tuple[Move, ...] = ()
 
     @property
     def settings(self) -> Mapping[str, Plain]:
@@ -97,23 +99,34 @@ class Action:
 
     @property
     def time(self) -> Seconds:
-        """The run after the change [s]."""
-        return self.prediction.timing.total_time
+        """The run after the change, with the copies before it [s]."""
+        return self.prediction.timing.total_time + waited(self.copies)
 
     @property
     def bill(self) -> Usd | None:
-        """Its whole bill, machines and stores [$]; None: no price is known."""
-        return self.prediction.in_all
+        """Its whole bill, machines, stores and copies [$]; None: no price is known."""
+        return _in_all(self.prediction.in_all, self.copying)
+
+    @property
+    def copying(self) -> Usd:
+        """What its copies cost, while machines wait for them [$]."""
+        rent = machines_price(self.prediction.scenario) or 0.0
+        return sum(one.bill(rent) for one in self.copies)
 
 
-def bills(base: Prediction, after: Prediction) -> tuple[Usd | None, Usd | None]:
+def bills(base: Prediction, action: Action) -> tuple[Usd | None, Usd | None]:
     """Bills before and after a change that leave out the same [$]; None: no price is known.
 
-    Where other charges of stores are unknown after it, both are those of machines alone.
+    Where other charges of stores are unknown after it, both are those of machines and copies alone.
     """
+    after = action.prediction
     if base.storage.missing == after.storage.missing:
-        return base.in_all, after.in_all
-    return base.cost.for_machines, after.cost.for_machines
+        return base.in_all, action.bill
+    return base.cost.for_machines, _in_all(after.cost.for_machines, action.copying)
+
+
+def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
+    return None if bill is None else bill + more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +162,7 @@ def actions(
     ground = _ground(reader, base.scenario, catalogue)
     unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
     offered = levers(ground, starved=_waits(base), cramped=is_too_large(base))
-    own, *others = _tried((unchanged, *offered), reader)
+    own, *others = _tried((unchanged, *offered), reader, base.scenario)
     if own is None:
         return ()
     found: list[Action] = []
@@ -303,16 +316,17 @@ def _score(before: Seconds, after: Seconds, rent: float | None, now: float | Non
 def _worth(base: Prediction, action: Action) -> float:
     paid = base.cost.per_second
     before = None if paid is None else paid + data_rent(base.scenario)
-    after = None if before is None or action.rent is None else before + action.rent
+    charged = sum(one.charged for one in action.copies) / action.time
+    after = None if before is None or action.rent is None else before + action.rent + charged
     return _score(base.timing.total_time, action.time, before, after)
 
 
-def _tried(found: Sequence[Lever], reader: PlainReader) -> list[_Tried | None]:
+def _tried(found: Sequence[Lever], reader: PlainReader, now: Scenario) -> list[_Tried | None]:
     """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
-    return [_in_closed_form(lever, reader) for lever in found]
+    return [_in_closed_form(lever, reader, now) for lever in found]
 
 
-def _in_closed_form(lever: Lever, reader: PlainReader) -> _Tried | None:
+def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried | None:
     try:
         scenario = reader.plainly(lever.settings)
         check_modelled(scenario)
@@ -322,13 +336,20 @@ def _in_closed_form(lever: Lever, reader: PlainReader) -> _Tried | None:
         return None
     at, parts = question.lengths, question.extras
     least = lower_bound(scenario, question.topology, question.demands, at, parts)
-    machines = machines_price(scenario)
+    machines, copies = machines_price(scenario), _copies(now, scenario, lever)
+    time = float(least) * at.total_steps + waited(copies)
+    charged = sum(one.charged for one in copies) / time
     return _Tried(
         lever=lever,
-        time=float(least) * at.total_steps,
-        price=None if machines is None else machines + data_rent(scenario),
+        time=time,
+        price=None if machines is None else machines + data_rent(scenario) + charged,
         fitting=_fitting(memory, ram),
     )
+
+
+def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
+    """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
+    return moves(now, after, elsewhere=MACHINE in lever.settings)
 
 
 def _action(
@@ -346,11 +367,14 @@ def _action(
     except BrokenLaw as error:
         noted(error, met)
         return None
-    low, high = _interval(base, after, lever)
+    copies = _copies(base.scenario, scenario, lever)
+    longer = waited(copies)
+    low, high = _interval(base, after, lever, longer)
     return Action(
         lever=lever,
         prediction=after,
-        shorter=1.0 - after.timing.total_time / base.timing.total_time,
+        copies=copies,
+        shorter=1.0 - (after.timing.total_time + longer) / base.timing.total_time,
         low=low,
         high=high,
         rent=rent,
@@ -386,8 +410,10 @@ _COMPUTED: Final = frozenset(
 """Levers after which the device computes in another way."""
 
 
-def _interval(base: Prediction, after: Prediction, lever: Lever) -> tuple[float, float]:
-    """80% interval of how much shorter the run becomes.
+def _interval(
+    base: Prediction, after: Prediction, lever: Lever, longer: Seconds
+) -> tuple[float, float]:
+    """80% interval of how much shorter the run becomes, `longer` for the copies before it.
 
     What both do not know is the same on the same devices, so that most of it cancels; another
     machine errs by itself, and so does a part of what another way to compute takes.
@@ -396,8 +422,8 @@ def _interval(base: Prediction, after: Prediction, lever: Lever) -> tuple[float,
         _drawn(prediction, seed)
         for prediction, seed in ((base, 0), (after, int(MACHINE in lever.settings)))
     ]
-    ratios = times[1] / times[0]
-    middle = after.timing.total_time / base.timing.total_time
+    ratios = (times[1] + longer) / times[0]
+    middle = (after.timing.total_time + longer) / base.timing.total_time
     low, high = (float(q) for q in np.quantile(ratios, [0.1, 0.9]))
     own = lever.log_sd
     if lever.kind in _COMPUTED:
@@ -433,7 +459,7 @@ def _counts(base: Prediction, action: Action) -> bool:
     # Whoever tries what is free loses nothing, so three chances in four are enough.
     least = 0.0 if action.rent else -action.shorter
     surely_shorter = action.shorter > noise and action.low > least
-    before, after = bills(base, action.prediction)
+    before, after = bills(base, action)
     if not action.rent or before is None or after is None:
         return surely_shorter
     longest = (1.0 - action.low) / (1.0 - action.shorter)

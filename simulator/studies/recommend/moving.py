@@ -43,11 +43,20 @@ class Move:
     leaves: bool = False
     egress: Usd | None = None
 
+    @property
+    def charged(self) -> Usd:
+        """What stores charge for it, however long it takes [$]; no price counts none."""
+        return (self.requests or 0.0) + (self.egress or 0.0)
+
     def bill(self, rent: UsdPerSecond) -> Usd:
         """What it costs at this rent of the machines that wait for it [$]; no price counts none."""
         space = (self.per_month or 0.0) / MONTH
-        held = (rent + space) * (self.least or 0.0)
-        return held + (self.requests or 0.0) + (self.egress or 0.0)
+        return (rent + space) * (self.least or 0.0) + self.charged
+
+
+def waited(copies: Sequence[Move]) -> Seconds:
+    """The least time of copies that are made one after another; none is counted if unknown [s]."""
+    return sum(one.least or 0.0 for one in copies)
 
 
 def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping[str, Value]:
@@ -55,7 +64,7 @@ def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping
     total, money = number(figures, TIME), number(figures, MONEY)
     if not copies or total is None:
         return figures
-    changed, longer = dict(figures), sum(one.least or 0.0 for one in copies)
+    changed, longer = dict(figures), waited(copies)
     for name in (TIME, _TO_TRAIN):
         before = number(figures, name)
         if before is not None:
