@@ -20,6 +20,8 @@ data-parallel
     ``data/measured/bases/data-parallel*.toml``: what ranks cost beside the bytes they exchange.
 serving
     ``data/forward_pass.toml``: what engines that serve language models reach; only with --tables.
+earlier
+    ``data/forward_pass_earlier.toml``: what older versions of them reached; only with --tables.
 envelope
     ``data/envelope.toml``: what measured runs cover.
 distance
@@ -50,6 +52,7 @@ from fitting import (
     data_parallel,
     deviations,
     distance,
+    earlier,
     envelope,
     kernels,
     loader,
@@ -71,6 +74,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "shares": shares.part,
     "data-parallel": data_parallel.part,
     "serving": serving.part,
+    "earlier": earlier.part,
     "envelope": envelope.part,
     "distance": distance.part,
     "uncertainty": deviations.part,

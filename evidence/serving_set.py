@@ -21,6 +21,7 @@ from typing import Final, TypeVar
 from converters.serving_rows import ServingRow
 from fitting.serving import setup, usable
 from fitting.tables import SERVING
+from simulator.files.engines import engine_file, released_by
 from simulator.files.shipped import set_folder
 
 Cells = dict[str, str]
@@ -31,7 +32,13 @@ EACH: Final = 8
 OUTPUT: Final = set_folder() / "serving.csv"
 COLUMNS: Final = (
     *("id", "family", "hardware.gpu", "hardware.gpus", "model.name", "serving.engine"),
-    *("serving.tensor", "serving.expert_parallel", "serving.weights", "serving.cache"),
+    *(
+        "serving.version",
+        "serving.tensor",
+        "serving.expert_parallel",
+        "serving.weights",
+        "serving.cache",
+    ),
     *("serving.attention_groups", "serving.held_prompts.iterations", "serving.held_prompts.share"),
     *("serving.poll_interval", "serving.max_batched_tokens", "serving.memory_fraction"),
     "load.arrivals",
@@ -50,6 +57,10 @@ ARGONNE_MODELS: Final = {
     "mistralai/Mixtral-8x7B-v0.1": "mixtral-8x7b",
 }
 ARGONNE_ENGINES: Final = {"vLLM": "vllm", "TensorRT-LLM": "tensorrt-llm"}
+ARGONNE_DATE: Final = "2024-10"
+"""When the runs were published (arXiv:2411.00136)."""
+DATED: Final = "vllm"
+"""The engine whose versions of that time have figures."""
 NVIDIA_GPUS: Final = {
     "H100": "gpu/h100-sxm5-80gb",
     "H200": "gpu/h200-sxm-141gb",
@@ -147,6 +158,7 @@ def argonne(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
             "hardware.gpus": row["n_devices"],
             "model.name": ARGONNE_MODELS[row["model"]],
             "serving.engine": ARGONNE_ENGINES[row["framework"]],
+            "serving.version": _version(ARGONNE_ENGINES[row["framework"]]),
             "serving.tensor": row["n_devices"],
             "load.requests": batch,
             "load.prompt": f"{{ tokens = {length} }}",
@@ -154,6 +166,11 @@ def argonne(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
             "measured.output_tokens_per_s": f"{rate:.6g}",
             "source": row["source"],
         }
+
+
+def _version(engine: str) -> str:
+    """That of the runs, which state none: by their date, where rules of that time are known."""
+    return released_by(engine_file(engine), ARGONNE_DATE) if engine == DATED else ""
 
 
 def _key(row: Mapping[str, str]) -> str:

@@ -106,17 +106,19 @@ class ForwardPass:
     """The forward pass of one engine, by what an iteration computes.
 
     `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
-    `by_scored` those of scores. Where `groups` of devices have sequences of their own, `by_own` are
-    the seconds that depend on the tokens of the group that has most; else they are in `by_tokens`.
-    `pair` and `context` are seconds of a pair of positions of a prompt and of a token of a decoding
-    sequence's context on the devices of its group, `fixed` those of every iteration, `sequence`
-    those of each sequence of a group, which its own process schedules. No iteration with tokens of
-    prompts takes less than `launched`: the host launches its kernels one by one. `known` are
-    iterations of so many sequences that decode, without their contexts, as they were asked for.
+    `by_scored` those of scores; `by_answers` those of iterations of answers alone. Where `groups`
+    of devices have sequences of their own, `by_own` are the seconds that depend on the tokens of
+    the group that has most; else they are in `by_tokens`. `pair` and `context` are seconds of a
+    pair of positions of a prompt and of a token of a decoding sequence's context on the devices of
+    its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
+    its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
+    host launches its kernels one by one. `known` are iterations of so many sequences that decode,
+    without their contexts, as they were asked for.
     """
 
     grid: Sequence[float]
     by_tokens: Sequence[float]
+    by_answers: Sequence[float]
     by_scored: Sequence[float]
     by_own: Sequence[float]
     groups: int
@@ -134,6 +136,7 @@ class ForwardPass:
         """Time of an iteration [s]."""
         scored = work.first_tokens + work.decoding
         prompts, answers = self._most(work.first_tokens), self._most(work.decoding)
+        by_tokens = self.by_tokens if work.prefill_tokens else self.by_answers
         own = 0.0
         if self.by_own:
             most = prompts * work.prefill_tokens + answers * work.decoding
@@ -142,7 +145,7 @@ class ForwardPass:
             self.launched if work.prefill_tokens else 0.0,
             self.fixed
             + own
-            + _between(work.prefill_tokens + work.decoding, self.grid, self.by_tokens)
+            + _between(work.prefill_tokens + work.decoding, self.grid, by_tokens)
             + _between(scored, self.grid, self.by_scored)
             + self.pair * prompts * work.prefill_pairs
             + self.context * answers * work.context_tokens
@@ -203,21 +206,19 @@ def forward_pass(
     """
     grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
     on = _On(shape, device, kernels, figures, spread)
-    own = on.seconds(list(_attending(on, grid))) + on.moved(grid)
-    own = own + on.all_reduce(grid, spread.attending)
-    shared = on.seconds(list(_following(on, grid))) + on.permuted(grid)
-    shared = shared + on.all_reduce(grid, spread.tensor)
-    alike = spread.groups == 1
-    by_tokens, by_own = (own + shared, ()) if alike else (shared, (0.0, *(shape.layers * own)))
+    few = on._replace(few_rows=figures.few_rows)
+    by_tokens, by_own = _layers(on, grid)
+    by_answers = by_tokens if figures.few_rows is None else _layers(few, grid)[0]
     head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
     layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
     recorded = float(shape.layers * (figures.layer + layer_extra))
     pair, context = _attention(on)
     return ForwardPass(
         grid=(0.0, *grid.tolist()),
-        by_tokens=(0.0, *(shape.layers * by_tokens).tolist()),
-        by_scored=(0.0, *on.seconds([head]).tolist()),
-        by_own=tuple(float(one) for one in by_own),
+        by_tokens=by_tokens,
+        by_answers=by_answers,
+        by_scored=(0.0, *few.seconds([head]).tolist()),
+        by_own=by_own,
         groups=spread.groups,
         pair=pair,
         context=context,
@@ -228,6 +229,18 @@ def forward_pass(
         kv_bytes_per_token=kv_bytes(shape, spread),
         activation_bytes_per_token=_activations(shape, spread),
     )
+
+
+def _layers(on: _On, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Seconds of all layers by the tokens of all groups, and by those of the group with most."""
+    spread, layers = on.spread, on.shape.layers
+    own = on.seconds(list(_attending(on, grid))) + on.moved(grid)
+    own = own + on.all_reduce(grid, spread.attending)
+    shared = on.seconds(list(_following(on, grid))) + on.permuted(grid)
+    shared = shared + on.all_reduce(grid, spread.tensor)
+    if spread.groups == 1:
+        return (0.0, *(layers * (own + shared)).tolist()), ()
+    return (0.0, *(layers * shared).tolist()), (0.0, *(layers * own).tolist())
 
 
 def serving_device(
@@ -271,6 +284,8 @@ class _On(NamedTuple):
     kernels: Kernels
     figures: ServingFigures
     spread: Spread
+    few_rows: float | None = None
+    """Share of the 16-bit peak that its products reach at most."""
 
     @property
     def weight(self) -> Bytes:
@@ -301,8 +316,13 @@ class _On(NamedTuple):
             read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
             moved = read + inner * columns * weight + _HALF * rows * columns
             sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
-            total = total + gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
+            one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
+            total = total + np.maximum(one, self._least(_MACS * rows * columns * inner * count))
         return total
+
+    def _least(self, flops: Real) -> Real:
+        """The least time of the work of products, where few rows are known to bind [s]."""
+        return 0.0 if self.few_rows is None else flops / (self.few_rows * self.device.peak16)
 
     def moved(self, tokens: Array) -> Array:
         """Time of norms, sums and activations, of a layer [s]."""
@@ -394,6 +414,8 @@ def _attention(on: _On) -> tuple[Seconds, Seconds]:
     pair = _MACS * layers * heads * (s.head_width + s.value_width) / rate
     back = 2.0 * s.kv_rank + s.rope_width if s.latent else s.head_width + s.value_width
     read = kv_bytes(s, on.spread) * on.spread.groups * s.attention_share
+    if not on.figures.shared_reads and not s.latent:
+        read *= s.heads / s.kv_heads
     moved = read / (float(device.bandwidth) * on.figures.cache)
     return float(pair), float(max(moved, _MACS * layers * heads * back / rate))
 

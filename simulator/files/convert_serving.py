@@ -13,7 +13,7 @@ from simulator.equations.decoding import accepted_tokens
 from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.engines import cache_of, engine_file, stands_in
-from simulator.files.serving_figures import deviation, serving_figures
+from simulator.files.serving_figures import deviation, measured_elsewhere, serving_figures
 from simulator.files.serving_sections import (
     ServingSection,
 )
@@ -292,20 +292,35 @@ def nearest_version(given: ServingSection) -> str | None:
 
 def unknown_version(service: Service, given: ServingSection) -> Service:
     """A service with the doubt that a version brings of which nothing is known, and the caution."""
-    nearest = nearest_version(given)
-    if nearest is None:
+    caution = _version_caution(service, given)
+    if caution is None:
         return service
     forward, request = (deviation(f"other_version{name}")[0] for name in ("", "_request"))
     beside = service.overhead_log_sd
-    caution = (
-        f"nobody looked at {given.engine} {given.version}: rules are those of {nearest}, the "
-        "nearest known version, and intervals are wider for it"
-    )
     return replace(
         service,
         log_sd=math.hypot(service.log_sd, forward),
         overhead_log_sd=beside and math.hypot(beside, request),
         cautions=(*service.cautions, caution),
+    )
+
+
+def _version_caution(service: Service, given: ServingSection) -> str | None:
+    """What is not known of the version of an engine; None where it was looked at."""
+    nearest = nearest_version(given)
+    if nearest is not None:
+        return (
+            f"nobody looked at {given.engine} {given.version}: rules are those of {nearest}, the "
+            "nearest known version, and intervals are wider for it"
+        )
+    gpu = service.group.host.gpu
+    elsewhere = measured_elsewhere(given.engine, given.version, gpu)
+    if gpu is None or not elsewhere:
+        return None
+    return (
+        f"{given.engine} {given.version} was measured on {', '.join(elsewhere)} alone, where it "
+        f"was slower than now: on {gpu.architecture} figures are those of today, and intervals "
+        "are wider for it"
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from simulator.confidence.provenance import Source
 from simulator.errors import PlanError, UnknownName
 from simulator.files.document import check, read_document
+from simulator.files.engine_version import version_number
 from simulator.files.quantity import nearest_hint
 from simulator.files.serving_figures import serving_figures
 from simulator.files.serving_sections import EngineDeviceTable, EngineFile, EngineVersionTable
@@ -17,8 +17,8 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Engine, Serving
 
+Thing = TypeVar("Thing")
 _FOLDER: Final = Path(__file__).resolve().parents[1] / "data" / "serving"
-_VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
 
 
 @cache
@@ -54,19 +54,19 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
     """
     if wanted is None:
         return file.version[-1]
-    number = _number(wanted)
+    number = version_number(wanted)
     if number is None:
         msg = "is no version of an engine; write it as numbers with points, such as 0.19"
         raise PlanError(msg)
-    found = [one for one in file.version if (_number(one.since) or ()) <= number]
+    found = [one for one in file.version if (version_number(one.since) or ()) <= number]
     return found[-1] if found else file.version[0]
 
 
 def stands_in(file: EngineFile, wanted: str) -> str | None:
     """The nearest version that was looked at, where `wanted` is older or newer than all of them."""
-    number, newest = _number(wanted) or (), _number(file.newest) or ()
+    number, newest = version_number(wanted) or (), version_number(file.newest) or ()
     oldest = file.version[0].since
-    if number < (_number(oldest) or ()):
+    if number < (version_number(oldest) or ()):
         return oldest
     return file.newest if number[: len(newest)] > newest else None
 
@@ -113,11 +113,30 @@ def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:
         block_tokens=file.block_tokens,
         memory_fraction=usual.memory_fraction or version.memory_fraction,
         graph_memory=version.graph_memory,
-        chunked_prefill=file.chunked_prefill,
+        chunked_prefill=_own(version.chunked_prefill, file.chunked_prefill),
         request_overhead=figures.request,
         prompt_overhead=figures.prompt_token,
         reply_lag=figures.lag,
     )
+
+
+def _own(version: Thing | None, engine: Thing) -> Thing:
+    """What a version does, or its engine where nothing is said of the version."""
+    return engine if version is None else version
+
+
+def released_by(file: EngineFile, date: str) -> str:
+    """The newest version with rules of its own that was out at a date.
+
+    Parameters
+    ----------
+    file : EngineFile
+        The file of the engine.
+    date : str
+        As year and month.
+    """
+    out = [one for one in file.version if one.released is not None and one.released <= date]
+    return out[-1].since if out else file.version[0].since
 
 
 def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) -> Engine:
@@ -128,16 +147,10 @@ def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) 
     return Engine(
         name=file.name,
         version=named or f">= {version.since}",
-        batching=file.batching,
+        batching=_own(version.batching, file.batching),
         admission=file.admission,
         fraction_of=file.fraction_of,
         activations_inside=file.activations_inside,
         graphs_inside=version.graphs_inside,
         source=source,
     )
-
-
-def _number(text: str) -> tuple[int, ...] | None:
-    """A version as numbers that compare; None if it is none."""
-    found = _VERSION.fullmatch(text.strip().lower())
-    return None if found is None else tuple(int(part) for part in found[1].split("."))

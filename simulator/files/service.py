@@ -10,7 +10,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Final, TypeVar
 
-from simulator.confidence.provenance import Assumption
+from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
 from simulator.files.bill_sections import OwnedSection
@@ -49,7 +49,8 @@ from simulator.files.serving_figures import (
     calibrated,
     deviation,
     deviation_on,
-    serving_figures,
+    earlier_deviation,
+    figures_at,
     serving_kernels,
 )
 from simulator.files.serving_sections import (
@@ -254,14 +255,14 @@ class _Draft:
             group=_group(parts.host, file.hardware.count, parts.gpus),
             model=parts.model,
             kernels=_kernels(parts.gpu, given.weights) if one is None else None,
-            figures=serving_figures(given.engine) if one is None else None,
+            figures=figures_at(given.engine, given.version, parts.gpu) if one is None else None,
             serving=parts.settings,
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
-            log_sd=deviation(self._doubt(parts.gpu))[0] if one is None else doubt_of(one),
+            log_sd=self._doubt(parts.gpu)[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
         )
@@ -288,13 +289,16 @@ class _Draft:
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
-        measured = self._doubt(found.group.host.gpu)
-        name = measured if self.file.calibration is None else "fitted_forward_pass"
-        return chain(serving_notes(given, settings, deviation(name)), latent_notes(given, found))
+        doubt = self._doubt(found.group.host.gpu)
+        if self.file.calibration is not None:
+            doubt = deviation("fitted_forward_pass")
+        return chain(serving_notes(given, settings, doubt), latent_notes(given, found))
 
-    def _doubt(self, gpu: Gpu | None) -> str:
-        """Which deviation the forward pass has."""
-        return deviation_on(gpu, offline=self.file.load.arrivals is Arrivals.AT_ONCE)
+    def _doubt(self, gpu: Gpu | None) -> tuple[float, Source]:
+        """How far the forward pass may be off, and what says so."""
+        earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
+        offline = self.file.load.arrivals is Arrivals.AT_ONCE
+        return earlier or deviation(deviation_on(gpu, offline=offline))
 
     def _scaling_problems(self) -> Iterator[Problem]:
         """Whether there is anything that replicas could come and go with."""

@@ -1,4 +1,8 @@
-"""Fitted figures of engines that serve language models: ``data/forward_pass.toml``."""
+"""Fitted figures of engines that serve language models: ``data/forward_pass.toml``.
+
+What older versions of an engine reached on an architecture stands in
+``data/forward_pass_earlier.toml`` and wins there.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from typing import Final
 
 from simulator.confidence.provenance import Source
 from simulator.files.document import FileModel, check, read_document
+from simulator.files.engine_version import version_number
 from simulator.files.kernel_figures import SourceTable
 from simulator.files.kernels import ANY, Use, kernels
 from simulator.files.quantity import NumberOrZeroField, TextField
@@ -24,6 +29,8 @@ from simulator.scenario.workload.software import Software
 PATH: Final = Path(__file__).resolve().parents[1] / "data" / "forward_pass.toml"
 
 UNSEEN: Final = PATH.with_name("forward_pass_unseen.toml")
+
+EARLIER: Final = PATH.with_name("forward_pass_earlier.toml")
 
 
 class ServingFigure(FileModel):
@@ -52,12 +59,46 @@ class ServingFile(FileModel):
     """Of each engine."""
 
 
+class EarlierTable(FileModel):
+    """What versions of an engine reached on an architecture, where today's reach something else."""
+
+    engine: TextField
+    """Its name."""
+    before: TextField
+    """The version from which on this no longer holds."""
+    architecture: TextField
+    """Of the accelerators."""
+    shared_reads: bool
+    """Whether keys and values that several heads share are read once for all of them."""
+    deviation: ServingFigure
+    """Standard deviation of the logarithm of the forward pass."""
+    figures: dict[str, ServingFigure]
+    """Those that differ from the engine's of today."""
+
+    def covers(self, engine: str, version: str | None) -> bool:
+        """Whether it tells of a version of an engine, on whatever accelerator."""
+        number = None if version is None else version_number(version)
+        older = number is not None and number < (version_number(self.before) or ())
+        return older and engine == self.engine
+
+
+class EarlierFile(FileModel):
+    """The file of older versions."""
+
+    sources: dict[str, SourceTable]
+    """By key."""
+    earlier: list[EarlierTable]
+    """One for each engine, versions and architecture."""
+
+
 def engines() -> tuple[str, ...]:
     """Engines that figures were fitted to, sorted."""
     return tuple(sorted(serving_file().engine))
 
 
-def serving_figures(engine: str, file: ServingFile | None = None) -> ServingFigures:
+def serving_figures(
+    engine: str, file: ServingFile | None = None, earlier: EarlierTable | None = None
+) -> ServingFigures:
     """What an engine reaches; one that nobody measured takes the geometric mean of the others.
 
     Parameters
@@ -66,15 +107,67 @@ def serving_figures(engine: str, file: ServingFile | None = None) -> ServingFigu
         Its name, such as ``vllm``.
     file : ServingFile, optional
         Other figures than those that ship.
+    earlier : EarlierTable, optional
+        What an older version reached where it differs.
     """
     file = serving_file() if file is None else file
     own = file.engine.get(engine)
     tables = {**file.figures, **(_mean(file.engine) if own is None else own)}
+    then = {} if earlier is None else earlier.figures
+    sources = {name: file.sources[table.source].source() for name, table in tables.items()}
     return ServingFigures(
-        **{name: float(table.value) for name, table in tables.items()},
+        **{name: float(table.value) for name, table in {**tables, **then}.items()},
+        shared_reads=earlier is None or earlier.shared_reads,
         carried_over=own is None,
-        sources={name: file.sources[table.source].source() for name, table in tables.items()},
+        sources=sources | {name: _earlier_source(one) for name, one in then.items()},
     )
+
+
+def _earlier_source(figure: ServingFigure) -> Source:
+    return earlier_file().sources[figure.source].source()
+
+
+def figures_at(
+    engine: str, version: str | None, gpu: Gpu | None, file: ServingFile | None = None
+) -> ServingFigures:
+    """What a version of an engine reaches on an accelerator.
+
+    Parameters
+    ----------
+    engine : str
+        Its name, such as ``vllm``.
+    version : str or None
+        The newest where none is given, or where it is no number.
+    gpu : Gpu or None
+        The accelerator.
+    file : ServingFile, optional
+        Other figures than those that ship, of today's version.
+    """
+    return serving_figures(engine, file, _earlier(engine, version, gpu))
+
+
+def earlier_deviation(
+    engine: str, version: str | None, gpu: Gpu | None
+) -> tuple[float, Source] | None:
+    """How far the forward pass of an older version may be off; None where today's figures hold."""
+    table = _earlier(engine, version, gpu)
+    if table is None:
+        return None
+    return float(table.deviation.value), _earlier_source(table.deviation)
+
+
+def _earlier(engine: str, version: str | None, gpu: Gpu | None) -> EarlierTable | None:
+    tables = [one for one in earlier_file().earlier if one.covers(engine, version)]
+    architecture = None if gpu is None else gpu.architecture
+    return next((one for one in tables if one.architecture == architecture), None)
+
+
+def measured_elsewhere(engine: str, version: str | None, gpu: Gpu | None) -> tuple[str, ...]:
+    """Architectures on which a version reached other figures than today's, where `gpu` has none."""
+    if _earlier(engine, version, gpu) is not None:
+        return ()
+    tables = earlier_file().earlier
+    return tuple(one.architecture for one in tables if one.covers(engine, version))
 
 
 def deviation(name: str) -> tuple[float, Source]:
@@ -146,10 +239,9 @@ def unseen(service: Service, model: str) -> Service:
     """The service with figures that the runs of its model, by name, had no part in."""
     if service.figures is None:
         return service
-    figures, serving = (
-        serving_figures(service.serving.engine.name, file_without(model)).faster(service.factors),
-        service.serving,
-    )
+    serving, gpu = service.serving, service.group.host.gpu
+    engine, other = serving.engine, file_without(model)
+    figures = figures_at(engine.name, engine.version, gpu, other).faster(service.factors)
     if service.overhead_log_sd:
         serving = replace(
             serving,
@@ -218,6 +310,12 @@ def _mean(engines: Mapping[str, Mapping[str, ServingFigure]]) -> dict[str, Servi
         )
         for name in names
     }
+
+
+@cache
+def earlier_file() -> EarlierFile:
+    """The figures of older versions that ship."""
+    return check(EarlierFile, read_document(EARLIER))
 
 
 @cache

@@ -362,6 +362,12 @@ class EngineVersionTable(FileModel):
     """Whether graphs lie within that share."""
     graph_memory: ByteOrZeroField
     """What graphs take."""
+    batching: Annotated[Batching, Choice(Batching)] | None = None
+    """In place of the engine's."""
+    chunked_prefill: bool | None = None
+    """In place of the engine's."""
+    released: TextField | None = None
+    """When, as year and month; the version of a run that states its date alone."""
     note: TextField
     """Where this stands."""
     device: list[EngineDeviceTable]

@@ -195,3 +195,25 @@ def test_kernels_of_prompts_are_launched_one_by_one() -> None:
     short = Iteration(prefill_tokens=1, prefill_pairs=1.0, first_tokens=1)
     assert one.seconds(short) == pytest.approx(100.0 * 32 * figures.layer + figures.iteration)
     assert decoding(one, 1, 1) < one.seconds(short)
+
+
+def test_few_rows_bind_answers_and_not_prompts() -> None:
+    """At 1% of the peak 64 sequences take the time of their products' work; a prompt as before."""
+    plain = serving_figures("vllm")
+    usual, bound = made(figures=plain), made(figures=replace(plain, few_rows=0.01))
+    prompt = Iteration(prefill_tokens=2048, prefill_pairs=2048**2 / 2)
+    assert bound.seconds(prompt) == usual.seconds(prompt)
+    weights = 8.03e9 - 128256 * 4096
+    work = 2.0 * 64 * weights / (0.01 * 989.4e12)
+    assert decoding(bound, 64, 0) == pytest.approx(
+        work + bound.fixed + 64 * bound.sequence, rel=0.05
+    )
+    assert decoding(usual, 64, 0) < 0.5 * decoding(bound, 64, 0)
+
+
+def test_heads_that_read_for_themselves_read_more() -> None:
+    """Llama 3.1 8B has four heads to each key and value: contexts are read four times."""
+    plain = serving_figures("vllm")
+    once, each = made(figures=plain), made(figures=replace(plain, shared_reads=False))
+    assert each.context == pytest.approx(4.0 * once.context)
+    assert each.kv_bytes_per_token == once.kv_bytes_per_token

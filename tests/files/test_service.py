@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.engines import engine_file, engine_names, version_of
+from simulator.files.engines import engine_file, engine_names, released_by, version_of
 from simulator.files.merge_documents import chain_of
 from simulator.files.request_trace import read_requests
 from simulator.files.scenario import load_scenario
@@ -156,9 +156,33 @@ def test_a_version_that_is_not_known_is_told() -> None:
     assert "those of 0.22, the nearest" in caution
     assert newer.log_sd > known.log_sd
     assert newer.overhead_log_sd > known.overhead_log_sd
-    assert "those of 0.8" in service("serving.version=0.1").cautions[0]
+    assert "those of 0.4" in service("serving.version=0.1").cautions[0]
     stated = service("serving.version=0.31", "serving.request_overhead=5 ms")
     assert stated.overhead_log_sd == 0.0
+
+
+def test_an_older_version_is_slower_where_that_was_measured() -> None:
+    """What vLLM of 2024 reached holds for it on a measured architecture; elsewhere that is told."""
+    now, then = service("serving.version=0.19"), service("serving.version=0.6")
+    assert now.figures is not None
+    assert then.figures is not None
+    assert then.figures.layer > now.figures.layer
+    assert then.cautions == ()
+    assert (then.serving.engine.batching, then.serving.chunked_prefill) == ("prefill-first", False)
+    assert (now.serving.engine.batching, now.serving.chunked_prefill) == ("mixed", True)
+    card = service("serving.version=0.6", "hardware.gpu=gpu/l4")
+    assert card.figures is not None
+    assert card.figures.layer == now.figures.layer
+    assert "was measured on Ampere, Hopper, CDNA3 alone" in card.cautions[0]
+    assert card.log_sd > service("hardware.gpu=gpu/l4").log_sd
+
+
+def test_a_date_decides_where_no_version_is_named() -> None:
+    """The newest rules that were out then; the oldest known ones before that."""
+    file = engine_file("vllm")
+    assert released_by(file, "2024-10") == "0.4"
+    assert released_by(file, "2025-03") == "0.8"
+    assert released_by(file, "2020-01") == "0.4"
 
 
 def test_attention_groups_have_limits_of_their_own() -> None:

@@ -40,7 +40,9 @@ class ServingFigures:
     each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
     arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
     that of those to the host where there are no others. `all_reduce`: latency of an all-reduce over
-    links between devices; `hop`: that of each rank over the host's [s].
+    links between devices; `hop`: that of each rank over the host's [s]. `few_rows`: share of the
+    16-bit peak above which no product of sequences that decode comes, where that is known to bind.
+    `shared_reads`: whether keys and values that several heads share are read once for all of them.
     """
 
     stream: float
@@ -61,6 +63,8 @@ class ServingFigures:
     host_link: float
     all_reduce: Seconds
     hop: Seconds
+    few_rows: float | None = None
+    shared_reads: bool = True
     carried_over: bool = False
     sources: Mapping[str, Source] = field(default_factory=dict)
 
@@ -72,6 +76,7 @@ class ServingFigures:
             stream=self.stream * factors.device_memory,
             cache=self.cache * factors.device_memory,
             attention=self.attention * factors.compute,
+            few_rows=None if self.few_rows is None else self.few_rows * factors.compute,
             layer=self.layer / engine,
             routing=self.routing / engine,
             latent=self.latent / engine,
