@@ -13,6 +13,7 @@ from simulator.files.resolved import Draft
 from simulator.files.sections import RemoteSection
 from simulator.scenario.hardware.cluster import Cluster, Group, Role
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind, Remote
@@ -127,7 +128,7 @@ def group_notes(draft: Draft) -> Iterator[Assumption]:
     if given is None or helper is None:
         return
     if given.workers is None:
-        what = f"workers on each {helper.name}, one a vCPU (remote.workers not given)"
+        what = f"workers on each {short_name(helper.name)}, one a vCPU (remote.workers not given)"
         yield _note(what, str(_workers(draft, helper)))
     if given.queue is None:
         what = "finished batches that wait for each process that trains (remote.queue not given)"
@@ -151,7 +152,7 @@ def _whose(draft: Draft) -> str:
 
 
 def _speed(draft: Draft, helper: Host) -> Assumption:
-    what = f"speed of a vCPU of {helper.name} beside one that trains (input.measured_on not given)"
+    what = f"speed of a vCPU of {short_name(helper.name)} beside one that trains (input.measured_on not given)"
     if draft.host is None or not _are_comparable(draft):
         return _note(what, "the same, as a CoreMark is missing")
     return _note(what, f"as their CoreMark, {_ratio(draft.host, helper):.3f}")

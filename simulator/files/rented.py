@@ -13,6 +13,7 @@ from simulator.errors import PlanError
 from simulator.files.candidates import CandidateReader, Loaded
 from simulator.files.lines import KeyPath
 from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.scenario import Scenario
 
@@ -66,14 +67,3 @@ class RentingReader(CandidateReader):
     def _moves(self, settings: Mapping[str, Plain]) -> bool:
         """Whether settings name another machine than the scenario does."""
         return MACHINE in settings and short_name(settings[MACHINE]) != self._own
-
-
-def short_name(machine: object) -> str:
-    """A machine's name without the kind before it, which may be left out.
-
-    Examples
-    --------
-    >>> short_name("instance/aws/p4d.24xlarge"), short_name("dgx-h100")
-    ('p4d.24xlarge', 'dgx-h100')
-    """
-    return str(machine).rpartition("/")[2]

@@ -10,8 +10,14 @@ from simulator.report import goodput
 from simulator.report.called import learns
 from simulator.report.even import even_text
 from simulator.report.figures import figure
-from simulator.report.layout import WIDTH, columns, percent, printable, section, wrapped
-from simulator.report.named import bottleneck_called, is_share, limit_called, metric_called
+from simulator.report.layout import WIDTH, columns, percent, section, wrapped
+from simulator.report.named import (
+    bottleneck_called,
+    is_share,
+    limit_called,
+    metric_called,
+    setting_called,
+)
 from simulator.report.rounded import digits_of, quantity, share_known, significant
 from simulator.report.rows import head
 from simulator.report.table import Cell, Table, as_markdown
@@ -86,7 +92,9 @@ def _inputs(sides: Sequence[Side]) -> list[str]:
     rows = [("", *_heads(sides))]
     for name in names:
         found = [side.inputs.get(name) for side in sides]
-        rows.append((name, *("-" if one is None else printable(one.text) for one in found)))
+        rows.append(
+            (name, *("-" if one is None else setting_called(name, one.text) for one in found))
+        )
     return columns(rows, "<" * (len(sides) + 1))
 
 

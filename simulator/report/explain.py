@@ -33,6 +33,7 @@ from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import priced
+from simulator.scenario.hardware.naming import short_name
 from simulator.terms import Term, plain
 from simulator.units import (
     BYTE,
@@ -267,7 +268,7 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     cost = prediction.cost
     group = prediction.scenario.cluster.trainers
     if cost.per_second is None:
-        return section("Price", [f"the profile of {group.host.name} states no price"])
+        return section("Price", [f"the profile of {short_name(group.host.name)} states no price"])
     price = listed_price(prediction.scenario, group)
     stated = (
         "stated by the scenario"

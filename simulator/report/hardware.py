@@ -14,6 +14,7 @@ from simulator.errors import PlanError
 from simulator.report.hardware_figures import Figure, Profile, figures
 from simulator.report.layout import INDENT, columns, printable, section, wrapped
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.naming import short_name
 
 SCHEMA: Final = 1
 """Version of the JSON that ``plan hardware`` prints."""
@@ -239,7 +240,7 @@ def _differences(first: Index, second: Index) -> Iterator[tuple[str, str, str, s
 
 
 def _short(thing: Profile) -> str:
-    return printable(thing.name).rpartition("/")[2]
+    return short_name(printable(thing.name))
 
 
 def _side(figure: Figure | None) -> str:

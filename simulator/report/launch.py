@@ -9,6 +9,7 @@ from typing import Final
 
 from simulator.report.layout import printable
 from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import LoaderKind
@@ -151,7 +152,7 @@ def _spread(scenario: Scenario) -> tuple[str, ...]:
     if job.remote is not None:
         helpers = next(g for g in scenario.cluster.groups if g.name == job.remote.group)
         notes.append(
-            f"{helpers.count} x {printable(helpers.host.name)} make batches with "
+            f"{helpers.count} x {short_name(printable(helpers.host.name))} make batches with "
             f"{job.remote.workers} workers each; rent them in the same network"
         )
     return tuple(notes)

@@ -7,6 +7,8 @@ from typing import Final
 from simulator.confidence.doubts import Grade, Rate
 from simulator.pipeline.stages.base import Resource
 from simulator.report.called import batch_called, device_called
+from simulator.report.layout import printable
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
@@ -121,15 +123,16 @@ _RATHER: Final = {
 """What is better said than what a grade is called."""
 
 
-def short(profile: str) -> str:
-    """The name of a profile without the folders before it.
+def setting_called(key: str, value: object) -> str:
+    """The value of a key in a table for people: a machine by the name it is rented under.
 
     Examples
     --------
-    >>> short("instance/aws/p4d.24xlarge")
+    >>> setting_called("hardware.machine", "instance/aws/p4d.24xlarge")
     'p4d.24xlarge'
     """
-    return profile.rpartition("/")[2]
+    text = printable(str(value))
+    return short_name(text) if key.endswith(".machine") else text
 
 
 def resource_called(name: str, scenario: Scenario) -> str:
@@ -169,7 +172,7 @@ def bottleneck_called(name: str) -> str:
 
 def _links(scenario: Scenario, device: str) -> str:
     link = scenario.cluster.trainers.host.peer_link
-    named = "" if link is None else short(link.name)
+    named = "" if link is None else short_name(link.name)
     return "NVLink" if named.startswith("nvlink") else f"links between {device}s"
 
 
@@ -188,7 +191,7 @@ def doubted(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
     """A figure in doubt, and what stands behind it."""
     group = scenario.cluster.trainers
     device = device_called(scenario) if group.gpus_per_host else "CPU"
-    store = short((group.origin or group.storage).name)
+    store = short_name((group.origin or group.storage).name)
     what = _DOUBTED[rate].format(device=device, store=store, step=batch_called(scenario))
     return what if grade is None else f"{what} ({_RATHER.get((rate, grade), _GRADES[grade])})"
 

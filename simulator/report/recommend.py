@@ -15,8 +15,9 @@ from simulator.report.recommend_best import (
     front_notes,
     winner_lines,
 )
-from simulator.report.recommend_words import hardware, measures, rented_as, told, worth
+from simulator.report.recommend_words import hardware, measures, told, worth
 from simulator.scenario.goal import Goal, Objective
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import PORTING
@@ -193,7 +194,7 @@ def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
 
 
 def _short(choice: Choice) -> str:
-    return f"{choice.count} x {rented_as(choice.machine.name)}"
+    return f"{choice.count} x {short_name(choice.machine.name)}"
 
 
 def idea_lines(answer: Recommendation) -> list[str]:
@@ -250,7 +251,7 @@ def left_out_lines(answer: Recommendation) -> list[str]:
     lines = [_excluded(answer, name, count) for name, count in answer.excluded.items()]
     reasons: dict[str, list[str]] = {}
     for refusal in answer.refused:
-        reasons.setdefault(refusal.reason, []).append(rented_as(refusal.machine.name))
+        reasons.setdefault(refusal.reason, []).append(short_name(refusal.machine.name))
     for reason, names in reasons.items():
         some = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004 - as many as fit a line
         lines.append(f"{some}: {reason}")

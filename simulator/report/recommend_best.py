@@ -15,7 +15,6 @@ from simulator.report.recommend_words import (
     hardware,
     machine,
     measures,
-    rented_as,
     settings,
     told,
     unit_of,
@@ -24,6 +23,7 @@ from simulator.report.recommend_words import (
 from simulator.report.rounded import GUESSES, digits_between, quantity, share_known, significant
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective, Sense
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move
@@ -155,8 +155,8 @@ def _samples(choice: Choice) -> float | None:
 
 def _moved(move: Move, rent: float | None) -> str:
     """A copy of the data, its least time, what it costs, and the space."""
-    where = rented_as(move.target) if move.target != move.source else "the drives of this machine"
-    size, source = show(move.size, BYTE, DIGITS), rented_as(move.source)
+    where = short_name(move.target) if move.target != move.source else "the drives of this machine"
+    size, source = show(move.size, BYTE, DIGITS), short_name(move.source)
     text = f"the data move once: {size} from {source} to {where}"
     parts = []
     if move.least is not None:
@@ -180,7 +180,7 @@ def _unknown(move: Move) -> tuple[tuple[str, bool], ...]:
         ("how fast data are written there", move.written),
         ("requests", move.requests is not None),
         (
-            f"traffic out of the cloud of {rented_as(move.source)}",
+            f"traffic out of the cloud of {short_name(move.source)}",
             not move.leaves or move.egress is not None,
         ),
     )

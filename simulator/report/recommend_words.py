@@ -9,6 +9,7 @@ from simulator.report.rounded import digits_between, quantity
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.scenario.goal import Objective
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.units import SECOND, USD, Unit
 
@@ -36,22 +37,11 @@ def _hardware(choice: Choice, many: str) -> str:
     what = [kind.cloud] if kind.cloud else []
     what += [f"{kind.gpus} x {kind.gpu}"] if kind.gpu else []
     devices = f" ({', '.join(what)})" if what else ""
-    helpers = rented_as(str(choice.settings.get("remote.machine", "")))
+    helpers = short_name(str(choice.settings.get("remote.machine", "")))
     number_of = f"{choice.settings.get('remote.count', 1)} x " if many else ""
     beside = f" + {number_of}{helpers}" if helpers else ""
     spot = " as spot capacity" if choice.settings.get("cost.purchase") == "spot" else ""
-    return f"{many}{rented_as(kind.name)}{devices}{beside}{spot}"
-
-
-def rented_as(name: str) -> str:
-    """The name that a profile's machine has where it is rented, or a store's without its kind.
-
-    Examples
-    --------
-    >>> rented_as("instance/aws/p4d.24xlarge"), rented_as("storage/s3")
-    ('p4d.24xlarge', 's3')
-    """
-    return name.rpartition("/")[2]
+    return f"{many}{short_name(kind.name)}{devices}{beside}{spot}"
 
 
 def settings(choice: Choice) -> str:

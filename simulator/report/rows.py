@@ -23,6 +23,7 @@ from simulator.results.cost import machine_price
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
 from simulator.units import (
@@ -77,17 +78,18 @@ def head(prediction: Prediction) -> list[str]:
     scenario = prediction.scenario
     group, train = scenario.cluster.trainers, scenario.job.train
     title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
-    devices = f" with {group.gpus_per_host} x {group.host.gpu.name}" if group.host.gpu else ""
+    gpu, store = group.host.gpu, short_name(group.storage.name)
+    devices = f" with {group.gpus_per_host} x {short_name(gpu.name)}" if gpu else ""
     batch = f"{count(train.batch_size)} samples"
     accumulated = f" x {train.accumulation} batches" if train.accumulation > 1 else ""
     computed = "" if scenario.job.mode is Mode.PREPARE else f" in {train.precision}"
     machine = (
-        f"{group.count} x {group.host.name}{devices}; reads from {group.storage.name}; "
+        f"{group.count} x {short_name(group.host.name)}{devices}; reads from {store}; "
         f"a {batch_called(scenario)} is {scenario.ranks} x {batch}{accumulated}{computed}"
     )
     helpers = [
-        f"{other.count} x {other.host.name} as group '{other.name}'; reads from "
-        f"{other.storage.name}"
+        f"{other.count} x {short_name(other.host.name)} as group '{other.name}'; reads from "
+        f"{short_name(other.storage.name)}"
         for other in scenario.cluster.groups
         if other is not group
     ]
@@ -250,7 +252,8 @@ def _without_price(scenario: Scenario) -> list[Host]:
 
 def _but_prices(host: Host) -> str:
     kinds = tuple(dict.fromkeys(str(price.purchase) for price in host.prices))
-    return f"{host.name} (it has {' and '.join(kinds)} prices)" if kinds else host.name
+    name = short_name(host.name)
+    return f"{name} (it has {' and '.join(kinds)} prices)" if kinds else name
 
 
 def _per_thousand(samples_per_usd: float | None) -> str | None:

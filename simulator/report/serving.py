@@ -10,7 +10,6 @@ from typing import Any, Final
 from simulator.report.called import dated
 from simulator.report.json import SCHEMA, assumption_object
 from simulator.report.layout import WIDTH, columns, labelled, section, wrapped
-from simulator.report.named import short
 from simulator.report.rounded import (
     HALF_PERCENT,
     digits_between,
@@ -23,6 +22,7 @@ from simulator.report.summary import next_section
 from simulator.report.table import Cell, Table
 from simulator.results.power import is_known
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.serving import (
     Autoscaling,
     ClosedLoop,
@@ -140,7 +140,7 @@ def _lines(
 def setting_rows(service: Service) -> list[tuple[str, str]]:
     """What is served, on what, to whom."""
     group, serving = service.group, service.serving
-    gpu = "" if group.host.gpu is None else short(group.host.gpu.name).upper()
+    gpu = "" if group.host.gpu is None else short_name(group.host.gpu.name).upper()
     machine = machine_called(group.host, group.gpus_per_host)
     each = " each" if group.count > 1 else ""
     numbers = f"weights {serving.weights}"

@@ -10,6 +10,7 @@ from simulator.report.layout import columns, section, wrapped
 from simulator.report.rounded import quantity, significant
 from simulator.report.serving import latencies_of, limits_called, load_called
 from simulator.report.table import Table, as_markdown
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.serving import Service
 from simulator.studies.serving import Need
 from simulator.units import HOUR, SECOND, USD_PER_SECOND, show
@@ -46,7 +47,7 @@ class NeedsReport:
         )
 
     def _verdict(self, need: Need) -> str:
-        machine = self.service.group.host.name
+        machine = short_name(self.service.group.host.name)
         if need.machines is None:
             return f"No number of {machine} keeps the limits: {need.reason}."
         if need.sure is None:

@@ -19,6 +19,7 @@ from simulator.results.serving import (
     work_cost_metrics,
 )
 from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.naming import short_name
 from simulator.serving.energy import energy_of
 from simulator.studies.serving import Choice, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
@@ -166,7 +167,7 @@ def _called(choice: Choice) -> str:
     if serving.prefill is not None:
         replicas += f", {serving.prefill.replicas} for prompts"
     owned = "" if choice.service.owned is None else "owned, "
-    machines = f"{choice.machines} x {group.host.name}"
+    machines = f"{choice.machines} x {short_name(group.host.name)}"
     return f"{machines} ({owned}{replicas}{lies}, weights {serving.weights})"
 
 

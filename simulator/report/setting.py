@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from simulator.report.called import device_called, one
-from simulator.report.named import short
 from simulator.report.rounded import significant
 from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
 from simulator.scenario.workload.loader import LoaderKind, Preparation
@@ -54,15 +54,15 @@ def machine_called(host: Host, devices: int) -> str:
     """A machine with what it has, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
     parts = []
     if host.gpu is not None and devices:
-        parts.append(f"{devices} x {short(host.gpu.name).upper()}")
+        parts.append(f"{devices} x {short_name(host.gpu.name).upper()}")
     parts += [f"{significant(host.cpu.threads, 4)} vCPUs", f"{show(host.ram, BYTE, 3)} RAM"]
-    return f"{short(host.name)}: {', '.join(parts)}"
+    return f"{short_name(host.name)}: {', '.join(parts)}"
 
 
 def _data(scenario: Scenario) -> str:
     data, group = scenario.job.dataset, scenario.cluster.trainers
     size = show(scenario.job.stored_bytes, BYTE, 3)
-    store = short((group.origin or group.storage).name)
+    store = short_name((group.origin or group.storage).name)
     said = f"{data.samples:,.0f} samples of {size}"
     if data.cache_policy is CachePolicy.PRELOADED:
         return f"{said}, in RAM from the start"

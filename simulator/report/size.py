@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.layout import columns, section, wrapped
-from simulator.report.named import short
 from simulator.report.rounded import quantity, significant
 from simulator.report.table import Cell, Table, as_markdown
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.offers import Offer
 from simulator.studies.size import Resource, Size, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
@@ -117,7 +117,7 @@ def _rows(found: Answer) -> Iterator[tuple[str, ...]]:
 
 def _bought(offer: Offer, row: Sized) -> tuple[str, str]:
     """What to buy for a row and its price: a store for the data, or all of its machines."""
-    name = short(offer.name)
+    name = short_name(offer.name)
     if offer.name.startswith("storage/"):
         return name, _price(offer, 1).removesuffix(" a month")
     return f"{row.machines} x {name}", _price(offer, row.machines)

@@ -7,6 +7,7 @@ from typing import Final
 
 from simulator.report.figures import metric_figure
 from simulator.report.layout import columns, count, percent, printable, section, wrapped
+from simulator.report.named import setting_called
 from simulator.report.table import Table
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Objective, Sense
@@ -159,7 +160,7 @@ def _rows(outcomes: Sequence[Outcome], found: Findings) -> list[str]:
     rows = [
         (
             str(outcome.candidate.index),
-            *(printable(str(outcome.candidate.settings.get(key, ""))) for key in keys),
+            *(setting_called(key, outcome.candidate.settings.get(key, "")) for key in keys),
             *(_figure(outcome, name) for name in kept),
         )
         for outcome in outcomes

@@ -19,9 +19,12 @@ from simulator.results.storage_bill import elsewhere
 from simulator.results.stores import uses
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.hardware.storage import Scope
+from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
 from simulator.units import (
@@ -66,6 +69,10 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     )
 
 
+def _of(what: str, owner: Host | Gpu | Link | Storage) -> str:
+    return f"{what} of {short_name(owner.name)}"
+
+
 def _figure(
     what: str, value: float | None, unit: Unit, sources: object, key: str
 ) -> tuple[Assumption, ...]:
@@ -79,9 +86,9 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
     group = scenario.cluster.trainers
     host, store, gpu = group.host, group.storage, group.host.gpu
     found = [
-        *_figure(f"RAM of {host.name}", host.ram, BYTE, host.sources, "ram"),
+        *_figure(_of("RAM", host), host.ram, BYTE, host.sources, "ram"),
         *_figure(
-            f"read rate of {store.name}",
+            _of("read rate", store),
             store.read_rate,
             BYTE_PER_SECOND,
             store.sources,
@@ -90,7 +97,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
             else "read_bandwidth",
         ),
         *_figure(
-            f"read latency of {store.name}",
+            _of("read latency", store),
             store.read_latency or None,
             SECOND,
             store.sources,
@@ -100,15 +107,15 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
     if host.host_link is not None and gpu is not None and not gpu.unified_memory:
         link = host.host_link
         key = "peak" if link.achievable is None else "achievable"
-        found += _figure(f"rate of {link.name}", link.rate, BYTE_PER_SECOND, link.sources, key)
+        found += _figure(_of("rate", link), link.rate, BYTE_PER_SECOND, link.sources, key)
     if host.peer_link is not None and group.gpus_per_host > 1:
         link = host.peer_link
         key = "peak" if link.achievable is None else "achievable"
-        found += _figure(f"rate of {link.name}", link.rate, BYTE_PER_SECOND, link.sources, key)
+        found += _figure(_of("rate", link), link.rate, BYTE_PER_SECOND, link.sources, key)
     if gpu is not None:
-        found += _figure(f"memory of {gpu.name}", gpu.memory, BYTE, gpu.sources, "memory")
+        found += _figure(_of("memory", gpu), gpu.memory, BYTE, gpu.sources, "memory")
     found += _figure(
-        f"memory bandwidth of {host.name}",
+        _of("memory bandwidth", host),
         host.memory_bandwidth,
         BYTE_PER_SECOND,
         host.sources,
@@ -124,7 +131,7 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
     for key, what in named:
         source = host.sources.get(key) or host.sources.get(f"{key}.0")
         if source is not None and not source.verified:
-            found.append(Assumption(what=f"{what} of {host.name}", value="assumed", source=source))
+            found.append(Assumption(what=_of(what, host), value="assumed", source=source))
     return tuple(found)
 
 
@@ -152,7 +159,7 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
             ]
         for key, what, price, unit, asked in told:
             if asked:
-                found += _figure(f"{what} of {store.name}", price, unit, store.sources, key)
+                found += _figure(_of(what, store), price, unit, store.sources, key)
     return tuple(found)
 
 
@@ -201,7 +208,7 @@ def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tupl
     for group in groups:
         source = group.host.sources.get("capex")
         if source is not None and (plan.capex is None or group is not priced):
-            what = f"what {group.host.name} costs to buy"
+            what = f"what {short_name(group.host.name)} costs to buy"
             taken.append(
                 Assumption(what=what, value=show(group.host.capex or 0.0, USD), source=source)
             )
@@ -216,7 +223,7 @@ def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
     for group in scenario.cluster.groups:
         listed = listed_price(scenario, group)
         if listed is not None:
-            what = f"{listed.purchase} price of {group.host.name}"
+            what = _of(f"{listed.purchase} price", group.host)
             value = show(listed.usual, USD_PER_SECOND)
             found.append(Assumption(what=what, value=value, source=listed.source))
     return tuple(found)
@@ -233,7 +240,7 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
         ):
             source = sources.get(key)
             if source is not None:
-                what_where = f"{what}, {group.host.name}"
+                what_where = f"{what}, {short_name(group.host.name)}"
                 found.append(Assumption(what=what_where, value=f"{value:g}", source=source))
     return tuple(found)
 
@@ -298,12 +305,13 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     kernels = scenario.job.software.kernels
     if time.step is not None and kernels is not None and kernels.apart is not None:
         factor, source = kernels.apart
-        what = f"matrix products of {gpu.name} beside others of {gpu.architecture}, as measured"
+        others = f"beside others of {gpu.architecture}, as measured"
+        what = f"{_of('matrix products', gpu)} {others}"
         return (Assumption(what=what, value=f"{factor:.0%}", source=source),)
     if gpu.relative is None:
         return ()
     value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
-    what = f"kernels of {gpu.name}, to which no figures were fitted"
+    what = f"{_of('kernels', gpu)}, to which no figures were fitted"
     return (Assumption(what=what, value=value, source=gpu.relative.source),)
 
 

@@ -11,6 +11,7 @@ from simulator.results.ownership import electricity_by_time, is_owned
 from simulator.results.power import Draw, draws
 from simulator.results.prediction import Energy, Timing
 from simulator.scenario.energy import EnergyPlan
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import at_most
@@ -105,7 +106,7 @@ def _missing(scenario: Scenario) -> Iterator[str]:
     for group in scenario.cluster.groups:
         gpu = group.host.gpu
         if gpu is not None and gpu.power is None and not gpu.emulated:
-            yield f"the power of {gpu.name}: its profile states none"
+            yield f"the power of {short_name(gpu.name)}: its profile states none"
     plan = scenario.energy
     if plan is not None and plan.grid is None and plan.tariff is None:
         yield "energy.grid, for the emissions: an amount in g/kWh, or the region of a cloud"

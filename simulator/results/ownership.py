@@ -10,6 +10,7 @@ from simulator.equations.energy import building_energy, electricity_cost
 from simulator.results.power import draws_at, is_known
 from simulator.scenario.energy import EnergyPlan
 from simulator.scenario.hardware.cluster import Group
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
@@ -132,9 +133,10 @@ def missing(scenario: Scenario) -> Iterator[str]:
         if capex_of(scenario, group) is None:
             trains = group is scenario.cluster.trainers
             key = "owned.capex" if trains else "remote.price"
-            yield f"what {group.host.name} costs to buy: state {key}"
+            yield f"what {short_name(group.host.name)} costs to buy: state {key}"
         if _power(group) is None:
-            yield f"the power of {group.host.name}: its accelerator's profile states none"
+            machine = short_name(group.host.name)
+            yield f"the power of {machine}: its accelerator's profile states none"
 
 
 def _power(group: Group) -> tuple[Watts, Watts] | None:

@@ -9,13 +9,14 @@ from datetime import date
 from simulator.results.cost import listed_price
 from simulator.results.ownership import is_owned
 from simulator.results.storage_bill import priced
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Price
 from simulator.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The price of a machine by its profile."""
+    """The price of a machine by the profile of that name."""
 
     machine: str
     price: Price
@@ -26,7 +27,7 @@ def listed_prices(scenario: Scenario) -> Iterator[Listed]:
     for group in scenario.cluster.groups:
         price = listed_price(scenario, group)
         if price is not None:
-            yield Listed(group.host.name, price)
+            yield Listed(short_name(group.host.name), price)
 
 
 def dated_prices(scenario: Scenario) -> Iterator[str]:
@@ -50,7 +51,7 @@ def _bought(scenario: Scenario) -> Iterator[str]:
         stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
         source = group.host.sources.get("capex")
         if is_owned(scenario, group) and source is not None and not stated:
-            yield f"{group.host.name} to buy, {source.date}"
+            yield f"{short_name(group.host.name)} to buy, {source.date}"
 
 
 def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:

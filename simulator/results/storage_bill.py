@@ -11,6 +11,7 @@ from simulator.equations.batch import added, scaled
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
 from simulator.results.stores import Use, foreign_cloud, location_of, uses
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Charges, Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.store_plan import Location
@@ -132,20 +133,20 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Itera
 
 def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
     """Prices without which a part of the bill of a store is not known."""
-    store, charges = use.store, use.store.charges
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if store.price is None:
-        yield RENT, f"the rent of {store.name}: its profile states no price"
+        yield RENT, f"the rent of {named}: its profile states no price"
     asked = store.scope is Scope.OBJECT and use.reads + use.writes > 0.0
     if asked and (charges is None or charges.reads is None or charges.writes is None):
-        yield REQUESTS, f"what {store.name} charges for requests: its profile states no price"
+        yield REQUESTS, f"what {named} charges for requests: its profile states no price"
     if charges is not None:
         for text in charges.unpriced:
-            yield REQUESTS, f"what {store.name} charges for {text}: no source states a price"
+            yield REQUESTS, f"what {named} charges for {text}: no source states a price"
     yield from _missing_egress(scenario, use)
 
 
 def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
-    store, charges = use.store, use.store.charges
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     where = location_of(scenario, store)
     stated = {
         Location.SAME_REGION: True,
@@ -153,30 +154,30 @@ def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
         Location.OTHER_CLOUD: charges is not None and bool(charges.internet),
     }
     if use.carried > 0.0 and not stated[where]:
-        text = f"what {store.name} charges for bytes that leave: its profile states no price"
+        text = f"what {named} charges for bytes that leave: its profile states no price"
         yield EGRESS, text
     if use.written > 0.0 and where is Location.OTHER_CLOUD:
-        yield EGRESS, f"what the cloud of the machines charges for bytes written to {store.name}"
+        yield EGRESS, f"what the cloud of the machines charges for bytes written to {named}"
 
 
 def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
     """How the prices that were used may not be those that will be paid."""
-    store, charges = use.store, use.store.charges
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if charges is None:
         return
     here = listed_price(scenario, scenario.cluster.trainers)
     same = location_of(scenario, store) is Location.SAME_REGION
     if same and here is not None and not _alike(here.region, charges.region):
-        yield f"prices of {store.name} are those of {charges.region}, not of {here.region}"
+        yield f"prices of {named} are those of {charges.region}, not of {here.region}"
     if charges.by_capacity and store.capacity is not None and use.held > store.capacity:
         held, room = show(use.held, BYTE), show(store.capacity, BYTE)
-        yield f"{held} are to lie on {store.name}, which has {room}: the rent is for all of it"
+        yield f"{held} are to lie on {named}, which has {room}: the rent is for all of it"
     if charges.rent_to is not None and store.rented(use.held) > charges.rent_to:
         end = show(charges.rent_to, BYTE)
-        yield f"the rent of {store.name} is at most that: above {end} a byte is cheaper"
+        yield f"the rent of {named} is at most that: above {end} a byte is cheaper"
     if charges.operations_to is not None and _ready(store) > charges.operations_to:
         end = show(charges.operations_to, PER_SECOND)
-        yield f"operations of {store.name} cost at most that: above {end} they are cheaper"
+        yield f"operations of {named} cost at most that: above {end} they are cheaper"
     yield from _beyond_tiers(scenario, use, charges, time)
 
 
@@ -236,4 +237,4 @@ def priced(scenario: Scenario) -> tuple[str, ...]:
 def _place_and_date(store: Storage) -> str:
     region = "" if store.charges is None else f" in {store.charges.region}"
     source = store.sources.get("price")
-    return f"{store.name}{region}" + ("" if source is None else f", {source.date}")
+    return f"{short_name(store.name)}{region}" + ("" if source is None else f", {source.date}")

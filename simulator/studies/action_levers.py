@@ -15,6 +15,7 @@ from typing import Final
 from simulator.pipeline.run_length import lengths
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
@@ -287,7 +288,7 @@ def _helpers(ground: Ground) -> tuple[Machine, ...]:
 def _remedy(kind: Kind, settings: Mapping[str, Plain]) -> str:
     if kind is Kind.BEFOREHAND:
         return "decode once, before the run, and store what the model takes"
-    name = str(settings["remote.machine"]).rpartition("/")[2]
+    name = short_name(settings["remote.machine"])
     return f"let {settings['remote.count']} x {name} make batches beside"
 
 
@@ -518,7 +519,7 @@ def _machines(ground: Ground) -> Iterator[Lever]:
             continue
         yield Lever(
             kind=Kind.MACHINE,
-            what=f"rent {scenario.cluster.trainers.count} x {machine.name.rpartition('/')[2]}",
+            what=f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
             settings={
                 MACHINE: machine.name,
                 **moved(ground, machine),

@@ -11,6 +11,7 @@ from typing import Final
 
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import RateCurve, Service
@@ -174,7 +175,7 @@ def _machine(service: Service, host: Host) -> Lever:
         settings |= {"serving.tensor": degree, "serving.replicas": host.gpu_count // degree}
     else:
         settings["serving.replicas"] = max(1, host.gpu_count)
-    name = host.name.rpartition("/")[2]
+    name = short_name(host.name)
     gpu = "no accelerator" if host.gpu is None else f"{host.gpu_count} x {host.gpu.name}"
     gpu = gpu.replace("gpu/", "")
     return _lever(ServiceKind.MACHINE, f"one {name} ({gpu}) as the machine", settings)

@@ -172,7 +172,7 @@ def test_size_finds_the_fewest_machines(capsys: pytest.CaptureFixture[str]) -> N
     assert all(one["attainment"] >= 0.95 for one in rates)
     assert all(one["machines_in_9_of_10_cases"] >= one["machines"] for one in rates)
     _, text, _ = run(capsys, "size", "machines", CHAT, "--set", "load.rate=8 /s")
-    assert f"{counts[0]} x instance/lambda/gpu_1x_h100_sxm5 keep the limits" in text
+    assert f"{counts[0]} x gpu_1x_h100_sxm5 keep the limits" in text
 
 
 @pytest.mark.slow

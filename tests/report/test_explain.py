@@ -79,7 +79,7 @@ def test_no_price_is_said(prediction: Prediction) -> None:
     """Without a price the explanation says which profile lacks one."""
     cost = replace(prediction.cost, per_second=None)
     text = as_explanation(replace(prediction, cost=cost), "cost.usd_per_h")
-    assert "the profile of node/test-four states no price" in text
+    assert "the profile of test-four states no price" in text
 
 
 def test_a_copy_names_what_decides() -> None:

@@ -65,7 +65,7 @@ def test_no_price_is_said_once(prediction: Prediction) -> None:
         prediction.cost, per_second=None, per_step=None, samples_per_usd=None, for_machines=None
     )
     text = as_text(replace(prediction, cost=bare))
-    assert text.count("no price for node/test-four") == 1
+    assert text.count("no price for test-four") == 1
     assert "$" not in text
 
 

@@ -89,7 +89,7 @@ def test_a_profile_states_what_its_machine_costs() -> None:
     price = (found.cost.for_machines or 0.0) / found.cost.time_to_train * HOUR / devices
     assert 1.2 < price < 2.0
     sources = {one.what: one.source for one in found.assumptions}
-    assert sources["what node/dgx-h100 costs to buy"].date == "2023-05"
+    assert sources["what dgx-h100 costs to buy"].date == "2023-05"
     assert "owned.staff (not given)" in sources
 
 

@@ -25,6 +25,7 @@ from simulator.report.recommend_best import (
     winner_figures,
 )
 from simulator.results.prediction import Prediction
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
@@ -216,7 +217,7 @@ def _scatter(answer: Recommendation) -> Scatter | None:
             y=money,
             front=choice.index in front,
             hint=_hint(choice),
-            label=printable(f"{choice.count} x {words.rented_as(choice.machine.name)}"),
+            label=printable(f"{choice.count} x {short_name(choice.machine.name)}"),
             best=choice.index == best,
         )
         for choice in answer.ranked

@@ -17,6 +17,7 @@ from typing import Final
 from simulator.results.ownership import missing
 from simulator.scenario.goal import Goal, Limits, Objective, Sense
 from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.hardware.naming import short_name
 from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.baseline import COUNT, Settings
@@ -136,7 +137,7 @@ class _Court:
         best = self._keeping(others, name)
         if best is None:
             return ""
-        where = f"{best.count} x {best.machine.name}"
+        where = f"{best.count} x {short_name(best.machine.name)}"
         if name == "deadline":
             least = show(number(best.figures, TIME) or 0.0, SECOND)
             return f"a deadline of {least} would do, with {where}"
