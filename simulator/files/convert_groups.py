@@ -152,7 +152,8 @@ def _whose(draft: Draft) -> str:
 
 
 def _speed(draft: Draft, helper: Host) -> Assumption:
-    what = f"speed of a vCPU of {short_name(helper.name)} beside one that trains (input.measured_on not given)"
+    beside = "beside one that trains (input.measured_on not given)"
+    what = f"speed of a vCPU of {short_name(helper.name)} {beside}"
     if draft.host is None or not _are_comparable(draft):
         return _note(what, "the same, as a CoreMark is missing")
     return _note(what, f"as their CoreMark, {_ratio(draft.host, helper):.3f}")

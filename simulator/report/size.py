@@ -98,7 +98,14 @@ def _others(found: Answer) -> list[str]:
     """What else the catalogue has, where one number of machines was asked for."""
     if len(found.rows) > 1:
         return []
-    return [f"{one.name}  {_price(one, found.rows[0].machines)}" for one in found.offers[0][1:]]
+    others = [one for one in found.offers[0] if one is not _cheapest(found.offers[0])]
+    return [f"{short_name(one.name)}  {_price(one, found.rows[0].machines)}" for one in others]
+
+
+def _cheapest(offers: Sequence[Offer]) -> Offer | None:
+    """The first, as they come by price; None where its price, and so that of all, is unknown."""
+    best = offers[0] if offers else None
+    return None if best is None or best.per_month is best.per_second is None else best
 
 
 def _head(found: Answer) -> tuple[str, ...]:
@@ -111,8 +118,8 @@ def _head(found: Answer) -> tuple[str, ...]:
 
 def _rows(found: Answer) -> Iterator[tuple[str, ...]]:
     for one, offers in zip(found.rows, found.offers, strict=True):
-        best = offers[0] if offers else None
-        yield (*_row(one, found), *(("none known", "") if best is None else _bought(best, one)))
+        best, none = _cheapest(offers), "none with a price" if offers else "none known"
+        yield (*_row(one, found), *((none, "") if best is None else _bought(best, one)))
 
 
 def _bought(offer: Offer, row: Sized) -> tuple[str, str]:

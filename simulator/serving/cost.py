@@ -6,6 +6,7 @@ from simulator.equations.serving import per_million_tokens
 from simulator.results.ownership import electricity_by_time, standing_of, working_price
 from simulator.results.price_age import Listed
 from simulator.results.serving import Answered, Saturation, ServiceCost
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Price, price_of
 from simulator.scenario.owned import Ownership
 from simulator.scenario.serving import Service
@@ -44,7 +45,7 @@ def _owned(service: Service, plan: Ownership, drawn: Watts | None) -> UsdPerSeco
 def listed_prices(service: Service) -> tuple[Listed, ...]:
     """The profile's price that the machines are billed at, with their name; none that is stated."""
     price = listed_price(service)
-    return () if price is None else (Listed(service.group.host.name, price),)
+    return () if price is None else (Listed(short_name(service.group.host.name), price),)
 
 
 def listed_price(service: Service) -> Price | None:

@@ -12,20 +12,25 @@ from simulator.scenario.scenario import Scenario
 Settings = Mapping[str, str]
 
 _SHARDED: Final[Settings] = {"parallelism.sharding": "parameters"}
-_RECOMPUTED: Final[Settings] = {"train.recompute": "full"}
+_RECOMPUTED: Final[tuple[Settings, ...]] = (
+    {"train.recompute": "selective"},
+    {"train.recompute": "full", "train.recompute_share": "0.5"},
+    {"train.recompute": "full"},
+)
+"""What is computed again, the least first: attention, every second layer, all."""
 
 
 def candidates(scenario: Scenario) -> Iterator[Settings]:
     """Ways to spread the model, the simplest first.
 
-    Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); activations are
-    computed again as well; layers are split over the devices of a machine, and cut into stages over
-    more and more machines.
+    Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
+    activations are computed again; layers are split over the devices of a machine, and cut into
+    stages over more and more machines.
     """
     group = scenario.cluster.trainers
     yield {}
     yield _SHARDED
-    yield {**_SHARDED, **_RECOMPUTED}
+    yield from _recomputed(_SHARDED)
     if group.gpus_per_host <= 1:
         return
     stages = 1
@@ -38,8 +43,12 @@ def candidates(scenario: Scenario) -> Iterator[Settings]:
             "train.accumulation": str(4 * stages),
         }
         yield {key: value for key, value in split.items() if value != "1"}
-        yield {**split, **_RECOMPUTED}
+        yield from _recomputed(split)
         stages *= 2
+
+
+def _recomputed(spread: Settings) -> Iterator[Settings]:
+    return ({**spread, **again} for again in _RECOMPUTED)
 
 
 def first_that_fits(

@@ -15,7 +15,7 @@ from simulator.compute.device_time import is_on_cores
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.scenario.workload.train import Mode
+from simulator.scenario.workload.train import Mode, Recompute
 
 
 @pytest.fixture(autouse=True)
@@ -290,6 +290,14 @@ def test_a_model_too_large_is_offered_a_shorter_sequence(
     assert main(asked) == Exit.FINE
     assert "2 would; as many do with model.sequence = 4096" in capsys.readouterr().err
     assert tomllib.loads(Path("x.toml").read_text())["train"]["batch_size"] == 1
+
+
+def test_no_more_is_computed_again_than_the_memory_asks_for() -> None:
+    """An 8B model on eight devices of 80 GB: every second layer's activations, not all."""
+    asked = ["init", "--yes", "--machine", "dgx-h100", "--model", "llama-3.1-8b"]
+    assert main([*asked, "--output", "x.toml"]) == Exit.FINE
+    train = load_scenario("x.toml").job.train
+    assert (train.recompute, train.recompute_share) == (Recompute.FULL, 0.5)
 
 
 def test_a_model_of_the_cores_is_written_for_a_machine_with_an_accelerator() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.report.size import Answer, as_text
+from simulator.studies.offers import Offer
 from simulator.studies.size import Resource, Sized
 
 
@@ -30,3 +31,20 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
         steps=1000.0,
     )
     assert ("On 1024 machines an epoch has fewer than 10 steps" in as_text(found)) == warned
+
+
+def test_a_machine_without_a_price_is_not_the_cheapest() -> None:
+    """What has the size at no known price stands below, and the table says that none has one."""
+    row = Sized(machines=1, devices=8, sizes=(), speed=1.0, ample=1.0, now=1.0, settings={})
+    found = Answer(
+        name="mine",
+        asked="mine.toml",
+        resource=Resource.CPU,
+        loss=0.05,
+        rows=(row,),
+        offers=((Offer(name="node/unpriced"),),),
+    )
+    text = as_text(found)
+    assert "1 x unpriced" not in text
+    assert "none with a price" in text
+    assert "\n  unpriced  unknown" in text
