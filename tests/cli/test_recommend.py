@@ -58,7 +58,7 @@ def test_what_an_owned_machine_costs_is_asked_for(ask: Plan, tmp_path: Path) -> 
     job = tmp_path / "owned.toml"
     job.write_text(OWNED)
     outcome = ask(str(job))
-    told = "  what node/dgx-a100-80gb costs to buy: state owned.capex"
+    told = "  what dgx-a100-80gb costs to buy: state owned.capex"
     assert told in outcome.out.splitlines()
 
 
