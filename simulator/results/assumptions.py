@@ -197,6 +197,7 @@ def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tupl
         "network": f"{plan.network:g}",
         "residual": f"{plan.residual:g}",
         "interest": f"{plan.interest:g} a year",
+        "utilization": f"{plan.utilization:g} of its life",
         "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
     }
     racks = any(map(in_a_rack, groups))
