@@ -1,10 +1,10 @@
 """Training runs whose time and bill were published, with the price they state.
 
 Nothing was fitted to them. A depth of nanochat (PyPI nanochat 0.1.2, README.md, 2025-10) is a model
-of so many layers. Not in there, and guesses: 64 channels a layer, a vocabulary of 2 ** 16 (both give
-the 1.9 billion parameters that it states at depth 32), heads of 128, windows of 2,048 tokens, 2 ** 19
-tokens a step. The other stages of its scripts, tokenizer and fine-tuning, are in what is published
-and not in what is predicted.
+of so many layers. Not in there, and guesses: 64 channels a layer and a vocabulary of 2 ** 16 (both
+give the 1.9 billion parameters that it states at depth 32), heads of 128, windows of 2,048 tokens,
+2 ** 19 tokens a step. The other stages of its scripts, tokenizer and fine-tuning, are in what is
+published and not in what is predicted.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ RUNS = (
     Published(depth=32, tokens=38e9, batch=8, hours=33.0, usd=800.0),
     Published(depth=26, tokens=21.6e9, batch=16, hours=12.0, usd=300.0),
 )
-"""1.9 billion parameters, and 20 tokens a parameter; the batch of the first is half of the second's,
-which is published."""
+"""1.9 billion parameters, and 20 tokens a parameter; of batches that of the second is published."""
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: f"d{run.depth}")
