@@ -40,8 +40,11 @@ def test_chances_add_up_and_the_same_machines_take_the_same_time() -> None:
     assert demand.finish == block.finish
     assert demand.bill is not None
     assert block.bill is not None
-    # Prices of the profile: on demand in us-east-1, a block in us-east-2.
-    assert block.bill[0.5] / demand.bill[0.5] == pytest.approx(14.75 / 21.957642, rel=0.01)
+    # Prices of the profile: on demand in us-east-1, a block in us-east-2 that is paid by the day.
+    hours = demand.finish[0.5] / 3600.0
+    assert demand.bill[0.5] == pytest.approx(21.957642 * hours, rel=0.01)
+    assert hours < 24.0
+    assert block.bill[0.5] == pytest.approx(14.75 * 24.0, rel=0.01)
 
 
 def test_the_mixed_way_is_as_slow_as_its_restarts_and_costs_between_both() -> None:
