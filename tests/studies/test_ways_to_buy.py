@@ -75,6 +75,17 @@ def test_what_is_not_known_is_said() -> None:
     assert found[Purchase.OWNED, False].cheapest is None
 
 
+def test_more_machines_than_capacity_blocks_hold() -> None:
+    """256 machines can be had in blocks, 257 cannot; a scenario that asks for them is warned."""
+    many = ("hardware.count=257", "failures.like=rsc-1", "train.epochs=1")
+    block = ways(*many, terms=Terms(draws=100))[Purchase.CAPACITY_BLOCK, False]
+    assert block.missing == "no more than 256 machines at a time"
+    assert block.cheapest is None
+    asked = (*many, "cost.purchase=capacity-block")
+    warned = predict(CandidateReader(JOB, overrides=asked).read({}).scenario, doubts=False)
+    assert any("capacity blocks hold 256 machines" in text for text in warned.warnings)
+
+
 def test_a_stated_price_is_that_of_its_way_alone() -> None:
     """A price for which one buys on demand says nothing of capacity blocks."""
     stated, listed = ways("cost.price=$1/h"), ways()
