@@ -11,8 +11,8 @@ from simulator.confidence.provenance import Source
 from simulator.units import UsdPerSecond
 
 MOST_IN_BLOCKS: Final = 256
-"""Machines that a customer has in capacity blocks at a time: 64 a block, 256 in all (Amazon EC2 User
-Guide, "Capacity Blocks for ML")."""
+"""Machines that a customer has in capacity blocks at a time: 64 a block, 256 in all (Amazon EC2
+User Guide, "Capacity Blocks for ML")."""
 
 
 class Purchase(StrEnum):
