@@ -183,6 +183,9 @@ class _Tries:
             try:
                 spells = _told(self._reader, self._prediction.scenario, spot=True).spells
             except InputError:
+                # A trace that cannot be read is a mistake, not a lack of knowledge.
+                if self._reader.document().value(("spot", "trace")) is not None:
+                    raise
                 return "[spot] does not say when machines can be had"
             told = replace(told, spells=spells)
         if told.spells is None:

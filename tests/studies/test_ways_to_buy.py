@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
 from simulator.predict import predict
 from simulator.results.outlook import Outlook, Way
@@ -73,6 +74,12 @@ def test_what_is_not_known_is_said() -> None:
     assert "[spot]" in found[Purchase.SPOT, True].missing
     assert "owned.capex" in found[Purchase.OWNED, False].missing
     assert found[Purchase.OWNED, False].cheapest is None
+
+
+def test_a_trace_that_cannot_be_read_is_a_mistake() -> None:
+    """Whether or not the scenario itself buys spot machines."""
+    with pytest.raises(InputError, match="missing"):
+        ways("spot.trace=missing.csv", "spot.source=nobody", "failures.like=rsc-1")
 
 
 def test_more_machines_than_capacity_blocks_hold() -> None:
