@@ -176,6 +176,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     if service is not None:
         refuse(where=where, sample=sample, points=points, by=by, top=top, csv=csv, plot=plot)
         refuse(parquet=parquet, html=html, calibration=calibration, store=store, cluster=cluster)
+        refuse(shard=shard, merge=merge, exhaustive=exhaustive)
         return swept(service, over, form, seed)
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
@@ -193,7 +194,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     from simulator.studies.findings import findings
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
-    found = replace(found, prices=_prices(reader, found))
+    found = replace(found, prices=_prices(reader, found), shard=part)
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
     how = made(seed, as_typed(scenario, overrides))

@@ -37,6 +37,7 @@ from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
+from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
 from simulator.results.metrics import METRICS
 from simulator.results.power import LOG_SD as POWER_LOG_SD
@@ -272,7 +273,8 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     cost, figured = prediction.cost, prediction.timing
     paid, energy = cost.for_machines, cost.energy_per_step
     if paid is not None and cost.per_second is not None:
-        paid += (timing.total_time - figured.total_time) * cost.per_second
+        drawn_time, time = (paid_time(prediction.scenario, t.total_time) for t in (timing, figured))
+        paid += _number((drawn_time - time) * cost.per_second)
         drawn = electricity_of(prediction.scenario, timing)
         if drawn is not None and cost.electricity is not None:
             paid += _number(drawn.value - cost.electricity)

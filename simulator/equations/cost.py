@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
-from simulator.units import YEAR, Real
+from simulator.units import DAY, WEEK, YEAR, Real
+
+MOST_DAYS: Final = 14
+"""Length of a capacity block up to which it is counted in days; in weeks beyond."""
 
 
 def cost_per_step(price: Real, step_time: Real) -> Real:
@@ -176,6 +181,76 @@ def cost_to_train(price: Real, time: Real, provisioning: Real = 0.0) -> Real:
     90.0
     """
     return price * (provisioning + time)
+
+
+def block_time(time: Real) -> Real:
+    """How long a capacity block is that holds a job.
+
+    Parameters
+    ----------
+    time : float or array
+        Time the machines are wanted [s].
+
+    Returns
+    -------
+    float or array
+        Time that is paid [s].
+
+    Notes
+    -----
+    Whole days up to 14 of them, then whole weeks; paid in advance and not given back. One block
+    ends after 182 days: a longer job is taken to buy the next ones.
+
+    References
+    ----------
+    .. [1] Amazon EC2 User Guide, "Capacity Blocks for ML": 1 to 14 days in steps of a day, then
+       multiples of 7 days up to 182 days.
+
+    Examples
+    --------
+    An hour, two days and an hour, 15 days:
+
+    >>> [block_time(hours * 3600) / 86400 for hours in (1, 49, 360)]
+    [1.0, 3.0, 21.0]
+    """
+    days, weeks = np.ceil(np.asarray(time) / DAY), np.ceil(np.asarray(time) / WEEK)
+    whole = np.where(days <= MOST_DAYS, days * DAY, weeks * WEEK)
+    return whole if whole.ndim else float(whole)
+
+
+def cost_of_block(price: Real, time: Real, provisioning: Real = 0.0) -> Real:
+    """Price of a capacity block that holds a job.
+
+    Parameters
+    ----------
+    price : float or array
+        Price of all machines together [$/s].
+    time : float or array
+        Time the job runs [s].
+    provisioning : float or array
+        Time before it starts in which the machines are there [s].
+
+    Returns
+    -------
+    float or array
+        Cost [$].
+
+    Notes
+    -----
+    ``price * block_time(provisioning + time)``.
+
+    References
+    ----------
+    .. [1] Amazon EC2 User Guide, "Capacity Blocks for ML": the whole block is charged up front.
+
+    Examples
+    --------
+    Two hours at $36 an hour, of a block of one day:
+
+    >>> round(cost_of_block(36 / 3600, 7200.0), 9)
+    864.0
+    """
+    return price * block_time(provisioning + time)
 
 
 def energy_per_step(idle_power: Real, full_power: Real, utilization: Real, step_time: Real) -> Real:

@@ -73,5 +73,6 @@ class OwnedSection(FileModel):
     staff: PriceOrZeroField | None = None
     """Share of the staff that looks after one machine, such as $500/month. No published figure was
     found: it is left out, and said to be, where it is not given."""
-    utilization: WorkingField = 1.0
-    """Share of its life in which it works: what it costs is paid by the hours worked."""
+    utilization: WorkingField | None = None
+    """Share of its life in which it works: what it costs is paid by the hours worked; all of it by
+    default."""

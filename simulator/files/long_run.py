@@ -62,6 +62,10 @@ ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
     "add per_job from your own logs; the doubt is wide until then"
 )
+OTHER_SIZE: Final = (
+    "the rates of {name} hold for a job of {counted:,} accelerators, with what stops the job as a "
+    "whole in them; for one of {own:,} nobody knows how much of them stays, so the doubt is wider"
+)
 
 
 @cache
@@ -108,11 +112,11 @@ def interruptions_of(
     failures, notes = None, tuple[str, ...]()
     if failing is not None and ("failures" in given or spot):
         failing, parts = _of_parts(document, failing, devices, cards, machines)
-        failures, notes = _failures(document, failing, devices, spot=spot)
+        failures, notes = _failures(document, failing, devices, machines, spot=spot)
         notes = (*parts, *notes)
     elif machines * devices >= LEAST_PUBLISHED:
         usual = FailuresSection(like=TAKEN, doubt=TAKEN_DOUBT)
-        failures, notes = _failures(document, usual, devices, spot=spot)
+        failures, notes = _failures(document, usual, devices, machines, spot=spot)
         notes = (NOT_STATED, *notes)
     else:
         notes = (NONE_COUNTED,)
@@ -213,7 +217,7 @@ def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str,
 
 
 def _failures(
-    document: Document, section: FailuresSection, devices: int, *, spot: bool
+    document: Document, section: FailuresSection, devices: int, machines: int, *, spot: bool
 ) -> tuple[Failures, tuple[str, ...]]:
     like = None if section.like is None else _cluster(document, section.like)
     size = 1.0 if like is None else devices / like.devices
@@ -227,12 +231,14 @@ def _failures(
         raise InputError((document.problem(("failures",), message, hint=hint, show=False),))
     doubt = _first(section.doubt, DOUBT if like is None else like.doubt)
     unsure = machine > 0.0 and job <= 0.0 and section.doubt is None
+    counted = like if section.per_machine is None and unsure else None
+    apart = _doubt_of_size(counted, machines * devices) if unsure else 0.0
     start = _first(section.start, None if like is None else like.start)
     failures = Failures(
         per_machine=machine,
         per_job=job,
         planned=_first(section.planned, None if like is None else like.planned),
-        doubt=math.hypot(doubt, MACHINES_ALONE) if unsure else doubt,
+        doubt=math.hypot(doubt, apart),
         restart=Restart(
             detection=section.detection or 0.0,
             replacement=section.replacement or 0.0,
@@ -245,10 +251,32 @@ def _failures(
     )
     notes = (
         "" if like is None else f"rates of {like.name}: {like.source} ({like.date})",
-        ONLY_MACHINES if unsure else "",
+        _on_size(counted, machines * devices) if unsure else "",
         "" if start else "a restart takes no more than the load of the checkpoint: say start",
     )
     return failures, tuple(note for note in notes if note)
+
+
+def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float:
+    """How far a rate of machines may be off for a job of so many accelerators, as a logarithm.
+
+    Of what a cluster counted in jobs of one size, machines have an unknown part and the job as a
+    whole the rest: the two readings differ by the ratio of the sizes.
+    """
+    if counted is None or counted.machines is None:
+        return MACHINES_ALONE
+    apart = math.log(accelerators / (counted.machines * counted.devices))
+    return min(abs(apart), MACHINES_ALONE)
+
+
+def _on_size(counted: PublishedCluster | None, accelerators: int) -> str:
+    """What to say of a rate of machines that stands for the job as well; empty at its own size."""
+    if counted is None or counted.machines is None:
+        return ONLY_MACHINES
+    size = counted.machines * counted.devices
+    if accelerators == size:
+        return ""
+    return OTHER_SIZE.format(name=counted.name, counted=size, own=accelerators)
 
 
 def _first(given: float | None, published: float | None) -> float:

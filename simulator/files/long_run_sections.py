@@ -164,10 +164,15 @@ class SpotSection(FileModel):
 
 
 class PublishedCluster(FileModel):
-    """An entry of data/failures.toml."""
+    """An entry of data/failures.toml.
+
+    `machines` are those of the jobs that its rates were counted in, where what stops a job as a
+    whole is in the rate of its machines.
+    """
 
     name: TextField
     devices: CountField
+    machines: CountField | None = None
     per_machine: RateField
     per_job: RateOrZeroField
     planned: RateOrZeroField = 0.0

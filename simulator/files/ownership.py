@@ -32,6 +32,11 @@ class _Usual(FileModel):
     """Cost of capital a year."""
     hosting: PriceFigure
     """Room for each kilowatt."""
+    utilization: FractionFigure
+    """Share of its life in which a machine works."""
+
+
+_NUMBERS: Final = ("life", "network", "residual", "interest", "utilization")
 
 
 @cache
@@ -42,7 +47,7 @@ def _usual() -> _Usual:
 def ownership(given: OwnedSection) -> Ownership:
     """What the [owned] section says, and what is usual where it says nothing."""
     usual = _usual()
-    figures = {name: getattr(usual, name) for name in ("life", "network", "residual", "interest")}
+    figures = {name: getattr(usual, name) for name in _NUMBERS}
     stated = {name: getattr(given, name) for name in figures}
     taken = {name: one for name, one in figures.items() if stated[name] is None}
     if given.hosting is None:
@@ -57,7 +62,6 @@ def ownership(given: OwnedSection) -> Ownership:
         hosting=given.hosting,
         hosting_per_watt=float(usual.hosting.value) / _KILOWATT,
         staff=given.staff,
-        utilization=given.utilization,
         sources={name: _source(one) for name, one in taken.items()},
     )
 

@@ -20,6 +20,5 @@ def even_text(even: RentOrBuy) -> str:
     )
     return (
         f"buying is cheaper if the machines work more than {even.utilization:.0%} of their life, "
-        f"{hours:.0f} h a month; working {even.planned:.0%} of it, as owned.utilization says, it "
-        f"{paid}"
+        f"{hours:.0f} h a month; working {even.planned:.0%} of it (owned.utilization), it {paid}"
     )

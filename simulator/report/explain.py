@@ -28,7 +28,7 @@ from simulator.report.rounded import chance
 from simulator.report.rows import run_rows
 from simulator.report.text import assumption_lines, item_lines, split_lines
 from simulator.report.verdict import verdict
-from simulator.results.cost import listed_price
+from simulator.results.cost import listed_price, paid_time
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
@@ -281,7 +281,7 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
             f"x mean {batch_called(prediction.scenario)}",
             show(prediction.timing.step_time.mean, SECOND),
         ),
-        ("x billed time", show(cost.time_to_train, SECOND)),
+        ("x billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
         ("machines", count(group.count)),
     ]
     known = origins(prediction.scenario)

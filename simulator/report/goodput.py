@@ -116,7 +116,7 @@ def _way_lines(ways: Sequence[Way]) -> Iterator[str]:
         yield from wrapped(
             "Each life has the same failures and the same doubt of the step in all ways; a price "
             "that moves is drawn from the range seen. Reserved machines are paid for the hours of "
-            "the run, not for their term."
+            "the run, not for their term; a capacity block by the day, from 14 days on by the week."
         )
 
 

@@ -19,7 +19,7 @@ from simulator.report.figures import figure
 from simulator.report.layout import count, percent
 from simulator.report.stores import in_all, store_rows
 from simulator.results import ownership
-from simulator.results.cost import machine_price
+from simulator.results.cost import is_block, machine_price, paid_time
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.scenario.hardware.host import Host
@@ -186,8 +186,9 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     ]
     if cost.per_second is None:
         rows += _no_price(prediction)
-    billed = cost.time_to_train + prediction.scenario.cost.provisioning
-    rows.append(("billed time", show(billed, SECOND, DIGITS)))
+    billed = float(paid_time(prediction.scenario, cost.time_to_train))
+    whole_days = ", whole days of a capacity block" if is_block(prediction.scenario) else ""
+    rows.append(("billed time", f"{show(billed, SECOND, DIGITS)}{whole_days}"))
     if cost.energy_per_step is not None:
         of_one = f"{show(cost.energy_per_step, JOULE, DIGITS)} a {batch}"
         energy = f"{of_one} (crude: all machines, at rest and at work)"

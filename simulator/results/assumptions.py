@@ -23,7 +23,7 @@ from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.hardware.price import MOST_IN_BLOCKS, Purchase
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
@@ -197,6 +197,7 @@ def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tupl
         "network": f"{plan.network:g}",
         "residual": f"{plan.residual:g}",
         "interest": f"{plan.interest:g} a year",
+        "utilization": f"{plan.utilization:g} of its life",
         "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
     }
     racks = any(map(in_a_rack, groups))
@@ -347,6 +348,7 @@ def warnings(
     found += elsewhere(scenario)
     found += _helpers(scenario)
     found += _spot(scenario)
+    found += _blocks(scenario)
     found += _failures(scenario, timing)
     found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
     unverified = [a.what for a in rests_on if not a.source.verified]
@@ -410,6 +412,14 @@ def _spot(scenario: Scenario) -> list[str]:
         return [said]
     between = f"{show(price.low, USD_PER_SECOND)} to {show(price.high, USD_PER_SECOND)}"
     return [f"{said}; the price is the middle of {between}"]
+
+
+def _blocks(scenario: Scenario) -> list[str]:
+    """Say so where more machines are bought as capacity blocks than are sold so."""
+    machines = sum(group.count for group in scenario.cluster.groups)
+    if scenario.cost.purchase is not Purchase.CAPACITY_BLOCK or machines <= MOST_IN_BLOCKS:
+        return []
+    return [f"capacity blocks hold {MOST_IN_BLOCKS} machines at a time, and these are {machines:,}"]
 
 
 def _failures(scenario: Scenario, timing: Timing) -> list[str]:

@@ -19,10 +19,10 @@ from simulator.results.ownership import is_owned, owned_price
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, CpuNeed, Timing
 from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.price import Price, price_of
+from simulator.scenario.hardware.price import Price, Purchase, price_of
 from simulator.scenario.scenario import Scenario
 from simulator.terms import Term, term
-from simulator.units import UsdPerSecond
+from simulator.units import Real, UsdPerSecond
 
 
 def bill(scenario: Scenario, timing: Timing) -> Cost:
@@ -55,7 +55,7 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
 def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]:
     """What steps, samples and the whole run cost, with their equations."""
     whole = term(
-        equations.cost_to_train,
+        equations.cost_of_block if is_block(scenario) else equations.cost_to_train,
         price=price,
         time=timing.total_time,
         provisioning=scenario.cost.provisioning,
@@ -74,6 +74,17 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
             equations.samples_per_usd, throughput=_epoch_rate(scenario, timing), price=working
         )
     return found
+
+
+def is_block(scenario: Scenario) -> bool:
+    """Whether the machines are bought as a capacity block, which is paid whole."""
+    return scenario.cost.purchase is Purchase.CAPACITY_BLOCK
+
+
+def paid_time(scenario: Scenario, time: Real) -> Real:
+    """How long machines are paid for a run of so long, with what is billed before it [s]."""
+    held = scenario.cost.provisioning + time
+    return equations.block_time(held) if is_block(scenario) else held
 
 
 def _epoch_rate(scenario: Scenario, timing: Timing) -> float:

@@ -56,7 +56,7 @@ def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -
     time = at_least(scenario.store.kept or 0.0, billed)
     terms: dict[str, Term] = {}
     for one in used:
-        for part, price in _charged(scenario, one, time):
+        for part, price in _charged(scenario, one, time, billed):
             known = terms.get(part)
             terms[part] = price if known is None else _and(known, price)
     missing = [named for one in used for named in _missing(scenario, one)]
@@ -74,7 +74,7 @@ def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -
         requests=found[REQUESTS],
         egress=found[EGRESS],
         missing=tuple(text for _, text in missing),
-        notes=tuple(text for one in used for text in _notes(scenario, one, time)),
+        notes=tuple(text for one in used for text in _notes(scenario, one, billed)),
         terms=terms,
     )
 
@@ -87,8 +87,11 @@ def _dollars(known: Term | None) -> Usd:
     return 0.0 if known is None else cast("float", known.value)
 
 
-def _charged(scenario: Scenario, use: Use, time: Real) -> Iterator[Priced]:
-    """Everything that is charged for one store at a known price."""
+def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator[Priced]:
+    """Everything that is charged for one store at a known price.
+
+    It holds what it holds for so much `time`, and is read as long as machines are `billed` [s].
+    """
     store, charges = use.store, use.store.charges
     if store.price is not None:
         size = store.rented(use.held)
@@ -109,10 +112,10 @@ def _charged(scenario: Scenario, use: Use, time: Real) -> Iterator[Priced]:
                 write_price=charges.writes,
             ),
         )
-    yield from _egress(scenario, use, charges, time)
+    yield from _egress(scenario, use, charges, billed)
 
 
-def _egress(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[Priced]:
+def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[Priced]:
     """Bytes that leave a region: what is read, and between regions of a cloud what is written."""
     where = location_of(scenario, use.store)
     if where is Location.OTHER_REGION and charges.other_region is not None:
@@ -124,7 +127,7 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Itera
             term(
                 equations.egress_cost,
                 size=use.carried,
-                months=time / MONTH,
+                months=billed / MONTH,
                 ends=tuple(tier.to for tier in charges.internet if tier.to is not None),
                 prices=tuple(tier.price for tier in charges.internet),
             ),
@@ -160,7 +163,7 @@ def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
         yield EGRESS, f"what the cloud of the machines charges for bytes written to {named}"
 
 
-def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
+def _notes(scenario: Scenario, use: Use, billed: Real) -> Iterator[str]:
     """How the prices that were used may not be those that will be paid."""
     store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if charges is None:
@@ -178,14 +181,14 @@ def _notes(scenario: Scenario, use: Use, time: Real) -> Iterator[str]:
     if charges.operations_to is not None and _ready(store) > charges.operations_to:
         end = show(charges.operations_to, PER_SECOND)
         yield f"operations of {named} cost at most that: above {end} they are cheaper"
-    yield from _beyond_tiers(scenario, use, charges, time)
+    yield from _beyond_tiers(scenario, use, charges, billed)
 
 
-def _beyond_tiers(scenario: Scenario, use: Use, charges: Charges, time: Real) -> Iterator[str]:
+def _beyond_tiers(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[str]:
     if location_of(scenario, use.store) is not Location.OTHER_CLOUD or not charges.internet:
         return
     end = charges.internet[-1].to
-    if end is not None and anywhere(use.carried / at_least(1.0, time / MONTH) > end):
+    if end is not None and anywhere(use.carried / at_least(1.0, billed / MONTH) > end):
         name, size = use.store.name, show(end, BYTE)
         yield f"bytes that leave {name} cost at most that: above {size} a month they are cheaper"
 

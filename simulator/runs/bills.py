@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.equations.cost import block_time
 from simulator.results.outlook import CAPACITY
 from simulator.runs.progress import Array, Lives
 from simulator.scenario.hardware.price import Purchase
@@ -28,7 +29,7 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
     """Bill of each life: machines of the job and the spares that stand by, as long as held.
 
     Spot machines are not held while they cannot be had. Those rented by the hour are not paid while
-    they are away; those that are reserved or owned are.
+    they are away; those that are reserved or owned are. A capacity block is paid to its end.
 
     Parameters
     ----------
@@ -55,7 +56,10 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
     ended = np.isfinite(drawn.finish)
     time = np.where(ended, drawn.finish - drawn.parts[CAPACITY], np.inf)
     elsewhere = np.where(ended, drawn.elsewhere, 0.0)
-    paid = held * (time - elsewhere + provisioning)
+    paid = time - elsewhere + provisioning
+    if purchase is Purchase.CAPACITY_BLOCK:
+        paid = np.asarray(block_time(paid))
+    paid = held * paid
     if purchase in BY_THE_HOUR:
         paid = paid - np.where(ended, drawn.away, 0.0)
     whole = paid * price + held * elsewhere * on_demand

@@ -14,6 +14,7 @@ from simulator.scenario.goal import Objective
 from simulator.studies.outcome import Outcome, Status
 from simulator.studies.pareto import comparable, front, within
 from simulator.studies.scoring import Criteria
+from simulator.studies.shards import Shard
 
 _NUMBERS: Final = re.compile(r"\d[\d,.]*")
 
@@ -41,7 +42,8 @@ class Findings:
     `values` are the distinct values that each key took. `front` is in order of the first
     objective, `best` are the so many asked for by the first one alone. `near` are the indices of
     those beside the front that are worse by no more than `margin`. `prices` say whose listed prices
-    are in the bills of these, where they hold and of what date.
+    are in the bills of these, where they hold and of what date. `shard` is the part of a larger
+    search that all this is of; None: it is of all.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -52,6 +54,7 @@ class Findings:
     near: tuple[int, ...] = ()
     margin: float = 0.0
     prices: tuple[str, ...] = ()
+    shard: Shard | None = None
 
     @property
     def counts(self) -> Mapping[Status, int]:

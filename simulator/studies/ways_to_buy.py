@@ -19,7 +19,7 @@ from simulator.results.prediction import Prediction
 from simulator.runs.attempts import lives
 from simulator.runs.forecast import Course, Paid, course, finish_range, paid_for, summary
 from simulator.runs.progress import Array
-from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.hardware.price import MOST_IN_BLOCKS, Purchase
 from simulator.scenario.long_run import Interruptions, Terms
 from simulator.scenario.scenario import Scenario
 from simulator.units import Seconds
@@ -28,6 +28,7 @@ WAYS: Final = (*((one, False) for one in Purchase), (Purchase.SPOT, True))
 """All ways to buy, and whether machines on demand stand in where there are no spot ones."""
 NO_PRICE: Final = "no price is known"
 NO_DEMAND: Final = "no price on demand is known"
+TOO_MANY: Final = f"no more than {MOST_IN_BLOCKS} machines at a time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,14 +172,20 @@ class _Tries:
         return replace(self._prediction, scenario=other, cost=cost)
 
     def _at(self, purchase: Purchase, *, fallback: bool) -> Interruptions | str:
-        """What may happen to machines that are bought so, or why nobody can know."""
-        told = self._told
+        """What may happen to machines that are bought so, or why nobody can know or buy them."""
+        told, groups = self._told, self._prediction.scenario.cluster.groups
+        machines = sum(group.count for group in groups)
+        if purchase is Purchase.CAPACITY_BLOCK and machines > MOST_IN_BLOCKS:
+            return TOO_MANY
         if purchase is not Purchase.SPOT:
             return replace(told, spells=None)
         if told.spells is None:
             try:
                 spells = _told(self._reader, self._prediction.scenario, spot=True).spells
             except InputError:
+                # A trace that cannot be read is a mistake, not a lack of knowledge.
+                if self._reader.document().value(("spot", "trace")) is not None:
+                    raise
                 return "[spot] does not say when machines can be had"
             told = replace(told, spells=spells)
         if told.spells is None:

@@ -29,6 +29,24 @@ def test_shards_and_the_whole_agree(plan: Run, tmp_path: Path) -> None:
     assert json.loads(merged.out) == json.loads(alone.out)
 
 
+def test_a_shard_as_data_says_that_it_is_one(plan: Run, tmp_path: Path) -> None:
+    """Its number, and candidates by their numbers among all; all of them are no shard."""
+    store = ("--store", str(tmp_path / "all.sqlite"))
+    found = json.loads(plan(*SWEEP, *store, "--shard", "2/2", "--json").out)
+    assert found["shard"] == {"number": 2, "of": 2}
+    assert [one["candidate"] for one in found["candidates"]] == [1, 3]
+    assert "shard 2 of 2 alone" in plan(*SWEEP, *store, "--shard", "2/2").out
+    assert "shard" not in json.loads(plan(*SWEEP, *store, "--json").out)
+
+
+@pytest.mark.parametrize("option", [("--shard", "1/2"), ("--merge",), ("--exhaustive",)])
+def test_services_are_swept_whole(plan: Run, option: tuple[str, ...]) -> None:
+    """Each job of an array would size all of them: the option is refused."""
+    outcome = plan("sweep", "image-classifier-t4", "--over", "serving.replicas=1,2", *option)
+    assert outcome.code == 2
+    assert f"{option[0]} means nothing for a service" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

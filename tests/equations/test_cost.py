@@ -32,6 +32,15 @@ def test_provisioning_is_billed() -> None:
     assert cost.cost_to_train(0.01, 3600.0) == pytest.approx(36.0)
 
 
+def test_a_capacity_block_is_paid_whole() -> None:
+    """A dollar an hour: a second costs a day, 14 days and a second three weeks; never less."""
+    times = np.array([1.0, 86400.0, 14 * 86400.0, 14 * 86400.0 + 1.0])
+    found = cost.cost_of_block(1 / 3600, times)
+    np.testing.assert_allclose(found, [24.0, 24.0, 14 * 24.0, 21 * 24.0])
+    assert cost.cost_of_block(1 / 3600, 86400.0, 60.0) == pytest.approx(48.0)
+    assert np.isinf(cost.block_time(np.inf))
+
+
 def test_energy_between_idle_and_busy() -> None:
     """An idle device draws its idle power, a busy one its full power."""
     joules = [cost.energy_per_step(60.0, 400.0, share, 2.0) for share in (0.0, 0.5, 1.0)]

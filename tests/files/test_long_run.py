@@ -71,6 +71,23 @@ def test_machines_alone_are_doubted() -> None:
 
 
 @pytest.mark.parametrize(
+    ("machines", "apart"),
+    [(2048, 0.0), (1024, math.log(2.0)), (4096, math.log(2.0)), (16, MACHINES_ALONE)],
+)
+def test_a_rate_of_machines_holds_at_the_size_it_was_counted_at(
+    machines: int, apart: float
+) -> None:
+    """Llama 3's job of 2,048 machines needs no doubt of its size; others do, by their distance."""
+    found = told("failures.like=llama-3", machines=machines)
+    assert found.failures is not None
+    assert found.failures.doubt == pytest.approx(math.hypot(0.5, apart))
+    assert any("16,384 accelerators" in note for note in found.notes) == (apart > 0.0)
+    own = told("failures.like=llama-3", "failures.per_machine=0.004 /d", machines=2048).failures
+    assert own is not None
+    assert own.doubt == pytest.approx(math.hypot(0.5, MACHINES_ALONE))
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         (("failures.like=rsc",), "did you mean 'rsc-1'"),

@@ -23,6 +23,15 @@ def test_a_dollar_buys_what_whole_epochs_deliver(samples: int) -> None:
     assert (abs(cost.samples_per_usd / steady - 1.0) < 0.01) == (samples > 1_000_000)
 
 
+def test_a_capacity_block_is_paid_by_the_day() -> None:
+    """A run of less than a day pays one, within its interval as well."""
+    settings = ("cost.purchase=capacity-block", "cost.price=$10/h", "train.epochs=1")
+    found = predict(load_scenario("resnet50-imagenet-p4d", overrides=settings))
+    assert found.timing.total_time < 3600.0
+    assert found.cost.for_machines == pytest.approx(240.0)
+    assert found.interval["cost.usd_for_machines"]["p90"] == pytest.approx(240.0)
+
+
 def test_each_device_keeps_its_own_host_threads_busy() -> None:
     """A thread more for each of eight processes on eight devices is a vCPU more for each."""
     needs = [

@@ -9,6 +9,7 @@ import pytest
 from simulator.files.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.results.assumptions import assumptions
 from simulator.results.metrics import number_at
 from simulator.results.ownership import missing, standing
 from simulator.results.prediction import Prediction
@@ -59,6 +60,15 @@ def test_half_used_costs_twice_and_stands_idle() -> None:
     idle = float(found.electricity.value) * scenario.cluster.trainers.count
     assert full.cost.per_second is not None
     assert half.cost.per_second == pytest.approx(2.0 * full.cost.per_second + idle)
+
+
+def test_that_machines_always_work_is_told_as_a_guess() -> None:
+    """Where the file does not say which share of its life a machine works; silent where it does."""
+    guessed = {one.what: one for one in assumptions(read("cost.purchase=owned"))}
+    told = guessed["owned.utilization (not given)"]
+    assert (told.value, told.source.verified) == ("1 of its life", False)
+    stated = assumptions(read("cost.purchase=owned", "owned.utilization=0.7"))
+    assert not any("owned.utilization" in one.what for one in stated)
 
 
 def test_electricity_is_on_the_bill_of_owned_machines() -> None:

@@ -67,6 +67,20 @@ def test_bytes_that_leave_a_region_are_paid_for() -> None:
     assert elsewhere.storage.egress == pytest.approx(size * 0.09 / 1e9, rel=1e-3)
 
 
+def test_data_that_stay_longer_leave_while_the_run_reads_them() -> None:
+    """Many bytes leave in dearer and cheaper tiers of the months of the run, however long they lie.
+
+    The tiers of a year would hold all of them in the dearest one.
+    """
+    reads = ("data.cache=none", "data.samples=200M", "train.epochs=1")
+    run = found(*reads, "store.location=other-cloud")
+    assert run.scenario.job.stored_total > 11e12
+    kept = found(*reads, "store.location=other-cloud", "store.kept=365 d")
+    assert kept.storage.egress == pytest.approx(run.storage.egress)
+    assert run.storage.egress is not None
+    assert run.storage.egress < run.scenario.job.stored_total * 9e-11 * 0.999
+
+
 GOOGLE = "hardware.machine=instance/gcp/a2-highgpu-1g"
 
 

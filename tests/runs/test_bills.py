@@ -53,7 +53,16 @@ def usd(purchase: Purchase, life: Lives, spares: int = 0, provisioning: float = 
 def test_machines_away_are_paid_where_they_are_reserved_or_owned() -> None:
     """Four machines for 10 h, one of them away for 3 h: 37 or 40 machine-hours."""
     found = {one: usd(one, drawn(away=3 * HOUR)) for one in Purchase}
-    assert found == pytest.approx({one: 37.0 if one in BY_THE_HOUR else 40.0 for one in Purchase})
+    del found[Purchase.CAPACITY_BLOCK]
+    hours = {one: 37.0 if one in BY_THE_HOUR else 40.0 for one in found}
+    assert found == pytest.approx(hours)
+
+
+@pytest.mark.parametrize(("hours", "days"), [(10, 1), (24, 1), (25, 2), (14 * 24, 14), (337, 21)])
+def test_a_capacity_block_is_paid_whole(hours: float, days: int) -> None:
+    """Four machines: whole days, beyond 14 of them whole weeks, whatever is away meanwhile."""
+    life = drawn(finish=hours * HOUR, away=3 * HOUR)
+    assert usd(Purchase.CAPACITY_BLOCK, life) == pytest.approx(4 * days * 24)
 
 
 def test_spares_are_paid_as_long_as_they_stand_by() -> None:

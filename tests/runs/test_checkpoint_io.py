@@ -112,6 +112,19 @@ def test_published_times_lie_in_the_interval(tmp_path: Path) -> None:
     assert all(1.0 / end < published / one < end for published in (32.0, 38.0))
 
 
+def test_a_large_model_over_a_slow_store() -> None:
+    """MT-NLG 530B to a store of 20 Gb/s: 42 minutes (GEMINI, SOSP 2023), within 5%.
+
+    The figure says how many bytes a checkpoint has: 11.9 for each parameter.
+    """
+    scenario = load_scenario("turing-nlg-530b")
+    group = scenario.cluster.trainers
+    slow = replace(group.storage, write_bandwidth=20e9 / 8.0)
+    cluster = replace(scenario.cluster, groups=(replace(group, storage=slow),))
+    found = checkpoint_times(replace(scenario, cluster=cluster), Checkpoints())
+    assert found.durable == pytest.approx(42.0 * 60.0, rel=0.05)
+
+
 def test_one_writer_asks_nobody(tmp_path: Path) -> None:
     """Rank 0 alone of eight writes 20 GB as fast as the only process does."""
     alone = checkpoint_times(twenty_gb(tmp_path), Checkpoints())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.errors import InputError
 from simulator.files.candidates import CandidateReader
 from simulator.predict import predict
 from simulator.results.outlook import Outlook, Way
@@ -40,8 +41,11 @@ def test_chances_add_up_and_the_same_machines_take_the_same_time() -> None:
     assert demand.finish == block.finish
     assert demand.bill is not None
     assert block.bill is not None
-    # Prices of the profile: on demand in us-east-1, a block in us-east-2.
-    assert block.bill[0.5] / demand.bill[0.5] == pytest.approx(14.75 / 21.957642, rel=0.01)
+    # Prices of the profile: on demand in us-east-1, a block in us-east-2 that is paid by the day.
+    hours = demand.finish[0.5] / 3600.0
+    assert demand.bill[0.5] == pytest.approx(21.957642 * hours, rel=0.01)
+    assert hours < 24.0
+    assert block.bill[0.5] == pytest.approx(14.75 * 24.0, rel=0.01)
 
 
 def test_the_mixed_way_is_as_slow_as_its_restarts_and_costs_between_both() -> None:
@@ -70,6 +74,23 @@ def test_what_is_not_known_is_said() -> None:
     assert "[spot]" in found[Purchase.SPOT, True].missing
     assert "owned.capex" in found[Purchase.OWNED, False].missing
     assert found[Purchase.OWNED, False].cheapest is None
+
+
+def test_a_trace_that_cannot_be_read_is_a_mistake() -> None:
+    """Whether or not the scenario itself buys spot machines."""
+    with pytest.raises(InputError, match="missing"):
+        ways("spot.trace=missing.csv", "spot.source=nobody", "failures.like=rsc-1")
+
+
+def test_more_machines_than_capacity_blocks_hold() -> None:
+    """256 machines can be had in blocks, 257 cannot; a scenario that asks for them is warned."""
+    many = ("hardware.count=257", "failures.like=rsc-1", "train.epochs=1")
+    block = ways(*many, terms=Terms(draws=100))[Purchase.CAPACITY_BLOCK, False]
+    assert block.missing == "no more than 256 machines at a time"
+    assert block.cheapest is None
+    asked = (*many, "cost.purchase=capacity-block")
+    warned = predict(CandidateReader(JOB, overrides=asked).read({}).scenario, doubts=False)
+    assert any("capacity blocks hold 256 machines" in text for text in warned.warnings)
 
 
 def test_a_stated_price_is_that_of_its_way_alone() -> None:

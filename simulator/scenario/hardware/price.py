@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from simulator.confidence.provenance import Source
 from simulator.units import UsdPerSecond
+
+MOST_IN_BLOCKS: Final = 256
+"""Machines that a customer has in capacity blocks at a time: 64 a block, 256 in all (Amazon EC2
+User Guide, "Capacity Blocks for ML")."""
 
 
 class Purchase(StrEnum):
