@@ -185,6 +185,11 @@ def is_told(service: Service, name: str) -> bool:
     return service.one_pass is None or not name.startswith(_OF_TOKENS)
 
 
+def is_utilization(name: str) -> bool:
+    """Whether a figure is the share of a resource that is in use."""
+    return name.startswith("utilization.")
+
+
 def answered_metrics(answered: Answered) -> dict[str, float]:
     """The figures of a run by their dotted path."""
     found: dict[str, float] = {}
