@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -29,6 +29,7 @@ from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.serving_figures import ServingFigures
@@ -112,8 +113,9 @@ class ForwardPass:
     pair of positions of a prompt and of a token of a decoding sequence's context on the devices of
     its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
     its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
-    host launches its kernels one by one. `known` are iterations of so many sequences that decode,
-    without their contexts, as they were asked for.
+    host launches its kernels one by one. `carried` is for how long each link of a device carries
+    what a token exchanges [s]. `known` are iterations of so many sequences that decode, without
+    their contexts, as they were asked for.
     """
 
     grid: Sequence[float]
@@ -130,6 +132,7 @@ class ForwardPass:
     weights_bytes: Bytes
     kv_bytes_per_token: Bytes
     activation_bytes_per_token: Bytes
+    carried: Mapping[str, Seconds] = field(default_factory=dict)
     known: dict[int, Seconds] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seconds(self, work: Iteration) -> Seconds:
@@ -151,6 +154,10 @@ class ForwardPass:
             + self.context * answers * work.context_tokens
             + self.sequence * (prompts * work.first_tokens + answers * work.decoding),
         )
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
+        """Time in which each link of a device carries what so many tokens exchange [s]."""
+        return {name: (prompts + answers) * time for name, time in self.carried.items()}
 
     def _most(self, sequences: int) -> float:
         """The share of so many sequences that the group with most of them has."""
@@ -228,7 +235,21 @@ def forward_pass(
         weights_bytes=_weights(on),
         kv_bytes_per_token=kv_bytes(shape, spread),
         activation_bytes_per_token=_activations(shape, spread),
+        carried=_carried(on),
     )
+
+
+def _carried(on: _On) -> dict[str, Seconds]:
+    """For how long the link that joins the devices carries what a token exchanges [s].
+
+    A group exchanges its own tokens after attention, all groups those of all after the MLP.
+    """
+    spread = on.spread
+    if spread.tensor == 1:
+        return {}
+    own = float(on.passed(1.0, spread.attending)) / spread.groups
+    time = on.shape.layers * (own + float(on.passed(1.0, spread.tensor)))
+    return {str(LinkKind.NVLINK if on.linked else LinkKind.PCIE): time}
 
 
 def _layers(on: _On, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -345,13 +366,20 @@ class _On(NamedTuple):
         """
         if ranks == 1:
             return np.zeros_like(tokens)
-        own = np.isfinite(self.device.link)
-        rate = self.device.link if own else self.device.host_link
-        latency = self.figures.all_reduce if own else ranks * self.figures.hop
+        latency = self.figures.all_reduce if self.linked else ranks * self.figures.hop
+        return np.asarray(latency + self.passed(tokens, ranks))
+
+    @property
+    def linked(self) -> bool:
+        """Whether the devices have links of their own to each other."""
+        return bool(np.isfinite(self.device.link))
+
+    def passed(self, tokens: Real, ranks: int) -> Array:
+        """The part of an all-reduce in which a device's link carries bytes [s]."""
+        rate = self.device.link if self.linked else self.device.host_link
+        share = self.figures.link if self.linked else self.figures.host_link
         size = tokens * self.shape.hidden * _HALF
-        share = self.figures.link if own else self.figures.host_link
-        passed = np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
-        return np.asarray(latency + passed)
+        return np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
 
 
 def _attending(on: _On, tokens: Array) -> Iterator[_Side]:

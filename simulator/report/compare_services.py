@@ -10,9 +10,10 @@ from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, labelled, section, wrapped
 from simulator.report.named import setting_called
 from simulator.report.rounded import digits_between, quantity, share_known, significant
-from simulator.report.serving import kept_share, setting_rows, verdict
+from simulator.report.serving import kept_share, link_called, setting_rows, verdict
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.serving import is_utilization, metrics
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.hardware.naming import short_name
 from simulator.serving.cost import listed_price
 from simulator.studies.compare import differing
@@ -133,9 +134,15 @@ def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
         name for side in sides for name in metrics(side.prediction) if is_utilization(name)
     )
     return {
-        name: Figure(_USED.get(name) or f"busy: {name.partition('.')[2]}", is_share=True)
-        for name in names
+        name: Figure(_USED.get(name) or f"busy: {_resource(name)}", is_share=True) for name in names
     }
+
+
+def _resource(name: str) -> str:
+    """A resource by the name of its utilization."""
+    resource = name.partition(".")[2]
+    is_link = resource.partition("_of_")[0] in set(LinkKind)
+    return f"links {link_called(resource)}" if is_link else resource
 
 
 def _kept(side: ServiceSide) -> str:

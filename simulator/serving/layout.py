@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.serving import Batching, Load, Service, Serving
 from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
 from simulator.serving.kv_pool import Pool, pool_of
@@ -39,10 +40,11 @@ class Side:
 class Transfer:
     """The way of keys and values from replicas that compute prompts to those that decode.
 
-    Each of `senders` sends one request after the other: `latency` [s], and `token` for each token
-    of its prompt [s].
+    Each of `senders` sends one request after the other over its `link`: `latency` [s], and `token`
+    for each token of its prompt [s].
     """
 
+    link: LinkKind
     senders: int
     token: Seconds
     latency: Seconds = 0.0
@@ -148,7 +150,8 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
             msg = f"no link between the accelerators of {group.host.name} is known"
             raise NotModelled(msg)
         rate, latency = link.rate, link.latency
-        return Transfer(senders=before.replicas, token=token_bytes / rate, latency=latency)
+        token = token_bytes / rate
+        return Transfer(link=link.kind, senders=before.replicas, token=token, latency=latency)
     network = group.host.network
     if network is None:
         msg = f"no network of {group.host.name} is known, which keys and values have to take"
@@ -156,7 +159,7 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
     whole = token_bytes * before.tensor / network.bandwidth
     latency = 0.0 if network.link is None else network.link.latency
     senders = min(group.count, before.replicas)
-    return Transfer(senders=senders, token=whole, latency=latency)
+    return Transfer(link=LinkKind.NETWORK, senders=senders, token=whole, latency=latency)
 
 
 def mean_transfer(layout: Layout, load: Load) -> Seconds:

@@ -14,6 +14,7 @@ from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.latencies import Ran, answered
 from simulator.serving.layout import Layout, Side, mean_transfer
+from simulator.serving.links import links_of, links_of_both
 from simulator.serving.load import Requests, requests_of, usual_count
 from simulator.serving.saturation import saturation_rates
 from simulator.serving.split import Line, run_split
@@ -96,13 +97,15 @@ class ServiceRun:
         layout, main = self.layout, self.layout.main
         fleet = self._fleet(main, requests, share)
         if layout.prompts is None or layout.transfer is None:
-            return Ran(run(fleet, requests), threads=main.serving.host_threads)
+            counts = run(fleet, requests)
+            return Ran(counts, threads=main.serving.host_threads, links=links_of(main, counts))
         before = Requests(requests.prompts, [1] * len(requests), requests.arrivals)
         prompts = self._fleet(layout.prompts, before, share)
         senders = max(1, round(share * layout.transfer.senders))
         line = Line(replace(layout.transfer, senders=senders))
         first, counts = run_split(prompts, before, line, fleet, requests)
-        return Ran(counts, first, line.travelled / len(requests))
+        links = links_of_both(layout, first, counts, line)
+        return Ran(counts, first, line.travelled / len(requests), links=links)
 
     def _fleet(self, side: Side, requests: Requests, share: float) -> Fleet:
         serving, scaling = side.serving, side.serving.autoscaling

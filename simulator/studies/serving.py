@@ -346,6 +346,7 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
         }
         for name, changed in stronger.items():
             yield name, _with_gpu(service, changed)
+        yield from _links(service, more)
     for name, other in _settings(serving).items():
         yield name, replace(service, serving=other)
     ways = service.load.arrivals
@@ -353,6 +354,21 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
         for factor in (0.5, STRONGER, 2.0):
             rate = replace(ways, rate=factor * ways.rate)
             yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
+
+
+def _links(service: Service, more: str) -> Iterator[tuple[str, Service]]:
+    """Faster links between accelerators, where replicas have several of these."""
+    host = service.group.host
+    field = "host_link" if host.peer_link is None else "peer_link"
+    link = host.peer_link or host.host_link
+    if service.serving.tensor == 1 or link is None:
+        return
+    rate = None if link.achievable is None else STRONGER * link.achievable
+    faster: Host = replace(
+        host, **{field: replace(link, peak=STRONGER * link.peak, achievable=rate)}
+    )
+    group = replace(service.group, host=faster)
+    yield f"links between accelerators {more}", replace(service, group=group)
 
 
 def _with_gpu(service: Service, gpu: Gpu) -> Service:
