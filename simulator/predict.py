@@ -324,24 +324,32 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
 
 
 def _pass(service: Service, serving: Serving) -> ForwardPass:
-    """The forward pass on the accelerators of a replica that writes tokens."""
+    """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
     from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
         Spread,
         forward_pass,
+        serving_cores,
         serving_device,
     )
 
     host = service.group.host
-    kernels, figures, model = service.kernels, service.figures, service.model
-    if host.gpu is None or kernels is None or figures is None or not isinstance(model, Transformer):
-        msg = f"{service.name}: writing tokens on processors is not modelled"
-        raise NotModelled(msg)
+    products, figures, model = service.products, service.figures, service.model
+    if products is None or figures is None or not isinstance(model, Transformer):
+        msg = f"{service.name} writes no tokens"
+        raise TypeError(msg)
     peer = None if host.peer_link is None else host.peer_link.peak
     slot = None if host.host_link is None else host.host_link.peak
+    if host.gpu is None:
+        device = serving_cores(host, serving.weights)
+    else:
+        device = serving_device(host.gpu, serving.weights, peer, slot)
+    if device is None:
+        msg = f"no rate is known at which the cores of {host.name} compute"
+        raise NotModelled(msg)
     return forward_pass(
         shape_of(model),
-        serving_device(host.gpu, serving.weights, peer, slot),
-        kernels,
+        device,
+        products,
         figures,
         Spread(
             tensor=serving.tensor,

@@ -29,9 +29,10 @@ from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.precision import Precision
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import ProductFigures
 from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
 
@@ -194,7 +195,7 @@ def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
 
 
 def forward_pass(
-    shape: Shape, device: Device, kernels: Kernels, figures: ServingFigures, spread: Spread
+    shape: Shape, device: Device, products: ProductFigures, figures: ServingFigures, spread: Spread
 ) -> ForwardPass:
     """The forward pass of a model on the devices of one engine.
 
@@ -204,7 +205,7 @@ def forward_pass(
         The model.
     device : Device
         One of the devices; its peak is that of the precision of linear layers.
-    kernels : Kernels
+    products : ProductFigures
         What products reach on it.
     figures : ServingFigures
         What the engine reaches.
@@ -212,7 +213,7 @@ def forward_pass(
         How the model lies on the devices.
     """
     grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
-    on = _On(shape, device, kernels, figures, spread)
+    on = _On(shape, device, products, figures, spread)
     few = on._replace(few_rows=figures.few_rows)
     by_tokens, by_own = _layers(on, grid)
     by_answers = by_tokens if figures.few_rows is None else _layers(few, grid)[0]
@@ -248,7 +249,7 @@ def _carried(on: _On) -> dict[str, Seconds]:
     if spread.tensor == 1:
         return {}
     own = float(on.passed(1.0, spread.attending)) / spread.groups
-    time = on.shape.layers * (own + float(on.passed(1.0, spread.tensor)))
+    time = float(on.shape.layers * (own + float(on.passed(1.0, spread.tensor))))
     return {str(LinkKind.NVLINK if on.linked else LinkKind.PCIE): time}
 
 
@@ -297,12 +298,41 @@ def serving_device(
     )
 
 
+def serving_cores(host: Host, weights: Precision) -> Device | None:
+    """The cores of a machine as the forward pass sees them; None where no rate of them is known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine: cores x base clock x operations of a cycle; in 16 bit those of matrix units
+        where cores have some, else weights are widened.
+    weights : Precision
+        Number format of the weights; narrower ones are read as they are stored.
+    """
+    cpu = host.cpu
+    if cpu.vector is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        return None
+    units = cpu.vector
+    wide = weights is Precision.FP32 or units.matrix_per_cycle is None
+    a_cycle = units.flop_per_cycle if wide else units.matrix_per_cycle
+    peak = cpu.cores * cpu.base_clock * (a_cycle or units.flop_per_cycle)
+    return Device(
+        peak16=peak,
+        peak=peak,
+        bandwidth=host.memory_bandwidth,
+        link=np.inf,
+        units=float(cpu.cores),
+        network=np.inf,
+        host_link=np.inf,
+    )
+
+
 class _On(NamedTuple):
     """A model on the devices of an engine."""
 
     shape: Shape
     device: Device
-    kernels: Kernels
+    products: ProductFigures
     figures: ServingFigures
     spread: Spread
     few_rows: float | None = None
@@ -329,7 +359,7 @@ class _On(NamedTuple):
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
             narrow = weight < _HALF
-            product, device = self.kernels.product, self.device
+            product, device = self.products, self.device
             rate = device.peak * product.share if narrow else device.peak16 * product.share16
             units = Units(
                 rate, self.bandwidth, device.units, product.tile_half, product.wave, product.fill

@@ -385,6 +385,8 @@ class EngineFile(FileModel):
     """What must fit before a request starts."""
     chunked_prefill: bool
     """Whether prompts may be cut."""
+    cores: bool = False
+    """Whether it runs on the cores of machines without accelerators, too."""
     groups_share_limits: bool = False
     """Whether limits of tokens and requests are those of all attention groups together."""
     fraction_of: Annotated[MemoryBase, Choice(MemoryBase)]

@@ -171,8 +171,9 @@ def _machine(service: Service, host: Host) -> Lever:
     """One machine of another kind, as full of replicas as it gets."""
     settings: dict[str, Plain] = {"hardware.machine": host.name, "hardware.count": 1}
     if service.one_pass is None:
-        degree = min(service.serving.tensor, host.gpu_count)
-        settings |= {"serving.tensor": degree, "serving.replicas": host.gpu_count // degree}
+        devices = max(1, host.gpu_count)
+        degree = min(service.serving.tensor, devices)
+        settings |= {"serving.tensor": degree, "serving.replicas": devices // degree}
     else:
         settings["serving.replicas"] = max(1, host.gpu_count)
     name = short_name(host.name)
