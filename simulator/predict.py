@@ -23,6 +23,7 @@ from simulator.compute.footprint import (
     memory_fit,
     page_cache_bytes,
 )
+from simulator.confidence.doubts import P90
 from simulator.engine.bounds import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
@@ -37,6 +38,7 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
+from simulator.results.binding import FULL
 from simulator.results.cost import bill, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from simulator.compute.forward_pass import ForwardPass
     from simulator.results.serving import ServicePrediction
     from simulator.serving.forward import Pass
-    from simulator.serving.layout import Layout
+    from simulator.serving.layout import Layout, Reading
 
 
 SIZES: Final = 4
@@ -306,7 +308,28 @@ def layout_of(service: Service) -> Layout:
     """The replicas of a service with their forward passes."""
     from simulator.serving import layout  # noqa: PLC0415 - no job needs it
 
-    return layout.layout_of(service, partial(_any_pass, service))
+    found = layout.layout_of(service, partial(_any_pass, service))
+    if service.reading is None:
+        return found
+    return replace(found, reading=_reading(service.reading))
+
+
+def _reading(job: Scenario) -> Reading:
+    """How fast the job that reads the requests of a service does so, and what that keeps busy."""
+    from simulator.serving.layout import Reading  # noqa: PLC0415 - few services need it
+
+    prediction = predict(job)
+    timing, ends = prediction.timing, prediction.interval["throughput_samples_per_s"]
+    low, high = ends["p10"], ends["p90"]
+    busy = {str(name): usage.mean for name, usage in timing.usage.items() if usage.mean > 0.0}
+    fullest = max(busy, key=lambda name: busy[name], default="")
+    readers = f"{job.job.loader.workers} reads at a time on each machine"
+    return Reading(
+        rate=timing.throughput,
+        busy=busy,
+        limited_by=f"the {fullest}" if busy.get(fullest, 0.0) > FULL else readers,
+        log_sd=math.log(high / low) / (2.0 * P90) if low and high else 0.0,
+    )
 
 
 def pass_of(service: Service) -> ForwardPass:

@@ -46,6 +46,7 @@ from simulator.files.one_pass import (
 from simulator.files.ownership import ownership
 from simulator.files.processors import core_notes
 from simulator.files.quantity import nearest_hint
+from simulator.files.request_inputs import reading_of
 from simulator.files.sections import CostSection
 from simulator.files.serving_figures import (
     calibrated,
@@ -74,7 +75,7 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import CostPlan
+from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.serving import OnePass, Service, Serving, Slo
 from simulator.scenario.workload.kernels import ProductFigures
 from simulator.scenario.workload.models import Model
@@ -270,6 +271,7 @@ class _Draft:
             log_sd=self._doubt(parts.host.gpu)[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
+            reading=parts.reading,
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
@@ -330,6 +332,10 @@ class _Parts:
         self.settings: Serving | None = None
         self.one_pass: OnePass | None = None
         self.model: Model | None = None
+        self.reading: Scenario | None = None
+        if self.host is not None:
+            look = partial(reading_of, draft.file, draft.document, draft.catalogue)
+            self.reading = self._found(look, ("load", "inputs", "store"))
         if draft.at_once and self.host is not None:
             self._batches(draft, self.host)
         elif not draft.at_once:

@@ -207,7 +207,16 @@ def load_called(service: Service) -> str:
         who = "clients" if load.users is None else "users"
         return f"{ways.concurrency:,} {who}{think}, a request each; {lengths}"
     users = "" if load.users is None else f" of {load.users:,} users"
-    return f"{_arrivals(ways)}{users}; {lengths}"
+    return f"{_arrivals(ways)}{users}{_read_from(service)}; {lengths}"
+
+
+def _read_from(service: Service) -> str:
+    """From where requests are read, in words; empty where they are there."""
+    job = service.reading
+    if job is None:
+        return ""
+    size, store = show(float(job.job.dataset.bytes_per_sample), BYTE, 3), job.site.storage.name
+    return f", {size} each read from {short_name(store)}"
 
 
 def _arrivals(ways: OpenLoop | RateCurve) -> str:
@@ -405,7 +414,9 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
 _LINKS: Final = {
     "nvlink": "between accelerators",
     "pcie": "to the host",
-    "network": "between machines",
+    "network": "network",
+    "storage": "store",
+    "host_memory": "memory of the host",
 }
 
 
@@ -418,7 +429,8 @@ def link_called(name: str) -> str:
     ('between accelerators', 'to the host for prompts')
     """
     kind, _, side = name.partition("_of_")
-    return f"{_LINKS[kind]} for {side}" if side else _LINKS[kind]
+    called = _LINKS.get(kind, kind)
+    return f"{called} for {side}" if side else called
 
 
 def _links(shares: Mapping[str, float]) -> str:
@@ -427,12 +439,12 @@ def _links(shares: Mapping[str, float]) -> str:
     Examples
     --------
     >>> _links({"nvlink_of_prompts": 0.09, "nvlink_of_answers": 0.01, "network": 0.5})
-    'between accelerators for prompts 9%, for answers 1%, between machines 50%'
+    'between accelerators for prompts 9%, for answers 1%, network 50%'
     """
     found, before = list[str](), ""
     for name, share in shares.items():
         kind, called = name.partition("_of_")[0], link_called(name)
-        shown = called.removeprefix(f"{_LINKS[kind]} ") if kind == before else called
+        shown = called.removeprefix(f"{link_called(kind)} ") if kind == before else called
         found.append(f"{shown} {share_known(share)}")
         before = kind
     return ", ".join(found)

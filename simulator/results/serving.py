@@ -49,7 +49,8 @@ class Answered:
     share of its cache in use, on average and at most. Where prompts are computed on replicas of
     their own, these figures are of those that write answers, `busy_of` has that share for both
     kinds, and `transfer` is the mean time of keys and values between them [s]. `links` has for
-    each link, by its kind, the share of the time in which it carries something. `host_busy` is
+    each link, by its kind, and for the store of requests the share of the time in which it carries
+    something. `host_busy` is
     the share of the time of the host's threads that goes into requests before their batches.
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
     """

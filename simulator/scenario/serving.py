@@ -362,7 +362,8 @@ class Service:
     far the time of a request beside its iterations: standard deviations of their logarithms.
     `factors` are those that `products`, `figures` and settings hold already. `notes` are
     assumptions, `cautions` those of them that a reader must not miss. A model that does not write
-    token after token has `one_pass` in place of products and figures.
+    token after token has `one_pass` in place of products and figures. `reading` is the job that
+    reads what requests hold from a store; None: they are there.
     """
 
     name: str
@@ -383,6 +384,7 @@ class Service:
     notes: tuple[Assumption, ...] = ()
     cautions: tuple[str, ...] = ()
     one_pass: OnePass | None = None
+    reading: Scenario | None = None
 
     @property
     def memory(self) -> Bytes:

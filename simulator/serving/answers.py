@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -69,7 +70,7 @@ def answer(
         cost=cost_of(service, told, saturation),
         energy=energy_of(service, told, saturation),
         meets=meets(service, told),
-        warnings=(*service.cautions, *_warnings(told, saturation)),
+        warnings=(*service.cautions, *_warnings(told, saturation), *_reads(layout, saturation)),
     )
     return replace(found, interval=intervals(found, layout)) if doubts else found
 
@@ -110,6 +111,15 @@ def too_small(service: Service, pool: Pool) -> str:
         f"device, which leaves a cache of {pool.tokens:,} tokens at a memory fraction of "
         f"{service.serving.memory_fraction:g}, less than a request of the load needs"
     )
+
+
+def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
+    """That requests are read no faster than they could be answered, and why."""
+    reading = layout.reading
+    if reading is not None and saturation.request_rate >= reading.rate:
+        digits = max(0, 1 - math.floor(math.log10(reading.rate)))
+        rate = f"{round(reading.rate, digits):,.{digits}f}"
+        yield f"reading requests limits the rate to {rate} a second: {reading.limited_by}"
 
 
 def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:

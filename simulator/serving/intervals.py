@@ -25,6 +25,7 @@ from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
+from simulator.serving.saturation import saturation_rates
 
 MANY: Final = 20_000
 """Requests of a run that is repeated at other speeds, at most."""
@@ -79,8 +80,11 @@ def _at(
         return {}
     factor = math.exp(deviations * service.log_sd)
     rate, tokens = known.request_rate / factor, known.output_rate / factor
-    saturation = saturated(rate, tokens, offered_rate(service))
     slower = doubted(layout, service, deviations)
+    if layout.reading is not None:
+        # What reads requests may bind, and is off by another factor.
+        rate, tokens = saturation_rates(service, slower, found.seed)
+    saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
 
@@ -88,7 +92,9 @@ def _at(
 def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
     """With iterations so many deviations longer than expected, and so what is beside them."""
     factor = math.exp(deviations * service.log_sd)
-    return layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
+    slower = layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
+    reading = layout.reading
+    return slower if reading is None else replace(slower, reading=reading.slower(deviations))
 
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:

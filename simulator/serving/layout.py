@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
@@ -12,7 +12,7 @@ from simulator.scenario.serving import Batching, Load, Service, Serving
 from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
 from simulator.serving.kv_pool import Pool, pool_of
 from simulator.serving.scheduler import Reuse
-from simulator.units import Bytes, Seconds
+from simulator.units import Bytes, PerSecond, Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +55,34 @@ class Transfer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How requests are read from a store: `rate` of them a second on all machines together.
+
+    `busy` is the share of each resource that this takes. `limited_by` says in words what bounds the
+    rate, and `log_sd` how far it may be off: a standard deviation of its logarithm.
+    """
+
+    rate: PerSecond
+    busy: Mapping[str, float]
+    limited_by: str
+    log_sd: float = 0.0
+
+    def slower(self, deviations: float) -> Reading:
+        """At so many deviations from what is expected; above 0: slower."""
+        return replace(self, rate=self.rate * math.exp(-deviations * self.log_sd))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The replicas of a service, and those that compute their prompts where these are others."""
+    """The replicas of a service, and those that compute their prompts where these are others.
+
+    `reading` says how requests get to them from a store, where they lie in one.
+    """
 
     main: Side
     prompts: Side | None = None
     transfer: Transfer | None = None
+    reading: Reading | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from simulator.scenario.hardware.link import LinkKind
 from simulator.serving.engine import Counts
+from simulator.serving.inputs import Inputs
 from simulator.serving.layout import Layout, Side
 from simulator.serving.split import Line
+from simulator.units import Seconds
 
 
 def links_of(side: Side, counts: Counts) -> dict[str, float]:
@@ -43,3 +47,11 @@ def links_of_both(layout: Layout, first: Counts, counts: Counts, line: Line) -> 
         **{f"{name}_of_answers": share for name, share in answers.items()},
         **network,
     }
+
+
+def with_inputs(
+    links: Mapping[str, float], inputs: Inputs | None, end: Seconds
+) -> dict[str, float]:
+    """The same with what reads requests until the end of a run: the store, the network."""
+    read = {} if inputs is None else inputs.shares(end)
+    return {name: links.get(name, 0.0) + read.get(name, 0.0) for name in {**links, **read}}

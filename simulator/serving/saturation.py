@@ -26,8 +26,8 @@ def saturation_rates(
 ) -> tuple[PerSecond, PerSecond]:
     """Requests and output tokens a second that all replicas complete while others always wait.
 
-    Of replicas that compute prompts, those that decode, and what is between them the slowest
-    counts.
+    Of replicas that compute prompts, those that decode, what is between them, and what reads
+    requests the slowest counts.
     """
     rate, output = _side_rate(service, layout.main, seed, least)
     rate *= layout.main.serving.replicas
@@ -36,6 +36,8 @@ def saturation_rates(
         prompts, _ = _side_rate(alone, layout.prompts, seed, least)
         between = layout.transfer.senders / mean_transfer(layout, service.load)
         rate = min(rate, layout.prompts.serving.replicas * prompts, between)
+    if layout.reading is not None:
+        rate = min(rate, layout.reading.rate)
     return rate, rate * output
 
 

@@ -23,6 +23,8 @@ GUESSES: Final = 3
 ACCEPTED: Final = 0.7
 """Guesses of speculative decoding and the share that is accepted: a guess, which hangs on the
 guesser and on the texts."""
+MORE_READS: Final = 4
+"""By how much more requests are read at a time."""
 PER_REPLICA: Final = 8.0
 """Requests under way on each replica that autoscaling aims at: a guess to begin with."""
 BOUGHT: Final = {
@@ -46,6 +48,7 @@ class ServiceKind(StrEnum):
     SCALING = "autoscaling"
     BATCH = "batches"
     MACHINE = "another machine"
+    READS = "reads at a time"
     PURCHASE = "purchase"
 
 
@@ -67,6 +70,10 @@ def service_levers(service: Service, hosts: Iterable[Host]) -> Iterator[Lever]:
         yield from _numbers(service)
         yield from _iterations(service)
         yield from _ways(service)
+    if service.reading is not None:
+        more = MORE_READS * int(service.reading.job.loader.workers)
+        what = f"{more} reads at a time on each machine"
+        yield _lever(ServiceKind.READS, what, {"load.inputs.readers": more})
     for purchase, note in BOUGHT.items():
         if service.cost.price is None and service.cost.purchase is not purchase:
             what = f"machines bought as {purchase}"

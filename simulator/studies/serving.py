@@ -337,6 +337,8 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
         yield f"{name} {more}", _with_host(service, host)
     if serving.tensor > 1 and (faster := _linked(service.group.host)) is not None:
         yield f"links between accelerators {more}", _with_host(service, faster)
+    if service.reading is not None:
+        yield "requests that are there already", replace(service, reading=None)
     for name, other in _settings(serving).items():
         yield name, replace(service, serving=other)
     ways = service.load.arrivals
