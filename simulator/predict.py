@@ -287,7 +287,9 @@ def streaming(scenario: Scenario) -> Scenario:
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
 
 
-def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> ServicePrediction:
+def predict_service(
+    service: Service, *, seed: int = 0, doubts: bool = True, rough: bool = False
+) -> ServicePrediction:
     """Predict what a service does under its load.
 
     Parameters
@@ -298,10 +300,12 @@ def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> 
         Of lengths and arrivals; the same seed gives the same prediction.
     doubts : bool
         Work out intervals; searches that only want the figures leave them out.
+    rough : bool
+        Saturation from a shorter run; for searches that predict again what they choose.
     """
     from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
 
-    return answer(service, layout_of(service), seed=seed, doubts=doubts)
+    return answer(service, layout_of(service), seed=seed, doubts=doubts, rough=rough)
 
 
 def layout_of(service: Service) -> Layout:

@@ -29,7 +29,12 @@ NEAR: Final = 0.95
 
 
 def answer(
-    service: Service, layout: Layout, *, seed: int = 0, doubts: bool = True
+    service: Service,
+    layout: Layout,
+    *,
+    seed: int = 0,
+    doubts: bool = True,
+    rough: bool = False,
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
@@ -44,6 +49,8 @@ def answer(
         Of lengths and arrivals.
     doubts : bool
         Whether to work out intervals.
+    rough : bool
+        Whether saturation may come from a shorter run, as one of many services needs it.
     """
     pool = layout.main.pool
     tokens = 0 if service.one_pass is not None else pool.tokens
@@ -61,7 +68,7 @@ def answer(
     if lacking:
         return replace(found, warnings=(*service.cautions, lacking))
     run = ServiceRun(service, layout, seed)
-    saturation = run.saturation()
+    saturation = run.saturation(rough=rough)
     told = run.answered(saturation)
     found = replace(
         found,

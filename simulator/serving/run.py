@@ -17,7 +17,7 @@ from simulator.serving.latencies import Ran, answered
 from simulator.serving.layout import Layout, Side, mean_transfer
 from simulator.serving.links import links_of, links_of_both, with_inputs
 from simulator.serving.load import Requests, requests_of, usual_count
-from simulator.serving.saturation import saturation_rates
+from simulator.serving.saturation import LEAST, ROUGHLY, saturation_rates
 from simulator.serving.split import Line, run_split
 from simulator.units import PerSecond, Seconds
 
@@ -63,9 +63,10 @@ class ServiceRun:
     def __init__(self, service: Service, layout: Layout, seed: int) -> None:
         self.service, self.layout, self.seed = service, layout, seed
 
-    def saturation(self) -> Saturation:
+    def saturation(self, *, rough: bool = False) -> Saturation:
         """The most that the replicas complete for ever, and how far the load is from it."""
-        rate, tokens = saturation_rates(self.service, self.layout, self.seed)
+        least = ROUGHLY if rough else LEAST
+        rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
     def answered(self, saturation: Saturation) -> Answered | None:

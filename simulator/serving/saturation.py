@@ -17,8 +17,10 @@ from simulator.serving.load import Requests, requests_of
 from simulator.units import PerSecond
 
 LEAST: Final = 3000
+ROUGHLY: Final = 1000
+"""Requests of such a run, at least: of one service, and of one of many that are tried."""
 WAVES: Final = 3
-"""Requests of such a run, at least; and times as many as run at once."""
+"""Times as many of them as run at once, at least."""
 
 
 def saturation_rates(

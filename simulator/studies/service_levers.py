@@ -25,6 +25,8 @@ ACCEPTED: Final = 0.7
 guesser and on the texts."""
 MORE_READS: Final = 4
 """By how much more requests are read at a time."""
+HELD: Final = 0.75
+"""Share of the memory that weights may take, beside a cache and activations: a guess."""
 PER_REPLICA: Final = 8.0
 """Requests under way on each replica that autoscaling aims at: a guess to begin with."""
 BOUGHT: Final = {
@@ -174,13 +176,23 @@ def _batches(service: Service) -> Iterator[Lever]:
         yield _lever(ServiceKind.BATCH, what, {"serving.queue_delay": "0 s"})
 
 
+def _degree(service: Service, host: Host) -> int:
+    """Accelerators of a machine that hold the weights with room for a cache: as now, or more."""
+    weights = service.model.parameters * service.serving.weights.bytes_per_element
+    memory, there = host.ram if host.gpu is None else host.gpu.memory, max(1, host.gpu_count)
+    degree = min(service.serving.tensor, there)
+    while 2 * degree <= there and weights > HELD * degree * memory:
+        degree *= 2
+    return degree
+
+
 def _machine(service: Service, host: Host) -> Lever:
     """One machine of another kind, as full of replicas as it gets."""
     settings: dict[str, Plain] = {"hardware.machine": host.name, "hardware.count": 1}
     if service.one_pass is None:
-        devices = max(1, host.gpu_count)
-        degree = min(service.serving.tensor, devices)
-        settings |= {"serving.tensor": degree, "serving.replicas": devices // degree}
+        degree = _degree(service, host)
+        replicas = max(1, host.gpu_count) // degree
+        settings |= {"serving.tensor": degree, "serving.replicas": replicas}
     else:
         settings["serving.replicas"] = max(1, host.gpu_count)
     name = short_name(host.name)
