@@ -23,6 +23,7 @@ from simulator.compute.footprint import (
     memory_fit,
     page_cache_bytes,
 )
+from simulator.confidence.doubts import P90
 from simulator.engine.bounds import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
@@ -37,6 +38,7 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
+from simulator.results.binding import FULL
 from simulator.results.cost import bill, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from simulator.compute.forward_pass import ForwardPass
     from simulator.results.serving import ServicePrediction
     from simulator.serving.forward import Pass
-    from simulator.serving.layout import Layout
+    from simulator.serving.layout import Layout, Reading
 
 
 SIZES: Final = 4
@@ -285,7 +287,9 @@ def streaming(scenario: Scenario) -> Scenario:
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
 
 
-def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> ServicePrediction:
+def predict_service(
+    service: Service, *, seed: int = 0, doubts: bool = True, rough: bool = False
+) -> ServicePrediction:
     """Predict what a service does under its load.
 
     Parameters
@@ -296,17 +300,40 @@ def predict_service(service: Service, *, seed: int = 0, doubts: bool = True) -> 
         Of lengths and arrivals; the same seed gives the same prediction.
     doubts : bool
         Work out intervals; searches that only want the figures leave them out.
+    rough : bool
+        Saturation from a shorter run; for searches that predict again what they choose.
     """
     from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
 
-    return answer(service, layout_of(service), seed=seed, doubts=doubts)
+    return answer(service, layout_of(service), seed=seed, doubts=doubts, rough=rough)
 
 
 def layout_of(service: Service) -> Layout:
     """The replicas of a service with their forward passes."""
     from simulator.serving import layout  # noqa: PLC0415 - no job needs it
 
-    return layout.layout_of(service, partial(_any_pass, service))
+    found = layout.layout_of(service, partial(_any_pass, service))
+    if service.reading is None:
+        return found
+    return replace(found, reading=_reading(service.reading))
+
+
+def _reading(job: Scenario) -> Reading:
+    """How fast the job that reads the requests of a service does so, and what that keeps busy."""
+    from simulator.serving.layout import Reading  # noqa: PLC0415 - few services need it
+
+    prediction = predict(job)
+    timing, ends = prediction.timing, prediction.interval["throughput_samples_per_s"]
+    low, high = ends["p10"], ends["p90"]
+    busy = {str(name): usage.mean for name, usage in timing.usage.items() if usage.mean > 0.0}
+    fullest = max(busy, key=lambda name: busy[name], default="")
+    readers = f"{job.job.loader.workers} reads at a time on each machine"
+    return Reading(
+        rate=timing.throughput,
+        busy=busy,
+        limited_by=f"the {fullest}" if busy.get(fullest, 0.0) > FULL else readers,
+        log_sd=math.log(high / low) / (2.0 * P90) if low and high else 0.0,
+    )
 
 
 def pass_of(service: Service) -> ForwardPass:
@@ -324,24 +351,32 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
 
 
 def _pass(service: Service, serving: Serving) -> ForwardPass:
-    """The forward pass on the accelerators of a replica that writes tokens."""
+    """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
     from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
         Spread,
         forward_pass,
+        serving_cores,
         serving_device,
     )
 
     host = service.group.host
-    kernels, figures, model = service.kernels, service.figures, service.model
-    if host.gpu is None or kernels is None or figures is None or not isinstance(model, Transformer):
-        msg = f"{service.name}: writing tokens on processors is not modelled"
-        raise NotModelled(msg)
+    products, figures, model = service.products, service.figures, service.model
+    if products is None or figures is None or not isinstance(model, Transformer):
+        msg = f"{service.name} writes no tokens"
+        raise TypeError(msg)
     peer = None if host.peer_link is None else host.peer_link.peak
     slot = None if host.host_link is None else host.host_link.peak
+    if host.gpu is None:
+        device = serving_cores(host, serving.weights)
+    else:
+        device = serving_device(host.gpu, serving.weights, peer, slot)
+    if device is None:
+        msg = f"no rate is known at which the cores of {host.name} compute"
+        raise NotModelled(msg)
     return forward_pass(
         shape_of(model),
-        serving_device(host.gpu, serving.weights, peer, slot),
-        kernels,
+        device,
+        products,
         figures,
         Spread(
             tensor=serving.tensor,

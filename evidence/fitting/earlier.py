@@ -171,9 +171,9 @@ def passes(found: Sequence[Run], gpu: Gpu, x: Vector, *, shared: bool) -> list[F
         None if name is None else catalogue.link(name).peak
         for name in (gpu.peer_link, gpu.host_link)
     )
-    device = serving_device(gpu, weights, peer, host)
+    device, products = serving_device(gpu, weights, peer, host), kernels.product
     each = {
-        key: forward_pass(model_shape(key[0]), device, kernels, figures, Spread(tensor=key[1]))
+        key: forward_pass(model_shape(key[0]), device, products, figures, Spread(tensor=key[1]))
         for key in dict.fromkeys((run.name, run.devices) for run in found)
     }
     return [each[run.name, run.devices] for run in found]

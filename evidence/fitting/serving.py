@@ -175,7 +175,11 @@ def _pass(one: Setup, file: ServingFile) -> ForwardPass:
         raise LookupError(one.gpu)
     device = serving_device(gpu, one.spread.weights, peer, host)
     return forward_pass(
-        model_shape(one.model), device, kernels, serving_figures(one.engine, file), one.spread
+        model_shape(one.model),
+        device,
+        kernels.product,
+        serving_figures(one.engine, file),
+        one.spread,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,11 +19,14 @@ from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
     seed_option,
+    service_reader,
     set_option,
 )
+from simulator.cli.serving import compared, refuse
 
 if TYPE_CHECKING:
     from simulator.files.candidates import CandidateReader
+    from simulator.files.service import ServiceReader
     from simulator.studies.compare import Side
 
 _OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
@@ -34,6 +38,7 @@ FEWEST: Final = 2
     epilog=examples(
         "plan compare mine.toml mine.toml:input.workers=16",
         "plan compare mine.toml other.toml --format csv",
+        "plan compare llama3-8b-chat-h100 llama3-8b-chat-h100:serving.weights=fp8",
     )
 )
 @click.argument(
@@ -62,11 +67,16 @@ def compare(  # noqa: PLR0913 - one parameter an option
     """Show SCENARIOs side by side: what tells them apart, and what that does.
 
     A key of one of them is set as in resnet50-imagenet-p4d:input.workers=8. Figures that somebody
-    published for a shipped scenario stand beside ours. Exit code 1 says that one does not fit.
+    published for a shipped scenario stand beside ours. Services (mode = "serve") are held beside
+    services. Exit code 1 says that one does not fit, or that a service misses its limits.
     """
     if len(scenarios) < FEWEST:
         msg = "name at least two scenarios, such as a.toml a.toml:input.workers=8"
         raise click.UsageError(msg)
+    services = _services(scenarios, overrides, profiles)
+    if services:
+        refuse(calibration=calibration)
+        return compared(services, form, seed, price_age)
     from simulator.results.price_age import listed_prices
 
     sides = []
@@ -82,6 +92,28 @@ def compare(  # noqa: PLR0913 - one parameter an option
     priced = [one for side in sides for one in listed_prices(side.prediction.scenario)]
     warn_of_old(priced, price_age)
     return Exit.FINE if all(side.prediction.fits for side in sides) else Exit.DOES_NOT_FIT
+
+
+def _services(
+    scenarios: Sequence[str], overrides: tuple[str, ...], profiles: tuple[Path, ...]
+) -> list[tuple[str, ServiceReader]]:
+    """Readers of services with the settings that each has for itself; none where all are jobs.
+
+    Raises
+    ------
+    click.UsageError
+        If some are services and some are jobs.
+    """
+    found: list[tuple[str, ServiceReader]] = []
+    for text in scenarios:
+        name, *own = _OVERRIDE.split(text)
+        reader = service_reader(name, (*overrides, *own), profiles)
+        if reader is not None:
+            found.append((", ".join(own), reader))
+    if found and len(found) < len(scenarios):
+        msg = 'some of these are services (mode = "serve") and some jobs; hold like beside like'
+        raise click.UsageError(msg)
+    return found
 
 
 def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published: bool) -> Side:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from simulator.files.service import ServiceReader
     from simulator.results.serving import ServicePrediction
     from simulator.scenario.serving import Service
+    from simulator.studies.compare_services import ServiceSide
 
 
 def simulated(  # noqa: PLR0913 - one parameter an option
@@ -135,6 +137,44 @@ def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
         raise UnknownName(msg)
     emit(reported(WhatifReport(metric), found, Format(form)))
     return Exit.FINE if found[0].fits else Exit.DOES_NOT_FIT
+
+
+def compared(
+    services: Sequence[tuple[str, ServiceReader]], form: str, seed: int, price_age: str | None
+) -> Exit:
+    """``plan compare`` of services, each with the settings it has for itself, as they were typed.
+
+    Exit code 1: one does not fit or misses its limits.
+    """
+    from simulator.cli.progress import progress_line
+    from simulator.report import compare_services as report
+    from simulator.report.table import Format, reported
+    from simulator.serving.cost import listed_prices
+
+    sides = []
+    with progress_line("simulating") as progress:
+        for number, (own, reader) in enumerate(services, start=1):
+            sides.append(_side(own, reader, seed))
+            if progress is not None:
+                progress(number / len(services))
+    emit(reported(report, sides, Format(form)))
+    warn_of_old([p for side in sides for p in listed_prices(side.prediction.service)], price_age)
+    kept = all(side.prediction.keeps_limits for side in sides)
+    return Exit.FINE if kept else Exit.DOES_NOT_FIT
+
+
+def _side(own: str, reader: ServiceReader, seed: int) -> ServiceSide:
+    """A service with its prediction and its keys."""
+    from simulator.files.effective_settings import service_inputs
+    from simulator.predict import predict_service
+    from simulator.studies.compare_services import ServiceSide
+
+    service = reader.read({})
+    return ServiceSide(
+        label=f"{service.name} with {own}" if own else service.name,
+        prediction=predict_service(service, seed=seed),
+        inputs=service_inputs(reader.document(), service),
+    )
 
 
 def explained(reader: ServiceReader, form: str, seed: int) -> Exit:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -29,8 +29,10 @@ from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
 from simulator.scenario.hardware.gpu import Gpu
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.precision import Precision
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import ProductFigures
 from simulator.scenario.workload.serving_figures import ServingFigures
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
 
@@ -112,8 +114,9 @@ class ForwardPass:
     pair of positions of a prompt and of a token of a decoding sequence's context on the devices of
     its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
     its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
-    host launches its kernels one by one. `known` are iterations of so many sequences that decode,
-    without their contexts, as they were asked for.
+    host launches its kernels one by one. `carried` is for how long each link of a device carries
+    what a token exchanges [s]. `known` are iterations of so many sequences that decode, without
+    their contexts, as they were asked for.
     """
 
     grid: Sequence[float]
@@ -130,6 +133,7 @@ class ForwardPass:
     weights_bytes: Bytes
     kv_bytes_per_token: Bytes
     activation_bytes_per_token: Bytes
+    carried: Mapping[str, Seconds] = field(default_factory=dict)
     known: dict[int, Seconds] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seconds(self, work: Iteration) -> Seconds:
@@ -151,6 +155,10 @@ class ForwardPass:
             + self.context * answers * work.context_tokens
             + self.sequence * (prompts * work.first_tokens + answers * work.decoding),
         )
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
+        """Time in which each link of a device carries what so many tokens exchange [s]."""
+        return {name: (prompts + answers) * time for name, time in self.carried.items()}
 
     def _most(self, sequences: int) -> float:
         """The share of so many sequences that the group with most of them has."""
@@ -187,7 +195,7 @@ def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
 
 
 def forward_pass(
-    shape: Shape, device: Device, kernels: Kernels, figures: ServingFigures, spread: Spread
+    shape: Shape, device: Device, products: ProductFigures, figures: ServingFigures, spread: Spread
 ) -> ForwardPass:
     """The forward pass of a model on the devices of one engine.
 
@@ -197,7 +205,7 @@ def forward_pass(
         The model.
     device : Device
         One of the devices; its peak is that of the precision of linear layers.
-    kernels : Kernels
+    products : ProductFigures
         What products reach on it.
     figures : ServingFigures
         What the engine reaches.
@@ -205,7 +213,7 @@ def forward_pass(
         How the model lies on the devices.
     """
     grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
-    on = _On(shape, device, kernels, figures, spread)
+    on = _On(shape, device, products, figures, spread)
     few = on._replace(few_rows=figures.few_rows)
     by_tokens, by_own = _layers(on, grid)
     by_answers = by_tokens if figures.few_rows is None else _layers(few, grid)[0]
@@ -228,7 +236,21 @@ def forward_pass(
         weights_bytes=_weights(on),
         kv_bytes_per_token=kv_bytes(shape, spread),
         activation_bytes_per_token=_activations(shape, spread),
+        carried=_carried(on),
     )
+
+
+def _carried(on: _On) -> dict[str, Seconds]:
+    """For how long the link that joins the devices carries what a token exchanges [s].
+
+    A group exchanges its own tokens after attention, all groups those of all after the MLP.
+    """
+    spread = on.spread
+    if spread.tensor == 1:
+        return {}
+    own = float(on.passed(1.0, spread.attending)) / spread.groups
+    time = float(on.shape.layers * (own + float(on.passed(1.0, spread.tensor))))
+    return {str(LinkKind.NVLINK if on.linked else LinkKind.PCIE): time}
 
 
 def _layers(on: _On, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -276,12 +298,41 @@ def serving_device(
     )
 
 
+def serving_cores(host: Host, weights: Precision) -> Device | None:
+    """The cores of a machine as the forward pass sees them; None where no rate of them is known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine: cores x base clock x operations of a cycle; in 16 bit those of matrix units
+        where cores have some, else weights are widened.
+    weights : Precision
+        Number format of the weights; narrower ones are read as they are stored.
+    """
+    cpu = host.cpu
+    if cpu.vector is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        return None
+    units = cpu.vector
+    wide = weights is Precision.FP32 or units.matrix_per_cycle is None
+    a_cycle = units.flop_per_cycle if wide else units.matrix_per_cycle
+    peak = cpu.cores * cpu.base_clock * (a_cycle or units.flop_per_cycle)
+    return Device(
+        peak16=peak,
+        peak=peak,
+        bandwidth=host.memory_bandwidth,
+        link=np.inf,
+        units=float(cpu.cores),
+        network=np.inf,
+        host_link=np.inf,
+    )
+
+
 class _On(NamedTuple):
     """A model on the devices of an engine."""
 
     shape: Shape
     device: Device
-    kernels: Kernels
+    products: ProductFigures
     figures: ServingFigures
     spread: Spread
     few_rows: float | None = None
@@ -308,7 +359,7 @@ class _On(NamedTuple):
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
             narrow = weight < _HALF
-            product, device = self.kernels.product, self.device
+            product, device = self.products, self.device
             rate = device.peak * product.share if narrow else device.peak16 * product.share16
             units = Units(
                 rate, self.bandwidth, device.units, product.tile_half, product.wave, product.fill
@@ -345,13 +396,20 @@ class _On(NamedTuple):
         """
         if ranks == 1:
             return np.zeros_like(tokens)
-        own = np.isfinite(self.device.link)
-        rate = self.device.link if own else self.device.host_link
-        latency = self.figures.all_reduce if own else ranks * self.figures.hop
+        latency = self.figures.all_reduce if self.linked else ranks * self.figures.hop
+        return np.asarray(latency + self.passed(tokens, ranks))
+
+    @property
+    def linked(self) -> bool:
+        """Whether the devices have links of their own to each other."""
+        return bool(np.isfinite(self.device.link))
+
+    def passed(self, tokens: Real, ranks: int) -> Array:
+        """The part of an all-reduce in which a device's link carries bytes [s]."""
+        rate = self.device.link if self.linked else self.device.host_link
+        share = self.figures.link if self.linked else self.figures.host_link
         size = tokens * self.shape.hidden * _HALF
-        share = self.figures.link if own else self.figures.host_link
-        passed = np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
-        return np.asarray(latency + passed)
+        return np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
 
 
 def _attending(on: _On, tokens: Array) -> Iterator[_Side]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from simulator.compute.device_time import device_time
 from simulator.compute.forward_pass import Iteration
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import OnePass
 from simulator.units import Bytes, Seconds
@@ -28,7 +29,8 @@ STEP: Final = 1.2
 class BatchPass:
     """The forward pass of batches, by their samples: a token of an iteration is one.
 
-    `grid` are numbers of samples, `by_samples` the seconds of a batch of each.
+    `grid` are numbers of samples, `by_samples` the seconds of a batch of each. `copied` is what the
+    copy of a sample's inputs to the device takes of that, over its link to the host [s].
     """
 
     grid: Array
@@ -36,6 +38,12 @@ class BatchPass:
     weights_bytes: Bytes
     activation_bytes_per_token: Bytes
     kv_bytes_per_token: Bytes = 0.0
+    copied: Seconds = 0.0
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
+        """Time in which the link to the host carries the inputs of so many samples [s]."""
+        del answers
+        return {str(LinkKind.PCIE): prompts * self.copied} if self.copied else {}
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of a batch [s]."""
@@ -69,6 +77,7 @@ def batch_pass(asked: OnePass, most: int) -> BatchPass:
         by_samples=np.concatenate(([0.0], [seconds(asked, float(size)) for size in sizes])),
         weights_bytes=model.parameters * precision.bytes_per_element,
         activation_bytes_per_token=float(memory.live) / most + model.input_bytes,
+        copied=_copied(asked.job),
     )
 
 
@@ -87,9 +96,13 @@ def seconds(asked: OnePass, samples: float) -> Seconds:
     if found is None:
         msg = "no time of a batch is known"
         raise TypeError(msg)
+    return float(found.forward) + samples * _copied(scenario)
+
+
+def _copied(scenario: Scenario) -> Seconds:
+    """Time of a sample's inputs on the link between host and device [s]; none on cores."""
     model, link = scenario.job.model, scenario.cluster.trainers.host.device_rate
-    sent = 0.0 if model is None or link is None else samples * model.input_bytes / link
-    return float(found.forward) + sent
+    return 0.0 if model is None or link is None else model.input_bytes / link
 
 
 def with_batch(scenario: Scenario, samples: float) -> Scenario:

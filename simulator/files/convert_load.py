@@ -60,11 +60,12 @@ _MAY: Final = {
     Arrivals.GAMMA: _PEOPLE,
     Arrivals.EVEN: _PEOPLE,
     Arrivals.DAILY: ("curve", "period", *_PEOPLE),
+    Arrivals.AT_ONCE: ("inputs",),
 }
 """Keys beside them that mean something with a kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
-    *("think", "curve", "period", "cameras", "frame_rate", "samples", *_PEOPLE),
+    *("think", "curve", "period", "cameras", "frame_rate", "samples", "inputs", *_PEOPLE),
 )
 """Keys that mean something with some kinds of arrivals only."""
 DAY: Final = 24.0 * HOUR
@@ -133,6 +134,11 @@ def load_notes(given: LoadSection) -> Iterator[Assumption]:
         source = Source(reference="a guess", date="2026-11-23", verified=False)
         what = "how the load changes over the day (load.curve not given)"
         yield Assumption(what=what, value="people of one time zone at work", source=source)
+    inputs = given.inputs
+    if inputs is not None and "readers" not in inputs.model_fields_set:
+        source = Source(reference="a guess", date="2026-11-24", verified=False)
+        what = "requests that a machine reads at a time (load.inputs.readers not given)"
+        yield Assumption(what=what, value=str(inputs.readers), source=source)
 
 
 def load_of(given: LoadSection, document: Document, *, one_pass: bool = False) -> Load:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from pydantic import BaseModel
 
-from simulator.files.document import Document, shown
+from simulator.files.document import Document, check, shown
 from simulator.files.lines import KeyPath
 from simulator.files.reading import dotted
 from simulator.files.resolved import read_sections
+from simulator.files.serving_sections import ServiceFile, ServingSection
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.serving import Service
 
 _SECTIONS: Final = (
     *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
@@ -25,6 +27,10 @@ OPTIONAL: Final = frozenset(
     {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned", "store"}
 )
 """Sections whose defaults mean nothing where they are left out."""
+_OF_SERVICES: Final = (
+    *("hardware", "model", "serving", "load", "slo", "calibration", "cost", "owned", "energy"),
+)
+"""The sections of a service in the order people compare them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +53,43 @@ def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
         What became of it: it knows the defaults that depend on other keys.
     """
     draft, _ = read_sections(document)
+    sections = (
+        (name, getattr(draft, name))
+        for name in _SECTIONS
+        if name not in OPTIONAL or name in document.data
+    )
+    return _inputs(document, sections, lambda value, path: _settled(value, path, scenario))
+
+
+def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
+    """Every key of a sound service with its value, by dotted name.
+
+    Parameters
+    ----------
+    document : Document
+        All that the service's files and options say.
+    service : Service
+        What became of it: it knows the engine's own defaults.
+    """
+    file = check(ServiceFile, document)
+    sections = {name: getattr(file, name) for name in _OF_SERVICES}
+    sections["serving"] = file.serving or ServingSection()
+    return _inputs(document, sections.items(), lambda value, path: _served(value, path, service))
+
+
+def _inputs(
+    document: Document,
+    sections: Iterable[tuple[str, BaseModel | None]],
+    settle: Callable[[object, KeyPath], object],
+) -> dict[str, Input]:
+    """The keys of sections; what was left out is settled."""
     found: dict[str, Input] = {}
-    for name in _SECTIONS:
-        section: BaseModel | None = getattr(draft, name)
-        if section is None or (name in OPTIONAL and name not in document.data):
+    for name, section in sections:
+        if section is None:
             continue
         for path, value in _leaves(section, (name,)):
             said = document.value(path)
-            settled = _settled(value, path, scenario)
+            settled = settle(value, path)
             text = _text(settled) if said is None else shown(said).strip("'\"")
             found[dotted(path)] = Input(value=settled, text=text, given=said is not None)
     return found
@@ -95,6 +130,18 @@ def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
         found = getattr(home, str(path[1]), None)
         if isinstance(found, bool | int | float | str):
             return found.value if isinstance(found, Enum) else found
+    return None
+
+
+def _served(value: object, path: KeyPath, service: Service) -> object:
+    """The value, or what stands in for one that was left out: the engine's default."""
+    if value is not None or len(path) != 2 or path[0] != "serving":  # noqa: PLR2004 - as above
+        return value
+    if path[1] == "version":
+        return service.serving.engine.version
+    found = getattr(service.serving, str(path[1]), None)
+    if isinstance(found, bool | int | float | str):
+        return found.value if isinstance(found, Enum) else found
     return None
 
 

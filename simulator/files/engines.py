@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from simulator.confidence.provenance import Source
-from simulator.errors import PlanError, UnknownName
+from simulator.errors import NotModelled, PlanError, UnknownName
 from simulator.files.document import check, read_document
 from simulator.files.engine_version import version_number
 from simulator.files.quantity import nearest_hint
@@ -71,8 +71,10 @@ def stands_in(file: EngineFile, wanted: str) -> str | None:
     return file.newest if number[: len(newest)] > newest else None
 
 
-def device_of(version: EngineVersionTable, gpu: Gpu) -> EngineDeviceTable:
-    """The defaults on an accelerator: the last entry whose memory it has."""
+def device_of(version: EngineVersionTable, gpu: Gpu | None) -> EngineDeviceTable:
+    """The defaults on an accelerator: the last entry whose memory it has; on cores the first."""
+    if gpu is None:
+        return version.device[0]
     fits = [
         one
         for one in version.device
@@ -87,8 +89,8 @@ def cache_of(file: EngineFile, weights: Precision) -> Precision:
     return file.narrow_cache if narrow else Precision.BF16
 
 
-def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:
-    """An engine on one accelerator with all settings left to it.
+def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu | None) -> Serving:
+    """An engine on one accelerator, or on cores, with all settings left to it.
 
     Parameters
     ----------
@@ -96,14 +98,17 @@ def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:
         The file of the engine.
     wanted : str or None
         Its version; the newest one known where none is given.
-    gpu : Gpu
-        The accelerator, by whose memory defaults differ.
+    gpu : Gpu or None
+        The accelerator, by whose memory defaults differ; None: cores, which record no graphs.
 
     Raises
     ------
     PlanError
-        As `version_of` does.
+        As `version_of` does, or if the engine does not run on cores.
     """
+    if gpu is None and not file.cores:
+        msg = "runs on accelerators alone"
+        raise NotModelled(msg)
     version = version_of(file, wanted)
     usual, figures = device_of(version, gpu), serving_figures(file.name)
     return Serving(
@@ -112,7 +117,7 @@ def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu) -> Serving:
         max_sequences=usual.max_sequences,
         block_tokens=file.block_tokens,
         memory_fraction=usual.memory_fraction or version.memory_fraction,
-        graph_memory=version.graph_memory,
+        graph_memory=0.0 if gpu is None else version.graph_memory,
         chunked_prefill=_own(version.chunked_prefill, file.chunked_prefill),
         request_overhead=figures.request,
         prompt_overhead=figures.prompt_token,

@@ -10,6 +10,7 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Final, TypeVar
 
+from simulator.compute.rates import core_rates
 from simulator.confidence.provenance import Assumption, Source
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.files.axes import is_pattern, matching
@@ -43,7 +44,9 @@ from simulator.files.one_pass import (
     one_pass_problems,
 )
 from simulator.files.ownership import ownership
+from simulator.files.processors import core_notes
 from simulator.files.quantity import nearest_hint
+from simulator.files.request_inputs import reading_of
 from simulator.files.sections import CostSection
 from simulator.files.serving_figures import (
     calibrated,
@@ -51,6 +54,8 @@ from simulator.files.serving_figures import (
     deviation_on,
     earlier_deviation,
     figures_at,
+    figures_on_cores,
+    products_on_cores,
     serving_kernels,
 )
 from simulator.files.serving_sections import (
@@ -70,12 +75,12 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import NO_STORE
 from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import CostPlan
+from simulator.scenario.scenario import CostPlan, Scenario
 from simulator.scenario.serving import OnePass, Service, Serving, Slo
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import ProductFigures
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.serving_figures import ServiceFactors
+from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
@@ -151,9 +156,12 @@ class ServiceReader:
         )
 
     def _gpus(self, machine: str) -> int:
-        """Accelerators of a machine; one where it is not known, whose mistake is told later."""
+        """Accelerators of a machine, or the one device that all its cores are.
+
+        One where it is not known, whose mistake is told later.
+        """
         try:
-            return self.catalogue.host(machine).gpu_count
+            return max(1, self.catalogue.host(machine).gpu_count)
         except PlanError:
             return 1
 
@@ -162,15 +170,13 @@ class ServiceReader:
     ) -> tuple[str, ...]:
         """The machines a goal names."""
         known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
-        at_once = file.serving is not None and file.serving.engine == TRITON
         found = dict[str, None]()
         for number, name in enumerate(goal.machines or [file.hardware.machine]):
             names = matching(name, known) if is_pattern(name) else (name,)
             if not names:
                 path, hint = ("goal", "machines", number), nearest_hint(name, known)
                 raise InputError((document.problem(path, "matches no machine", hint=hint),))
-            # Tokens are not written on machines without accelerators: a pattern does not mean them.
-            found |= dict.fromkeys(n for n in names if at_once or n == name or self._gpus(n))
+            found |= dict.fromkeys(names)
         return tuple(found)
 
     def document(self, options: Sequence[str] = ()) -> Document:
@@ -254,17 +260,18 @@ class _Draft:
             title=file.title or "",
             group=_group(parts.host, file.hardware.count, parts.gpus),
             model=parts.model,
-            kernels=_kernels(parts.gpu, given.weights) if one is None else None,
-            figures=figures_at(given.engine, given.version, parts.gpu) if one is None else None,
+            products=_products(parts.host, given.weights) if one is None else None,
+            figures=_figures(given, parts.host) if one is None else None,
             serving=parts.settings,
             load=load_of(file.load, self.document, one_pass=self.at_once),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
-            log_sd=self._doubt(parts.gpu)[0] if one is None else doubt_of(one),
+            log_sd=self._doubt(parts.host.gpu)[0] if one is None else doubt_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
+            reading=parts.reading,
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
@@ -292,7 +299,12 @@ class _Draft:
         doubt = self._doubt(found.group.host.gpu)
         if self.file.calibration is not None:
             doubt = deviation("fitted_forward_pass")
-        return chain(serving_notes(given, settings, doubt), latent_notes(given, found))
+        units = None if found.group.host.gpu is not None else found.group.host.cpu.vector
+        return chain(
+            serving_notes(given, settings, doubt),
+            () if units is None else core_notes(units),
+            latent_notes(given, found),
+        )
 
     def _doubt(self, gpu: Gpu | None) -> tuple[float, Source]:
         """How far the forward pass may be off, and what says so."""
@@ -320,11 +332,15 @@ class _Parts:
         self.settings: Serving | None = None
         self.one_pass: OnePass | None = None
         self.model: Model | None = None
+        self.reading: Scenario | None = None
+        if self.host is not None:
+            look = partial(reading_of, draft.file, draft.document, draft.catalogue)
+            self.reading = self._found(look, ("load", "inputs", "store"))
         if draft.at_once and self.host is not None:
             self._batches(draft, self.host)
         elif not draft.at_once:
             self.model = self._found(self._model, ("model", "name"))
-            if self.host is not None and self.host.gpu is not None:
+            if self.host is not None:
                 self.settings = self._settings(self.host)
 
     def _batches(self, draft: _Draft, host: Host) -> None:
@@ -341,20 +357,10 @@ class _Parts:
             self.problems += one_pass_problems(file, found, host, document)
 
     @property
-    def gpu(self) -> Gpu:
-        """The accelerator of a machine that has some."""
-        if self.host is None or self.host.gpu is None:
-            msg = "a service without problems has accelerators"
-            raise TypeError(msg)
-        return self.host.gpu
-
-    @property
     def gpus(self) -> int:
-        """Accelerators used on each machine."""
+        """Accelerators used on each machine; cores of one without any compute as one device."""
         there = 0 if self.host is None else self.host.gpu_count
-        # Cores of a machine without accelerators compute as one device.
-        least = 1 if self._draft.at_once else 0
-        return self._draft.file.hardware.gpus or max(least, there)
+        return self._draft.file.hardware.gpus or max(1, there)
 
     def _found(self, look: Callable[[], Thing], path: KeyPath) -> Thing | None:
         """What a look-up finds; its mistake is told at `path`."""
@@ -370,8 +376,8 @@ class _Parts:
     def _host(self) -> Host:
         hardware = self._draft.file.hardware
         host = self._draft.catalogue.host(hardware.machine)
-        if host.gpu_count == 0 and not self._draft.at_once:
-            msg = "has no accelerators, and writing tokens on processors is not modelled"
+        if host.gpu is None and not self._draft.at_once and core_rates(host) is None:
+            msg = "has no accelerators, and no rate is known at which its cores compute"
             raise NotModelled(msg)
         if hardware.gpu is None:
             return host
@@ -398,8 +404,9 @@ class _Parts:
         file = self._found(lambda: engine_file(given.engine), ("serving", "engine"))
         if file is None:
             return None
-        look = partial(usual_settings, file, given.version, self.gpu)
-        usual = self._found(look, ("serving", "version"))
+        look = partial(usual_settings, file, given.version, host.gpu)
+        cannot = host.gpu is None and not file.cores
+        usual = self._found(look, ("serving", "engine" if cannot else "version"))
         if usual is None:
             return None
         devices = Devices(host, self.gpus, self._draft.file.hardware.count)
@@ -416,12 +423,23 @@ def _group(host: Host, count: int, gpus: int) -> Group:
     )
 
 
-def _kernels(gpu: Gpu, weights: Precision) -> Kernels:
-    found = serving_kernels(gpu, weights)
+def _figures(given: ServingSection, host: Host) -> ServingFigures:
+    """What the engine reaches on an accelerator or on the cores of a machine without any."""
+    figures, units = figures_at(given.engine, given.version, host.gpu), host.cpu.vector
+    return figures_on_cores(figures, units) if host.gpu is None and units else figures
+
+
+def _products(host: Host, weights: Precision) -> ProductFigures:
+    """What products reach there."""
+    gpu, units = host.gpu, host.cpu.vector
+    if gpu is None and units is not None:
+        return products_on_cores(units)
+    found = None if gpu is None else serving_kernels(gpu, weights)
     if found is None:
-        msg = f"nothing is known of what products reach on {gpu.name} or on any device like it"
+        device = host.name if gpu is None else gpu.name
+        msg = f"nothing is known of what products reach on {device} or on any device like it"
         raise NotModelled(msg)
-    return found
+    return found.product
 
 
 def _slo(given: SloSection | None) -> Slo:

@@ -34,6 +34,9 @@ def refuse_service(document: Document) -> None:
         If it has the key of a service.
     """
     if _is_service(document):
-        hint = "plan simulate, sweep, whatif, explain, report, recommend and size answer about them"
+        hint = (
+            "plan simulate, sweep, whatif, explain, report, compare, recommend and size answer "
+            "about them"
+        )
         message = "makes this file a service, which has no training job"
         raise InputError((document.problem((MODE,), message, hint=hint),))

@@ -20,9 +20,10 @@ from simulator.files.kernel_figures import SourceTable
 from simulator.files.kernels import ANY, Use, kernels
 from simulator.files.quantity import NumberOrZeroField, TextField
 from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.hardware.host import VectorUnits
 from simulator.scenario.precision import Precision
 from simulator.scenario.serving import Service
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import Kernels, ProductFigures
 from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.scenario.workload.software import Software
 
@@ -53,8 +54,8 @@ class ServingFile(FileModel):
     """Of all engines."""
     deviations: dict[str, ServingFigure]
     """Standard deviations of the logarithm: of the forward pass (on accelerators of other
-    architectures, with other software than CUDA, and with versions of an engine that nobody looked
-    at, too), and of what a request takes beside its iterations."""
+    architectures, with other software than CUDA, on cores, and with versions of an engine that
+    nobody looked at, too), and of what a request takes beside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 
@@ -120,6 +121,29 @@ def serving_figures(
         shared_reads=earlier is None or earlier.shared_reads,
         carried_over=own is None,
         sources=sources | {name: _earlier_source(one) for name, one in then.items()},
+    )
+
+
+def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigures:
+    """What an engine reaches on cores, where it reaches `figures` on accelerators.
+
+    Weights, keys and values are read at the share of the memory's rate that cores reach.
+    """
+    share, source = units.memory_share, units.memory_source
+    sources = {**figures.sources, "stream": source, "cache": source}
+    return replace(figures, stream=share, cache=share, sources=sources)
+
+
+def products_on_cores(units: VectorUnits) -> ProductFigures:
+    """What products reach on cores: the share of their peak, whatever their sides."""
+    return ProductFigures(
+        share16=units.share,
+        share=units.share,
+        tile_half=0.0,
+        wave=0.0,
+        fill=0.0,
+        unaligned=1.0,
+        throttle=0.0,
     )
 
 
@@ -196,7 +220,9 @@ def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
     Figures are fitted to clients that wait for their answers; `offline` all requests are there from
     the start.
     """
-    if gpu is None or gpu.stack is not Stack.CUDA:
+    if gpu is None:
+        return "cores"
+    if gpu.stack is not Stack.CUDA:
         return "offline_other_stack" if offline else "other_stack"
     if gpu.architecture not in serving_file().architectures:
         return "other_architecture"
@@ -254,14 +280,9 @@ def unseen(service: Service, model: str) -> Service:
 
 def calibrated(service: Service, factors: ServiceFactors) -> Service:
     """The service with parts that are so much faster, and the doubt that is left of a fit to it."""
-    if service.figures is None or service.kernels is None:
+    if service.figures is None or service.products is None:
         return service
-    kernels, serving, speed = service.kernels, service.serving, factors.compute
-    product = replace(
-        kernels.product,
-        share16=kernels.product.share16 * speed,
-        share=kernels.product.share * speed,
-    )
+    products, serving, speed = service.products, service.serving, factors.compute
     beside = service.overhead_log_sd
     if beside:
         beside = deviation("fitted_request")[0]
@@ -273,7 +294,7 @@ def calibrated(service: Service, factors: ServiceFactors) -> Service:
         )
     return replace(
         service,
-        kernels=replace(kernels, product=product),
+        products=replace(products, share16=products.share16 * speed, share=products.share * speed),
         figures=service.figures.faster(factors),
         serving=serving,
         log_sd=deviation("fitted_forward_pass")[0],

@@ -14,6 +14,7 @@ from simulator.files.bill_sections import EnergySection, OwnedSection
 from simulator.files.choices import PrecisionField, PurchaseField
 from simulator.files.document import FileModel
 from simulator.files.quantity import (
+    ByteField,
     ByteOrZeroField,
     Choice,
     CountField,
@@ -213,6 +214,17 @@ class LengthTable(FileModel):
     """The longest, such as the limit of an answer's tokens; longer ones are cut to it."""
 
 
+class InputsSection(FileModel):
+    """Where requests that are all there from the start lie until they are read."""
+
+    store: TextField
+    """Name of a store's profile, such as s3 or fsx-lustre-scratch2."""
+    bytes: ByteField
+    """What is read for a request: a document, a picture."""
+    readers: CountField = 16
+    """Requests that each machine reads at a time."""
+
+
 class LoadSection(FileModel):
     """The requests that reach the service."""
 
@@ -251,6 +263,9 @@ class LoadSection(FileModel):
     """Lengths of prompts."""
     output: LengthTable | None = None
     """Lengths of answers."""
+    inputs: InputsSection | None = None
+    """A store that at-once requests are read from while others are answered; by default they are
+    there."""
     requests: CountField | None = None
     """How many are simulated, first and last counted; by default as many as a steady state needs,
     ten for each client of a closed loop, one period of daily arrivals and all of a trace."""
@@ -385,6 +400,8 @@ class EngineFile(FileModel):
     """What must fit before a request starts."""
     chunked_prefill: bool
     """Whether prompts may be cut."""
+    cores: bool = False
+    """Whether it runs on the cores of machines without accelerators, too."""
     groups_share_limits: bool = False
     """Whether limits of tokens and requests are those of all attention groups together."""
     fraction_of: Annotated[MemoryBase, Choice(MemoryBase)]

@@ -207,7 +207,16 @@ def load_called(service: Service) -> str:
         who = "clients" if load.users is None else "users"
         return f"{ways.concurrency:,} {who}{think}, a request each; {lengths}"
     users = "" if load.users is None else f" of {load.users:,} users"
-    return f"{_arrivals(ways)}{users}; {lengths}"
+    return f"{_arrivals(ways)}{users}{_read_from(service)}; {lengths}"
+
+
+def _read_from(service: Service) -> str:
+    """From where requests are read, in words; empty where they are there."""
+    job = service.reading
+    if job is None:
+        return ""
+    size, store = show(float(job.job.dataset.bytes_per_sample), BYTE, 3), job.site.storage.name
+    return f", {size} each read from {short_name(store)}"
 
 
 def _arrivals(ways: OpenLoop | RateCurve) -> str:
@@ -389,6 +398,8 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
         busy = ", ".join(f"{name} {share_known(each)}" for name, each in told.busy_of.items())
         yield "replicas for", f"{busy} of the time busy"
         yield "keys and values", f"{quantity(told.transfer, SECOND, 2)} from one to the other"
+    if told.links:
+        yield "links", f"{_links(told.links)} of the time busy"
     if serving.host_time:
         yield "host", f"threads {share_known(told.host_busy)} busy with requests before their batch"
     if serving.autoscaling is not None:
@@ -398,6 +409,45 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
             "cache",
             f"{share_known(told.cache_mean)} used, {share_known(told.cache_peak)} at most",
         )
+
+
+_LINKS: Final = {
+    "nvlink": "between accelerators",
+    "pcie": "to the host",
+    "network": "network",
+    "storage": "store",
+    "host_memory": "memory of the host",
+}
+
+
+def link_called(name: str) -> str:
+    """A link by what it joins, and whose it is where two kinds of replicas have some.
+
+    Examples
+    --------
+    >>> link_called("nvlink"), link_called("pcie_of_prompts")
+    ('between accelerators', 'to the host for prompts')
+    """
+    kind, _, side = name.partition("_of_")
+    called = _LINKS.get(kind, kind)
+    return f"{called} for {side}" if side else called
+
+
+def _links(shares: Mapping[str, float]) -> str:
+    """Links and the shares of the time in which they carry something.
+
+    Examples
+    --------
+    >>> _links({"nvlink_of_prompts": 0.09, "nvlink_of_answers": 0.01, "network": 0.5})
+    'between accelerators for prompts 9%, for answers 1%, network 50%'
+    """
+    found, before = list[str](), ""
+    for name, share in shares.items():
+        kind, called = name.partition("_of_")[0], link_called(name)
+        shown = called.removeprefix(f"{link_called(kind)} ") if kind == before else called
+        found.append(f"{shown} {share_known(share)}")
+        before = kind
+    return ", ".join(found)
 
 
 def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:

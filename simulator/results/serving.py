@@ -48,7 +48,9 @@ class Answered:
     `replicas` on average; `busy` is the share of time in which a replica computes; `cache` the
     share of its cache in use, on average and at most. Where prompts are computed on replicas of
     their own, these figures are of those that write answers, `busy_of` has that share for both
-    kinds, and `transfer` is the mean time of keys and values between them [s]. `host_busy` is
+    kinds, and `transfer` is the mean time of keys and values between them [s]. `links` has for
+    each link, by its kind, and for the store of requests the share of the time in which it carries
+    something. `host_busy` is
     the share of the time of the host's threads that goes into requests before their batches.
     `half_width` is the 95% half-width of the mean end-to-end latency by batch means.
     """
@@ -70,6 +72,7 @@ class Answered:
     replicas: float
     busy: float
     busy_of: Mapping[str, float]
+    links: Mapping[str, float]
     transfer: Seconds
     host_busy: float
     cache_mean: float
@@ -185,13 +188,18 @@ def is_told(service: Service, name: str) -> bool:
     return service.one_pass is None or not name.startswith(_OF_TOKENS)
 
 
+def is_utilization(name: str) -> bool:
+    """Whether a figure is the share of a resource that is in use."""
+    return name.startswith("utilization.")
+
+
 def answered_metrics(answered: Answered) -> dict[str, float]:
     """The figures of a run by their dotted path."""
     found: dict[str, float] = {}
     for name, value in asdict(answered).items():
         if name == "within":
             found |= {f"slo.within.{key}": share for key, share in value.items()}
-        elif name == "busy_of":
+        elif name in {"busy_of", "links"}:
             found |= {f"utilization.{key}": share for key, share in value.items()}
         elif name == "transfer":
             found |= {"transfer_s.mean": value} if answered.busy_of else {}

@@ -12,7 +12,7 @@ from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.owned import Ownership
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import CostPlan, Scenario
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import ProductFigures
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.units import Bytes, PerSecond, Seconds
@@ -356,19 +356,20 @@ class OnePass:
 class Service:
     """Everything a prediction of serving needs.
 
-    `group` are the machines. `kernels` and `figures` say what products and the engine reach on
-    their accelerators. `owned` says what machines cost that are bought, `electricity` where theirs
-    comes from. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how far
-    the time of a request beside its iterations: standard deviations of their logarithms. `factors`
-    are those that `kernels`, `figures` and settings hold already. `notes` are assumptions,
-    `cautions` those of them that a reader must not miss. A model that does not write token after
-    token has `one_pass` in place of kernels and figures.
+    `group` are the machines. `products` and `figures` say what products and the engine reach on
+    their accelerators or cores. `owned` says what machines cost that are bought, `electricity`
+    where theirs comes from. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how
+    far the time of a request beside its iterations: standard deviations of their logarithms.
+    `factors` are those that `products`, `figures` and settings hold already. `notes` are
+    assumptions, `cautions` those of them that a reader must not miss. A model that does not write
+    token after token has `one_pass` in place of products and figures. `reading` is the job that
+    reads what requests hold from a store; None: they are there.
     """
 
     name: str
     group: Group
     model: Model
-    kernels: Kernels | None
+    products: ProductFigures | None
     figures: ServingFigures | None
     serving: Serving
     load: Load
@@ -383,6 +384,7 @@ class Service:
     notes: tuple[Assumption, ...] = ()
     cautions: tuple[str, ...] = ()
     one_pass: OnePass | None = None
+    reading: Scenario | None = None
 
     @property
     def memory(self) -> Bytes:

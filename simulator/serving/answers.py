@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -28,7 +29,12 @@ NEAR: Final = 0.95
 
 
 def answer(
-    service: Service, layout: Layout, *, seed: int = 0, doubts: bool = True
+    service: Service,
+    layout: Layout,
+    *,
+    seed: int = 0,
+    doubts: bool = True,
+    rough: bool = False,
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
@@ -43,6 +49,8 @@ def answer(
         Of lengths and arrivals.
     doubts : bool
         Whether to work out intervals.
+    rough : bool
+        Whether saturation may come from a shorter run, as one of many services needs it.
     """
     pool = layout.main.pool
     tokens = 0 if service.one_pass is not None else pool.tokens
@@ -60,7 +68,7 @@ def answer(
     if lacking:
         return replace(found, warnings=(*service.cautions, lacking))
     run = ServiceRun(service, layout, seed)
-    saturation = run.saturation()
+    saturation = run.saturation(rough=rough)
     told = run.answered(saturation)
     found = replace(
         found,
@@ -69,7 +77,7 @@ def answer(
         cost=cost_of(service, told, saturation),
         energy=energy_of(service, told, saturation),
         meets=meets(service, told),
-        warnings=(*service.cautions, *_warnings(told, saturation)),
+        warnings=(*service.cautions, *_warnings(told, saturation), *_reads(layout, saturation)),
     )
     return replace(found, interval=intervals(found, layout)) if doubts else found
 
@@ -110,6 +118,15 @@ def too_small(service: Service, pool: Pool) -> str:
         f"device, which leaves a cache of {pool.tokens:,} tokens at a memory fraction of "
         f"{service.serving.memory_fraction:g}, less than a request of the load needs"
     )
+
+
+def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
+    """That requests are read no faster than they could be answered, and why."""
+    reading = layout.reading
+    if reading is not None and saturation.request_rate >= reading.rate:
+        digits = max(0, 1 - math.floor(math.log10(reading.rate)))
+        rate = f"{round(reading.rate, digits):,.{digits}f}"
+        yield f"reading requests limits the rate to {rate} a second: {reading.limited_by}"
 
 
 def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:

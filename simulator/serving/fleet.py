@@ -10,6 +10,7 @@ from random import Random
 from simulator.scenario.serving import Autoscaling, Routing
 from simulator.serving.autoscaler import Autoscaler
 from simulator.serving.engine import Counts, Replica
+from simulator.serving.inputs import Inputs
 from simulator.serving.load import Requests
 from simulator.units import Seconds
 
@@ -27,19 +28,23 @@ class Fleet:
         To which of them a request goes.
     scaling : Autoscaling, optional
         How many there are later; none: as many as at the start.
+    inputs : Inputs, optional
+        How requests are read; none: they are there.
     seed : int
         Of a random choice.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a part
         self,
         make: Callable[[], Replica],
         count: int,
         routing: Routing,
         *,
         scaling: Autoscaling | None = None,
+        inputs: Inputs | None = None,
         seed: int = 0,
     ) -> None:
+        self.inputs = inputs
         self.routing = routing
         self.replicas = [make() for _ in range(count)]
         self.open: Sequence[int] = range(count)
@@ -63,7 +68,7 @@ class Fleet:
         index = self._pick()
         replica = self.replicas[index]
         before = replica.due
-        replica.send(request, now)
+        replica.send(request, now if self.inputs is None else self.inputs.read(now))
         if replica.due != before:
             heappush(self._heap, (replica.due, False, index))
 

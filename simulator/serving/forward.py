@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,6 +32,17 @@ class Pass(Protocol):
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
         """Time of iterations in a row in which the same sequences take one token each [s]."""
 
+    def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
+        """Time in which each link of a device carries what so many tokens need [s].
+
+        Parameters
+        ----------
+        prompts : float
+            Tokens of prompts.
+        answers : float
+            Sequences that decode, added up over iterations.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class _OfAnother:
@@ -54,6 +66,10 @@ class ScaledPass(_OfAnother):
     """A forward pass that takes `factor` times as long and keeps the same."""
 
     factor: float
+
+    def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
+        """Time in which each link of a device carries what so many tokens need [s]."""
+        return self.plain.link_seconds(prompts, answers)
 
     @property
     def weights_bytes(self) -> Bytes:
@@ -103,3 +119,8 @@ class SpeculativePass(_OfAnother):
             return self.plain.decode_seconds(rows, context_tokens + grown, iterations)
 
         return passes(decoding * (drafts + 1)) + drafts * draft * passes(decoding)
+
+    def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
+        """Time in which each link of a device carries what checked tokens and guesses need [s]."""
+        drafts, draft = self.speculation.drafts, self.speculation.draft
+        return self.plain.link_seconds(prompts, answers * (1.0 + drafts * (1.0 + draft)))

@@ -25,6 +25,8 @@ from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
+from simulator.serving.saturation import saturation_rates
+from simulator.units import PerSecond
 
 MANY: Final = 20_000
 """Requests of a run that is repeated at other speeds, at most."""
@@ -77,18 +79,35 @@ def _at(
     known = found.saturation
     if known is None:
         return {}
-    factor = math.exp(deviations * service.log_sd)
-    rate, tokens = known.request_rate / factor, known.output_rate / factor
-    saturation = saturated(rate, tokens, offered_rate(service))
     slower = doubted(layout, service, deviations)
+    rate, tokens = _rates_at(found, known, slower, deviations)
+    saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
+
+
+def _rates_at(
+    found: ServicePrediction, known: Saturation, slower: Layout, deviations: float
+) -> tuple[PerSecond, PerSecond]:
+    """Requests and output tokens a second at saturation, with times so many deviations longer."""
+    service, reading = found.service, slower.reading
+    factor = math.exp(deviations * service.log_sd)
+    scaled = known.request_rate / factor, known.output_rate / factor
+    if reading is None:
+        return scaled
+    if known.request_rate >= reading.slower(-deviations).rate:
+        # Requests are read no faster than they are answered: how fast that is, no run has shown.
+        return saturation_rates(service, slower, found.seed)
+    share = min(1.0, reading.rate / scaled[0])
+    return share * scaled[0], share * scaled[1]
 
 
 def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
     """With iterations so many deviations longer than expected, and so what is beside them."""
     factor = math.exp(deviations * service.log_sd)
-    return layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
+    slower = layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
+    reading = layout.reading
+    return slower if reading is None else replace(slower, reading=reading.slower(deviations))
 
 
 def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -30,13 +30,14 @@ class Ran:
     """What a run added up to: replicas that write answers, and those that compute prompts alone.
 
     `transfer` is the mean time of a request between the two [s], `threads` how many of the host
-    each replica has.
+    each replica has. `links` is the share of the time in which links carry something, by name.
     """
 
     counts: Counts
     prompts: Counts | None = None
     transfer: Seconds = 0.0
     threads: float = 1.0
+    links: Mapping[str, float] = field(default_factory=dict)
 
 
 def answered(  # noqa: PLR0913 - what a run left, and how it is read
@@ -94,6 +95,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
         waiting=float(little(rate, waited.mean())),
         busy=counts.busy / provided,
         busy_of={name: each.busy / max(each.provided, 1e-12) for name, each in groups.items()},
+        links=ran.links,
         transfer=ran.transfer,
         host_busy=counts.prepared / (provided * ran.threads),
         replicas=provided / max(counts.end, 1e-12),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.serving import Batching, Load, Service, Serving
 from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
 from simulator.serving.kv_pool import Pool, pool_of
 from simulator.serving.scheduler import Reuse
-from simulator.units import Bytes, Seconds
+from simulator.units import Bytes, PerSecond, Seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,11 @@ class Side:
 class Transfer:
     """The way of keys and values from replicas that compute prompts to those that decode.
 
-    Each of `senders` sends one request after the other: `latency` [s], and `token` for each token
-    of its prompt [s].
+    Each of `senders` sends one request after the other over its `link`: `latency` [s], and `token`
+    for each token of its prompt [s].
     """
 
+    link: LinkKind
     senders: int
     token: Seconds
     latency: Seconds = 0.0
@@ -53,12 +55,34 @@ class Transfer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How requests are read from a store: `rate` of them a second on all machines together.
+
+    `busy` is the share of each resource that this takes. `limited_by` says in words what bounds the
+    rate, and `log_sd` how far it may be off: a standard deviation of its logarithm.
+    """
+
+    rate: PerSecond
+    busy: Mapping[str, float]
+    limited_by: str
+    log_sd: float = 0.0
+
+    def slower(self, deviations: float) -> Reading:
+        """At so many deviations from what is expected; above 0: slower."""
+        return replace(self, rate=self.rate * math.exp(-deviations * self.log_sd))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The replicas of a service, and those that compute their prompts where these are others."""
+    """The replicas of a service, and those that compute their prompts where these are others.
+
+    `reading` says how requests get to them from a store, where they lie in one.
+    """
 
     main: Side
     prompts: Side | None = None
     transfer: Transfer | None = None
+    reading: Reading | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -148,7 +172,8 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
             msg = f"no link between the accelerators of {group.host.name} is known"
             raise NotModelled(msg)
         rate, latency = link.rate, link.latency
-        return Transfer(senders=before.replicas, token=token_bytes / rate, latency=latency)
+        token = token_bytes / rate
+        return Transfer(link=link.kind, senders=before.replicas, token=token, latency=latency)
     network = group.host.network
     if network is None:
         msg = f"no network of {group.host.name} is known, which keys and values have to take"
@@ -156,7 +181,7 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
     whole = token_bytes * before.tensor / network.bandwidth
     latency = 0.0 if network.link is None else network.link.latency
     senders = min(group.count, before.replicas)
-    return Transfer(senders=senders, token=whole, latency=latency)
+    return Transfer(link=LinkKind.NETWORK, senders=senders, token=whole, latency=latency)
 
 
 def mean_transfer(layout: Layout, load: Load) -> Seconds:

@@ -12,10 +12,12 @@ from simulator.results.serving import Answered, Saturation
 from simulator.scenario.serving import Load, OpenLoop, RateCurve, Service, Trace
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
+from simulator.serving.inputs import Inputs
 from simulator.serving.latencies import Ran, answered
 from simulator.serving.layout import Layout, Side, mean_transfer
+from simulator.serving.links import links_of, links_of_both, with_inputs
 from simulator.serving.load import Requests, requests_of, usual_count
-from simulator.serving.saturation import saturation_rates
+from simulator.serving.saturation import LEAST, ROUGHLY, saturation_rates
 from simulator.serving.split import Line, run_split
 from simulator.units import PerSecond, Seconds
 
@@ -61,9 +63,10 @@ class ServiceRun:
     def __init__(self, service: Service, layout: Layout, seed: int) -> None:
         self.service, self.layout, self.seed = service, layout, seed
 
-    def saturation(self) -> Saturation:
+    def saturation(self, *, rough: bool = False) -> Saturation:
         """The most that the replicas complete for ever, and how far the load is from it."""
-        rate, tokens = saturation_rates(self.service, self.layout, self.seed)
+        least = ROUGHLY if rough else LEAST
+        rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
     def answered(self, saturation: Saturation) -> Answered | None:
@@ -94,24 +97,31 @@ class ServiceRun:
     def _ran(self, requests: Requests, share: float) -> Ran:
         """Have a share of the replicas answer requests."""
         layout, main = self.layout, self.layout.main
-        fleet = self._fleet(main, requests, share)
+        inputs = None if layout.reading is None else Inputs(layout.reading)
         if layout.prompts is None or layout.transfer is None:
-            return Ran(run(fleet, requests), threads=main.serving.host_threads)
+            counts = run(self._fleet(main, requests, share, inputs), requests)
+            links = with_inputs(links_of(main, counts), inputs, counts.end)
+            return Ran(counts, threads=main.serving.host_threads, links=links)
+        fleet = self._fleet(main, requests, share)
         before = Requests(requests.prompts, [1] * len(requests), requests.arrivals)
-        prompts = self._fleet(layout.prompts, before, share)
+        prompts = self._fleet(layout.prompts, before, share, inputs)
         senders = max(1, round(share * layout.transfer.senders))
         line = Line(replace(layout.transfer, senders=senders))
         first, counts = run_split(prompts, before, line, fleet, requests)
-        return Ran(counts, first, line.travelled / len(requests))
+        links = with_inputs(links_of_both(layout, first, counts, line), inputs, counts.end)
+        return Ran(counts, first, line.travelled / len(requests), links=links)
 
-    def _fleet(self, side: Side, requests: Requests, share: float) -> Fleet:
+    def _fleet(
+        self, side: Side, requests: Requests, share: float, inputs: Inputs | None = None
+    ) -> Fleet:
         serving, scaling = side.serving, side.serving.autoscaling
 
         def make() -> Replica:
             return Replica(serving, side.pool.blocks, side.work, requests, side.reuse)
 
         count = round(share * serving.replicas) if scaling is None else scaling.least
-        return Fleet(make, count, serving.routing, scaling=scaling, seed=self.seed)
+        routing = serving.routing
+        return Fleet(make, count, routing, scaling=scaling, inputs=inputs, seed=self.seed)
 
     def _steady(self, rate: PerSecond) -> tuple[float, int]:
         """The share of the replicas, and the requests, of a run until all is steady."""

@@ -17,8 +17,10 @@ from simulator.serving.load import Requests, requests_of
 from simulator.units import PerSecond
 
 LEAST: Final = 3000
+ROUGHLY: Final = 1000
+"""Requests of such a run, at least: of one service, and of one of many that are tried."""
 WAVES: Final = 3
-"""Requests of such a run, at least; and times as many as run at once."""
+"""Times as many of them as run at once, at least."""
 
 
 def saturation_rates(
@@ -26,8 +28,8 @@ def saturation_rates(
 ) -> tuple[PerSecond, PerSecond]:
     """Requests and output tokens a second that all replicas complete while others always wait.
 
-    Of replicas that compute prompts, those that decode, and what is between them the slowest
-    counts.
+    Of replicas that compute prompts, those that decode, what is between them, and what reads
+    requests the slowest counts.
     """
     rate, output = _side_rate(service, layout.main, seed, least)
     rate *= layout.main.serving.replicas
@@ -36,6 +38,8 @@ def saturation_rates(
         prompts, _ = _side_rate(alone, layout.prompts, seed, least)
         between = layout.transfer.senders / mean_transfer(layout, service.load)
         rate = min(rate, layout.prompts.serving.replicas * prompts, between)
+    if layout.reading is not None:
+        rate = min(rate, layout.reading.rate)
     return rate, rate * output
 
 

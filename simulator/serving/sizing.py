@@ -13,11 +13,9 @@ from simulator.scenario.serving import OpenLoop, Service, Serving
 from simulator.serving.answers import lack, meets
 from simulator.serving.layout import Layout, Side
 from simulator.serving.run import ServiceRun, offered_rate, saturated
-from simulator.serving.saturation import saturation_rates
-from simulator.units import PerSecond
+from simulator.serving.saturation import ROUGHLY, saturation_rates
+from simulator.units import SECOND, PerSecond, show
 
-FEWEST: Final = 1000
-"""Requests of the run that finds the saturation of one of many candidates."""
 IDLE: Final = 0.02
 """Share of saturation at which limits that are not kept never will be, on any number of machines.
 
@@ -63,7 +61,7 @@ class Sizing:
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
         """Requests and output tokens a second that one machine completes for ever."""
-        return saturation_rates(self.service, self.layout, self.seed, FEWEST)
+        return saturation_rates(self.service, self.layout, self.seed, ROUGHLY)
 
     @cached_property
     def hindrance(self) -> str:
@@ -148,8 +146,12 @@ class Sizing:
         if told is None or not told.within:
             return "the load is beyond saturation"
         name = min(told.within, key=lambda each: told.within[each])
-        kept = told.within[name]
-        return f"{LIMITS[name]} is kept by {kept:.1%} of the requests however many machines"
+        kept, latency = told.within[name], getattr(told, name)
+        half = show(float(f"{latency.p50:.2g}"), SECOND)
+        return (
+            f"{LIMITS[name]} is kept by {kept:.1%} of the requests however many machines: half of "
+            f"them take {half} or more"
+        )
 
 
 def _times(serving: Serving, machines: int) -> Serving:

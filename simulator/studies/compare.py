@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from simulator.confidence.measurement import Row
 from simulator.equations.cost import cost_ratio, saving
@@ -11,6 +12,14 @@ from simulator.files.effective_settings import Input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.units import PerSecond, UsdPerSecond
+
+
+class Told(Protocol):
+    """Something that is held beside others: it has keys."""
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """Its keys by dotted name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +61,13 @@ class Rule:
         return float(saving(1.0, self.cost))
 
 
-def differing(sides: Sequence[Side]) -> tuple[str, ...]:
+def differing(sides: Sequence[Told]) -> tuple[str, ...]:
     """Keys whose values are not the same in all scenarios, in the order of their sections."""
     names = dict.fromkeys(name for side in sides for name in side.inputs)
     return tuple(name for name in names if _differs(name, sides))
 
 
-def _differs(name: str, sides: Sequence[Side]) -> bool:
+def _differs(name: str, sides: Sequence[Told]) -> bool:
     """Whether a stated value is not that of all; what merely follows from others is no input."""
     found = [side.inputs.get(name) for side in sides]
     if not any(one is not None and one.given for one in found):

@@ -64,14 +64,14 @@ def service_actions(
     catalogue : Catalogue
         Machines on offer.
     """
-    quick = predict_service(_short(base.service), seed=base.seed, doubts=False)
+    quick = _quick(base.service, base.seed)
     best: dict[StrEnum, tuple[Lever, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
     for lever, service in _read(read, service_levers(base.service, hosts)):
         if not _may_gain(base, service):
             continue
         try:
-            after = predict_service(_short(service), seed=base.seed, doubts=False)
+            after = _quick(service, base.seed)
         except PlanError:
             continue
         known = best.get(lever.kind)
@@ -85,6 +85,11 @@ def service_actions(
         if gains(base, one.prediction) and keeps_as_surely(base, one.prediction)
     ]
     return tuple(sorted(told, key=lambda one: worth(one.prediction), reverse=True))
+
+
+def _quick(service: Service, seed: int) -> ServicePrediction:
+    """What is enough to choose among many changes."""
+    return predict_service(_short(service), seed=seed, doubts=False, rough=True)
 
 
 def _short(service: Service) -> Service:

@@ -23,6 +23,10 @@ GUESSES: Final = 3
 ACCEPTED: Final = 0.7
 """Guesses of speculative decoding and the share that is accepted: a guess, which hangs on the
 guesser and on the texts."""
+MORE_READS: Final = 4
+"""By how much more requests are read at a time."""
+HELD: Final = 0.75
+"""Share of the memory that weights may take, beside a cache and activations: a guess."""
 PER_REPLICA: Final = 8.0
 """Requests under way on each replica that autoscaling aims at: a guess to begin with."""
 BOUGHT: Final = {
@@ -46,6 +50,7 @@ class ServiceKind(StrEnum):
     SCALING = "autoscaling"
     BATCH = "batches"
     MACHINE = "another machine"
+    READS = "reads at a time"
     PURCHASE = "purchase"
 
 
@@ -67,6 +72,10 @@ def service_levers(service: Service, hosts: Iterable[Host]) -> Iterator[Lever]:
         yield from _numbers(service)
         yield from _iterations(service)
         yield from _ways(service)
+    if service.reading is not None:
+        more = MORE_READS * int(service.reading.job.loader.workers)
+        what = f"{more} reads at a time on each machine"
+        yield _lever(ServiceKind.READS, what, {"load.inputs.readers": more})
     for purchase, note in BOUGHT.items():
         if service.cost.price is None and service.cost.purchase is not purchase:
             what = f"machines bought as {purchase}"
@@ -167,12 +176,23 @@ def _batches(service: Service) -> Iterator[Lever]:
         yield _lever(ServiceKind.BATCH, what, {"serving.queue_delay": "0 s"})
 
 
+def _degree(service: Service, host: Host) -> int:
+    """Accelerators of a machine that hold the weights with room for a cache: as now, or more."""
+    weights = service.model.parameters * service.serving.weights.bytes_per_element
+    memory, there = host.ram if host.gpu is None else host.gpu.memory, max(1, host.gpu_count)
+    degree = min(service.serving.tensor, there)
+    while 2 * degree <= there and weights > HELD * degree * memory:
+        degree *= 2
+    return degree
+
+
 def _machine(service: Service, host: Host) -> Lever:
     """One machine of another kind, as full of replicas as it gets."""
     settings: dict[str, Plain] = {"hardware.machine": host.name, "hardware.count": 1}
     if service.one_pass is None:
-        degree = min(service.serving.tensor, host.gpu_count)
-        settings |= {"serving.tensor": degree, "serving.replicas": host.gpu_count // degree}
+        degree = _degree(service, host)
+        replicas = max(1, host.gpu_count) // degree
+        settings |= {"serving.tensor": degree, "serving.replicas": replicas}
     else:
         settings["serving.replicas"] = max(1, host.gpu_count)
     name = short_name(host.name)

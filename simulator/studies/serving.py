@@ -12,8 +12,8 @@ from simulator.errors import PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
 from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.link import Link
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.intervals import doubted
@@ -332,20 +332,13 @@ def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple
 
 def _changes(service: Service) -> Iterator[tuple[str, Service]]:
     """Changes by name: the accelerator's rates, the engine's settings, the load."""
-    gpu, serving = service.group.host.gpu, service.serving
-    if gpu is not None:
-        more = f"x{STRONGER:g}"
-        stronger = {
-            f"memory bandwidth {more}": replace(
-                gpu, memory_bandwidth=STRONGER * gpu.memory_bandwidth
-            ),
-            f"arithmetic {more}": replace(
-                gpu, peak={name: STRONGER * rate for name, rate in gpu.peak.items()}
-            ),
-            f"device memory {more}": replace(gpu, memory=STRONGER * gpu.memory),
-        }
-        for name, changed in stronger.items():
-            yield name, _with_gpu(service, changed)
+    serving, more = service.serving, f"x{STRONGER:g}"
+    for name, host in _stronger(service.group.host).items():
+        yield f"{name} {more}", _with_host(service, host)
+    if serving.tensor > 1 and (faster := _linked(service.group.host)) is not None:
+        yield f"links between accelerators {more}", _with_host(service, faster)
+    if service.reading is not None:
+        yield "requests that are there already", replace(service, reading=None)
     for name, other in _settings(serving).items():
         yield name, replace(service, serving=other)
     ways = service.load.arrivals
@@ -355,19 +348,47 @@ def _changes(service: Service) -> Iterator[tuple[str, Service]]:
             yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
 
 
-def _with_gpu(service: Service, gpu: Gpu) -> Service:
-    """The service on another accelerator, in the job of a model that answers in one pass too."""
-    changed = replace(service, group=replace(service.group, host=_other(service.group.host, gpu)))
+def _stronger(host: Host) -> dict[str, Host]:
+    """The machine with faster accelerators, or cores where it has none, by what is faster."""
+    gpu, cpu, rate = host.gpu, host.cpu, host.memory_bandwidth
+    if gpu is not None:
+        memory = replace(gpu, memory_bandwidth=STRONGER * gpu.memory_bandwidth)
+        peak = {name: STRONGER * rate for name, rate in gpu.peak.items()}
+        return {
+            "memory bandwidth": replace(host, gpu=memory),
+            "arithmetic": replace(host, gpu=replace(gpu, peak=peak)),
+            "device memory": replace(host, gpu=replace(gpu, memory=STRONGER * gpu.memory)),
+        }
+    if cpu.base_clock is None or rate is None:
+        return {}
+    clock = replace(cpu, base_clock=STRONGER * cpu.base_clock)
+    return {
+        "memory bandwidth": replace(host, memory_bandwidth=STRONGER * rate),
+        "arithmetic": replace(host, cpu=clock),
+    }
+
+
+def _linked(host: Host) -> Host | None:
+    """The machine with faster links between its accelerators; None where none are known."""
+    if host.peer_link is not None:
+        return replace(host, peer_link=_faster(host.peer_link))
+    return None if host.host_link is None else replace(host, host_link=_faster(host.host_link))
+
+
+def _faster(link: Link) -> Link:
+    rate = None if link.achievable is None else STRONGER * link.achievable
+    return replace(link, peak=STRONGER * link.peak, achievable=rate)
+
+
+def _with_host(service: Service, host: Host) -> Service:
+    """The service on another machine, in the job of a model that answers in one pass too."""
+    changed = replace(service, group=replace(service.group, host=host))
     if service.one_pass is None:
         return changed
     job = service.one_pass.job
-    groups = tuple(replace(each, host=_other(each.host, gpu)) for each in job.cluster.groups)
+    groups = tuple(replace(each, host=host) for each in job.cluster.groups)
     other = replace(job, cluster=replace(job.cluster, groups=groups))
     return replace(changed, one_pass=replace(service.one_pass, job=other))
-
-
-def _other(host: Host, gpu: Gpu) -> Host:
-    return replace(host, gpu=gpu)
 
 
 def _settings(serving: Serving) -> dict[str, Serving]:

@@ -65,6 +65,25 @@ def test_a_model_that_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "does not fit" in out
 
 
+def test_a_machine_on_which_it_fits_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A larger machine spreads the model over as many accelerators as its weights need."""
+    model = ("--set", "model.name=llama-3.1-70b", "--set", "load.rate=0.1 /s")
+    _, out, _ = run(capsys, "simulate", "llama3-8b-chat-l4", *model, "--actions", "--json")
+    told = [one for one in json.loads(out)["actions"] if "hardware.machine" in one["settings"]]
+    assert told
+    assert told[0]["settings"]["serving.tensor"] > 1
+
+
+def test_a_limit_that_nothing_keeps_is_told_with_what_is_reached(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Which limit binds, and what half of the requests take at best."""
+    code, out, _ = run(capsys, "size", "machines", CHAT, "--set", "slo.first_token=1 ms")
+    assert code == Exit.DOES_NOT_FIT
+    assert "the limit of the first token is kept by 0.0%" in out
+    assert "half of them take" in " ".join(out.split())
+
+
 def test_options_of_jobs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """What means nothing for a service is said to."""
     code, _, err = run(capsys, "simulate", CHAT, "--steps", "3")

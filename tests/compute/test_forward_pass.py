@@ -54,7 +54,7 @@ def made(
     )
     device = serving_device(card, spread.weights, peer, host)
     own = figures or serving_figures("vllm")
-    return forward_pass(replace(shape_of(found), **shape), device, kernels, own, spread)
+    return forward_pass(replace(shape_of(found), **shape), device, kernels.product, own, spread)
 
 
 def decoding(one: ForwardPass, count: int, context: int) -> float:

@@ -17,6 +17,7 @@ TOLD: Any = SimpleNamespace(
     replicas=2.0,
     busy=0.5,
     busy_of={},
+    links={},
     host_busy=0.0,
     output_rate=1000.0,
     prompt_rate=3000.0,

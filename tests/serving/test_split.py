@@ -11,6 +11,7 @@ import pytest
 from simulator.files.merge_documents import chain_of
 from simulator.files.service import ServiceReader
 from simulator.predict import layout_of, predict_service
+from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.serving import Routing, Service
 from simulator.serving.engine import Counts
 from simulator.serving.latencies import half_width
@@ -43,7 +44,7 @@ def tandem(
 def test_alone_a_request_takes_the_sum() -> None:
     """Prompt, transfer, an iteration until the first token, and one for each other."""
     requests = Requests([160], [11], [5.0])
-    tandem(requests, Transfer(senders=1, token=0.001, latency=0.02))
+    tandem(requests, Transfer(link=LinkKind.NVLINK, senders=1, token=0.001, latency=0.02))
     assert requests.scheduled[0] == 5.0
     assert requests.first[0] == pytest.approx(5.0 + PROMPT + 0.16 + 0.02 + STEP)
     assert requests.last[0] - requests.first[0] == pytest.approx(10 * STEP)
@@ -53,7 +54,9 @@ def test_the_first_stage_is_a_queue_of_its_own() -> None:
     """Poisson arrivals at equal prompts are M/D/1, and what follows adds its time."""
     load, count = 0.8, 20_000
     requests = poisson(load / PROMPT, np.full(count, 5))
-    _, _, line = tandem(requests, Transfer(senders=1, token=0.0, latency=0.05))
+    _, _, line = tandem(
+        requests, Transfer(link=LinkKind.NVLINK, senders=1, token=0.0, latency=0.05)
+    )
     first = (np.asarray(requests.first) - np.asarray(requests.arrivals))[count // 10 :]
     expected = PROMPT + load * PROMPT / (2.0 * (1.0 - load)) + 0.05
     assert abs(first.mean() - expected) < half_width(first) + 2 * STEP
@@ -65,7 +68,7 @@ def test_a_line_sends_one_after_the_other() -> None:
     found = []
     for senders in (1, 8):
         requests = Requests([100] * 8, [1] * 8, [0.0] * 8)
-        tandem(requests, Transfer(senders=senders, token=0.01), (8, 1))
+        tandem(requests, Transfer(link=LinkKind.NVLINK, senders=senders, token=0.01), (8, 1))
         found.append(sorted(requests.first))
     assert found[0] == pytest.approx([PROMPT + n + STEP for n in range(1, 9)])
     assert found[1] == pytest.approx([PROMPT + 1.0 + STEP] * 8)
@@ -75,7 +78,7 @@ def test_tokens_are_computed_once() -> None:
     """Prompts on the first, all other tokens on the second, all requests answered in order."""
     requests = poisson(5.0, np.random.default_rng(1).integers(1, 40, 500))
     requests.prompts = np.random.default_rng(2).integers(1, 300, 500).tolist()
-    prompts, answers, _ = tandem(requests, Transfer(senders=1, token=1e-5))
+    prompts, answers, _ = tandem(requests, Transfer(link=LinkKind.NVLINK, senders=1, token=1e-5))
     assert prompts.prefilled == sum(requests.prompts)
     assert answers.decoded == sum(requests.outputs) - 500
     # Of a block that is not full the tokens are computed anew, one at least for the first answer.
@@ -86,7 +89,7 @@ def test_tokens_are_computed_once() -> None:
 def test_clients_wait_for_the_answers_of_the_second_stage() -> None:
     """A closed loop of one client goes round both stages, again and again."""
     requests = Requests([16] * 20, [3] * 20, [0.0], clients=1)
-    _, answers, _ = tandem(requests, Transfer(senders=1, token=0.0))
+    _, answers, _ = tandem(requests, Transfer(link=LinkKind.NVLINK, senders=1, token=0.0))
     assert len(requests.arrivals) == 20
     assert answers.end == pytest.approx(20 * (PROMPT + 3 * STEP))
 

@@ -29,7 +29,10 @@ PLENTY = 10**9
 
 @dataclass(frozen=True, slots=True)
 class MadePass:
-    """An iteration takes `fixed`, and so much for each token of a prompt, sequence and context."""
+    """An iteration takes `fixed`, and so much for each token of a prompt, sequence and context.
+
+    For `carried` of that a link carries what each token exchanges.
+    """
 
     fixed: float = 0.0
     prompt_token: float = 0.0
@@ -38,6 +41,11 @@ class MadePass:
     weights_bytes: float = 0.0
     kv_bytes_per_token: float = 1.0
     activation_bytes_per_token: float = 0.0
+    carried: float = 0.0
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, float]:
+        """Time in which a link of its own carries what so many tokens exchange [s]."""
+        return {"nvlink": (prompts + answers) * self.carried} if self.carried else {}
 
     def seconds(self, work: Iteration) -> float:
         """Time of one iteration [s]."""

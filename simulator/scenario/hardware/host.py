@@ -43,16 +43,18 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnits:
-    """What a core computes with its vector units, in fp32.
+    """What a core computes with its vector units, in fp32, and with matrix units if it has some.
 
-    `flop_per_cycle` is the peak; `share` of it at the base clock is reached, and `memory_share` of
-    the memory's rate.
+    `flop_per_cycle` is the peak, `matrix_per_cycle` that of products in 16 bit; `share` of both at
+    the base clock is reached, and `memory_share` of the memory's rate.
     """
 
     flop_per_cycle: float
     share: float
     memory_share: float
     source: Source
+    memory_source: Source
+    matrix_per_cycle: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
