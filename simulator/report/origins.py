@@ -16,7 +16,9 @@ from simulator.units import Unit
 
 _DEPTH = 8
 """How deep a scenario nests at most."""
-_SAYS_NOTHING = frozenset({"per", "the", "of", "amount", "factor", "one", "other", "share", "value"})
+_SAYS_NOTHING = frozenset(
+    {"per", "the", "of", "amount", "factor", "one", "other", "share", "value"}
+)
 """Words that inputs of all equations share: an equal number of that name is there by chance."""
 
 
