@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
+import numpy as np
+
 from simulator.compute import kernels, launch
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both, Terms
@@ -138,6 +140,8 @@ def _with(
 
 def chosen(which: tuple[Real, Real], first: Pass, middle: Pass, last: Pass) -> Pass:
     """The pass of one of three stages: `which` holds where it is the first, and the middle."""
+    if not any(isinstance(one, np.ndarray) for one in which):
+        return first if which[0] else middle if which[1] else last
     return Pass(
         **{
             item.name: where(
