@@ -106,6 +106,10 @@ def _device_alone(_d: object, _k: object, device: float, *_: object) -> float:
     return device
 
 
+def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
+    return term(stated, value=device)
+
+
 def _pass_alone(device: float, *_: object) -> Term:
     return term(stated, value=device)
 
@@ -162,7 +166,7 @@ MECHANISMS: Final = (
         name="launches that a card cannot hide",
         equations=(
             (launch, "beside", _device_alone),
-            (launch, "layer_beside", _device_alone),
+            (launch, "layer_beside", _layer_alone),
             (device_time, "_beside", _pass_alone),
         ),
     ),

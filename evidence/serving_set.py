@@ -21,7 +21,8 @@ from typing import Final, TypeVar
 from converters.serving_rows import ServingRow
 from fitting.serving import setup, usable
 from fitting.tables import SERVING
-from simulator.files.engines import engine_file, released_by
+from simulator.files.engines import engine_file
+from simulator.files.serving_sections import EngineFile
 from simulator.files.shipped import set_folder
 
 Cells = dict[str, str]
@@ -171,6 +172,12 @@ def argonne(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
 def _version(engine: str) -> str:
     """That of the runs, which state none: by their date, where rules of that time are known."""
     return released_by(engine_file(engine), ARGONNE_DATE) if engine == DATED else ""
+
+
+def released_by(file: EngineFile, date: str) -> str:
+    """The newest version with rules of its own that was out in a month, else the oldest."""
+    out = [one for one in file.version if one.released is not None and one.released <= date]
+    return out[-1].since if out else file.version[0].since
 
 
 def _key(row: Mapping[str, str]) -> str:

@@ -10,23 +10,26 @@ import pkgutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import converters
 from converters import Columns, TableRow
 from simulator.confidence.measurement import MeasurementSet, Split, SplitRule, held_out
 from simulator.errors import InputError, Problem, UnknownName
-from simulator.files.document import check, read_document
-from simulator.files.measured import parse_set, row_problems
+from simulator.files.document import SCHEMA, check, parse_document, read_document
+from simulator.files.measured import parse_set
+from simulator.files.measured_rows import Context, Heading, described_by, rows_of
 from simulator.files.measured_sections import SetFile
-from simulator.files.measured_write import set_csv, set_toml
+from simulator.files.measured_write import set_csv
+from simulator.files.profile_text import quote
 from simulator.files.quantity import nearest_hint
 from simulator.files.shipped import set_folder
-from simulator.files.table import Line, Table, capped, read_table
+from simulator.files.table import Line, Table, capped, parse_table, read_table
 
 YES: Final = "yes"
 
@@ -125,7 +128,7 @@ def import_table(
         cells = _converted(module, rows, reasons)
         _split(cells, rows, shipped, by_configuration=by_configuration)
         file = shipped if declared else _renamed(shipped, output, path, cells)
-        toml, text = set_toml(file), set_csv(cells, _needed(shipped))
+        toml, text = _set_toml(file), set_csv(cells, _needed(shipped))
         odd = _odd(toml, text, output)
         if odd.keys() <= reasons.keys():
             break
@@ -135,6 +138,34 @@ def import_table(
     return Imported(
         toml_path=output, csv_path=csv_path, toml=toml, csv=text, found=found, declared=declared
     )
+
+
+def _set_toml(file: SetFile) -> str:
+    """The declaration as TOML that reads back as `file`; its notes are left behind."""
+    given = file.model_dump(exclude_none=True, exclude={"notes"})
+    plain = {key: value for key, value in given.items() if not _is_tables(value) and value != []}
+    tables = {key: value for key, value in given.items() if _is_tables(value)}
+    lines = [f"schema = {SCHEMA}", *(f"{key} = {_value(value)}" for key, value in plain.items())]
+    for name, rows in tables.items():
+        for row in rows:
+            lines += ["", f"[[{name}]]", *(f"{key} = {_value(cell)}" for key, cell in row.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _value(value: Any) -> str:  # noqa: ANN401 - whatever a field of the file holds
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, StrEnum):
+        return quote(value.value)
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, list):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    return repr(value)
 
 
 def _chosen(table: Table, only: Mapping[str, str]) -> Table:
@@ -197,9 +228,17 @@ def _labels(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def _odd(toml: str, text: str, output: Path) -> dict[int, str]:
-    """Why rows of a set cannot be used as they are, by their position."""
-    found = row_problems(toml, text, str(output), output.parent)
-    return {i: "; ".join(_told(problem) for problem in problems) for i, problems in found.items()}
+    """Why rows of a set cannot be used as they are, by their position; none of a bad heading."""
+    file = check(SetFile, parse_document(toml.encode(), str(output)))
+    table = parse_table(text.encode(), file.data)
+    heading = Heading(table, described_by(file))
+    if any(heading.problems()):
+        return {}
+    position = {line.number: i for i, line in enumerate(table.lines)}
+    found: dict[int, list[str]] = {}
+    for problem in rows_of(Context(file=file, table=table, folder=output.parent), heading)[1]:
+        found.setdefault(position[problem.line or 0], []).append(_told(problem))
+    return {i: "; ".join(told) for i, told in found.items()}
 
 
 def _told(problem: Problem) -> str:

@@ -22,9 +22,8 @@ from simulator.compute.step import training_step
 from simulator.confidence.measurement import Row, Split
 from simulator.files.catalogue import Catalogue
 from simulator.files.kernel_figures import KernelFiles
-from simulator.files.kernels import Use, kernels, memory_figures
+from simulator.files.kernels import Use, kernels, memory_figures, use_of
 from simulator.files.measured import load_set
-from simulator.files.other_figures import use_of
 from simulator.files.scenario import load_scenario
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.scenario import Scenario

@@ -324,7 +324,7 @@ def _write(
 
 def _rendered(found: Findings, name: str, form: str) -> str:
     from simulator.report import sweep as report
-    from simulator.report.sweep_json import as_json
+    from simulator.report.sweep_files import as_json
     from simulator.report.table import Format, rendered
 
     kind = Format(form)

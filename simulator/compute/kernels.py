@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from simulator.compute import adapters
 from simulator.compute.description import Description
@@ -16,7 +16,9 @@ from simulator.compute.shapes import (
     tokens,
 )
 from simulator.equations.gemm import throttled
+from simulator.equations.pipeline import device_work
 from simulator.scenario.workload.kernels import SMALL_KERNELS, Kernels
+from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
 
 _TILE: Final = 128.0
@@ -47,6 +49,50 @@ class Both:
     def times(self, factor: Real) -> Both:
         """Both, a factor longer."""
         return Both(self.forward * factor, self.backward * factor)
+
+
+class Terms(NamedTuple):
+    """A forward and a backward pass, as values of the equations that gave them."""
+
+    forward: Term
+    backward: Term
+
+    @property
+    def seconds(self) -> Both:
+        """What they take."""
+        return Both(self.forward.value, self.backward.value)
+
+
+def device_terms(  # noqa: PLR0913 - the parts of a pass
+    products: Both,
+    *,
+    attention: Both,
+    passes: Both,
+    starts: Both,
+    again: Seconds | Real,
+    accumulated: Seconds | Real,
+) -> Terms:
+    """Work of a device in a forward and in a backward pass, from its kinds of kernels."""
+    return Terms(
+        term(
+            device_work,
+            products=products.forward,
+            attention=attention.forward,
+            passes=passes.forward,
+            starts=starts.forward,
+            again=0.0,
+            accumulated=0.0,
+        ),
+        term(
+            device_work,
+            products=products.backward,
+            attention=attention.backward,
+            passes=passes.backward,
+            starts=starts.backward,
+            again=again,
+            accumulated=accumulated,
+        ),
+    )
 
 
 def clock(products: Both, rest: Both, host: Both, throttle: Real) -> Real:

@@ -7,9 +7,10 @@ from typing import Final
 from simulator.compute import adapters
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both
-from simulator.equations.pipeline import expected_slowest, overlapped
+from simulator.equations.pipeline import expected_slowest, layer_time, overlapped
 from simulator.scenario.workload.kernels import LAYER_KERNELS, SMALL_KERNELS, Kernels
-from simulator.units import Real, Seconds, anywhere, at_most, where
+from simulator.terms import Term, term
+from simulator.units import Real, Seconds, at_most, where
 
 _PRODUCTS: Final = LAYER_KERNELS[0] - SMALL_KERNELS[0]
 """Matrix products of a layer's forward pass."""
@@ -50,14 +51,23 @@ def experts(d: Description, k: Kernels) -> Seconds | Real:
 
 def beside(d: Description, k: Kernels, device: Real, host: Real) -> Seconds | Real:
     """Time of a piece of work on both timelines; one after the other where launches block [s]."""
-    return overlapped(device, host, where(d.work.blocking > 0, 1.0, k.launch.blend))
+    return overlapped(device, host, _sharpness(d, k))
 
 
 def layer_beside(
-    d: Description, k: Kernels, device: Real, host: Real, routing: Real
-) -> Seconds | Real:
-    """As `beside` for a layer; the host takes turns where it waits for counts of tokens [s]."""
-    ahead = beside(d, k, device, host + routing)
-    if not anywhere(d.work.waits > 0):
-        return ahead
-    return where(d.work.waits > 0, beside(d, k, device, host) + routing, ahead)
+    d: Description, k: Kernels, device: Term | Real, host: Real, routing: Real
+) -> Term:
+    """As `beside` for a layer; the host takes turns where it waits for counts of tokens."""
+    waits = d.work.waits > 0
+    return term(
+        layer_time,
+        device=device,
+        launches=where(waits, host, host + routing),
+        sharpness=_sharpness(d, k),
+        in_turn=where(waits, routing, 0.0),
+    )
+
+
+def _sharpness(d: Description, k: Kernels) -> Real:
+    """How sharply the longer timeline decides: not at all where launches block."""
+    return where(d.work.blocking > 0, 1.0, k.launch.blend)

@@ -10,7 +10,7 @@ from simulator.compute import experts, kernels, launch
 from simulator.compute.adapters import adapter_products, learned_parameters
 from simulator.compute.description import Description
 from simulator.compute.exchange import channels, ring, tensor_all_reduce
-from simulator.compute.kernels import Both, bandwidth
+from simulator.compute.kernels import Both, Terms, bandwidth
 from simulator.compute.products import Array, product_times
 from simulator.compute.shapes import (
     attention_products,
@@ -33,11 +33,11 @@ from simulator.units import Bytes, Real, Seconds, anywhere, at_most, where
 class LayerTimes:
     """One layer on one device, on average over the layers, and the head's product [s].
 
-    `device` is the device's own work, `exposed` the exchange it waits for, `exchanged` all
-    exchange, hidden or not. `host` are launches, `routing` those of experts.
+    `device` is the device's own work, as terms of its kernels, `exposed` the exchange it waits for,
+    `exchanged` all exchange, hidden or not. `host` are launches, `routing` those of experts.
     """
 
-    device: Both
+    device: Terms
     exposed: Both
     exchanged: Both
     host: Both
@@ -87,7 +87,14 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
     added = held * k.update.accumulated / bandwidth(d, k)
     exposed, exchanged = _exchange(d, k, routed=routed)
     return LayerTimes(
-        device=products + rest + Both(0.0, again + added),
+        device=kernels.device_terms(
+            products,
+            attention=attention,
+            passes=passed,
+            starts=small,
+            again=again,
+            accumulated=added,
+        ),
         exposed=exposed,
         exchanged=exchanged,
         host=host,

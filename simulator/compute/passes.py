@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Final
 
+import numpy as np
+
 from simulator.compute import kernels, launch
 from simulator.compute.description import Description
-from simulator.compute.kernels import Both
+from simulator.compute.kernels import Both, Terms
 from simulator.compute.layer import Gathering, LayerTimes
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, Seconds, at_least, where
@@ -21,9 +23,13 @@ _ROUNDING: Final = 1e-9
 class Pass:
     """A micro-batch on one stage [s]: computing, waiting for exchange, and exchange hidden.
 
-    Where the host is the slower one, its time counts as computing.
+    Where the host is the slower one, its time counts as computing. Of `forward` and `backward`
+    `ends_forward` and `ends_backward` are embedding, head and loss, the rest its `layers`.
     """
 
+    layers: Real
+    ends_forward: Seconds | Real
+    ends_backward: Seconds | Real
     forward: Seconds | Real
     backward: Seconds | Real
     exposed: Seconds | Real
@@ -61,7 +67,7 @@ def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Out
 class LayerPass:
     """A micro-batch on one layer [s]: `alone`, `waiting` for exchange, and all `exchanged`."""
 
-    alone: Both
+    alone: Terms
     waiting: Both
     exchanged: Seconds | Real
     gathered: Gathering
@@ -69,19 +75,20 @@ class LayerPass:
 
 def layer_pass(d: Description, k: Kernels, times: LayerTimes, gathered: Gathering) -> LayerPass:
     """A layer on the timelines of device and host."""
+    waiting = times.device.seconds + times.exposed
     return LayerPass(
         alone=_of_layer(d, k, times, times.device),
-        waiting=_of_layer(d, k, times, times.device + times.exposed),
+        waiting=_of_layer(d, k, times, waiting).seconds,
         exchanged=times.exchanged.forward + times.exchanged.backward,
         gathered=gathered,
     )
 
 
-def _of_layer(d: Description, k: Kernels, times: LayerTimes, device: Both) -> Both:
+def _of_layer(d: Description, k: Kernels, times: LayerTimes, device: Terms | Both) -> Terms:
     host, routing = times.host, times.routing
     again = d.work.redone_layers * d.work.redo_launches
     back = host.backward + again * host.forward
-    return Both(
+    return Terms(
         launch.layer_beside(d, k, device.forward, host.forward, routing),
         launch.layer_beside(d, k, device.backward, back, routing),
     )
@@ -96,13 +103,16 @@ def stage_pass(
         launch.beside(d, k, beside.device.backward, beside.host.backward),
     )
     gathered = one.gathered
-    alone = one.alone.times(layers) + rest
+    alone = one.alone.seconds.times(layers) + rest
     overlapped, waiting = d.layout.overlapped_gradients, one.waiting.times(layers) + rest
     ends = _gathered(gathered, layers, waiting, overlapped)
     exposed = ends.forward + ends.backward - alone.forward - alone.backward
     sharded = gathered.gather + gathered.again + gathered.scatter
     whole = layers * (one.exchanged + sharded)
     return Pass(
+        layers=layers,
+        ends_forward=rest.forward,
+        ends_backward=rest.backward,
         forward=alone.forward,
         backward=alone.backward,
         exposed=exposed,
@@ -130,6 +140,8 @@ def _with(
 
 def chosen(which: tuple[Real, Real], first: Pass, middle: Pass, last: Pass) -> Pass:
     """The pass of one of three stages: `which` holds where it is the first, and the middle."""
+    if not any(isinstance(one, np.ndarray) for one in which):
+        return first if which[0] else middle if which[1] else last
     return Pass(
         **{
             item.name: where(

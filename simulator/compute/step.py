@@ -19,7 +19,7 @@ from simulator.compute.passes import Outside, chosen, layer_pass, outside, stage
 from simulator.compute.shapes import stage_layers
 from simulator.compute.traffic import Summed, activation_bytes, summed, tied_bytes
 from simulator.equations.batch import scaled, waited_exchange
-from simulator.equations.pipeline import pipeline_bubble, slowest_stage
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
 from simulator.scenario.workload.kernels import Kernels
 from simulator.terms import Term, term
 from simulator.units import Real, Seconds, at_least, plain, where
@@ -135,6 +135,10 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
     held, _ = learned_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
+    forward, backward = (
+        term(stage_time, layers=own.layers, layer=layer, ends=ends)
+        for layer, ends in zip(one.alone, (own.ends_forward, own.ends_backward), strict=True)
+    )
     idle = term(
         pipeline_bubble,
         first=lengths[0],
@@ -144,8 +148,8 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
         chunks=layout.chunks,
     )
     terms = {
-        "forward": term(scaled, amount=own.forward, factor=late),
-        "backward": term(scaled, amount=own.backward, factor=late),
+        "forward": term(scaled, amount=forward, factor=late),
+        "backward": term(scaled, amount=backward, factor=late),
         "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
         "bubble": term(scaled, amount=idle, factor=late),
         "gradients": term(scaled, amount=wait, factor=late),

@@ -20,8 +20,7 @@ from simulator.compute.shapes import (
     stage_layers,
     tokens,
 )
-from simulator.equations.collectives import ring_wire_bytes, shard_bytes
-from simulator.equations.dispatch import distinct_places
+from simulator.equations.collectives import distinct_places, ring_wire_bytes, shard_bytes
 from simulator.equations.pipeline import slowest_stage
 from simulator.units import Bytes, Real, anywhere, at_least, at_most, rounded_up, where
 

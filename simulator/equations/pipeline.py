@@ -284,6 +284,126 @@ def overlapped(one: Real, other: Real, sharpness: Real) -> Real:
     return length
 
 
+def device_work(  # noqa: PLR0913 - the parts of a pass
+    *,
+    products: Real,
+    attention: Real,
+    passes: Real,
+    starts: Real,
+    again: Real,
+    accumulated: Real,
+) -> Real:
+    """Work of a device in one pass of a layer, or of a whole model, kernel after kernel.
+
+    Parameters
+    ----------
+    products : float or array
+        Matrix products, with the clock that they sink to [s].
+    attention : float or array
+        Attention, in one kernel or with its scores in memory [s].
+    passes : float or array
+        Kernels that only move memory: norms, activations, dropout, casts [s].
+    starts : float or array
+        What kernels take to start on the device [s].
+    again : float or array
+        Forward work that a backward pass does once more [s].
+    accumulated : float or array
+        Gradients added to those of micro-batches before [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``products + attention + passes + starts + again + accumulated``: kernels of one stream follow
+    one another.
+
+    References
+    ----------
+    .. [1] NVIDIA, "CUDA C++ Programming Guide", Streams,
+       https://docs.nvidia.com/cuda/cuda-c-programming-guide/#streams
+
+    Examples
+    --------
+    >>> parts = {"products": 4.0, "attention": 1.0, "passes": 2.0, "starts": 0.5}
+    >>> device_work(**parts, again=0.0, accumulated=0.25)
+    7.75
+    """
+    return (products + (attention + passes + starts)) + (again + accumulated)
+
+
+def layer_time(device: Real, launches: Real, sharpness: Real, in_turn: Real) -> Real:
+    """One pass of a layer on the timelines of the device and of the host that launches for it.
+
+    Parameters
+    ----------
+    device : float or array
+        Work of the device, with exchange it waits for [s].
+    launches : float or array
+        The host's time to launch it [s].
+    sharpness : float or array
+        How sharply the longer one decides; 1: both add up [1].
+    in_turn : float or array
+        What the host does while the device waits [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``overlapped(device, launches, sharpness) + in_turn``.
+
+    References
+    ----------
+    .. [1] Smooth maximum by the p-norm, "Smooth maximum",
+       https://en.wikipedia.org/wiki/Smooth_maximum
+
+    Examples
+    --------
+    >>> float(layer_time(3.0, 4.0, 2.0, 0.5))
+    5.5
+    """
+    return overlapped(device, launches, sharpness) + in_turn
+
+
+def stage_time(layers: Real, layer: Real, ends: Real) -> Real:
+    """One pass of a micro-batch over a stage of the pipeline.
+
+    Parameters
+    ----------
+    layers : float or array
+        Layers of the stage [1].
+    layer : float or array
+        The pass of one of them [s].
+    ends : float or array
+        The embedding, the head and the loss, as far as the stage has them [s].
+
+    Returns
+    -------
+    float or array
+        Time [s].
+
+    Notes
+    -----
+    ``layers * layer + ends``.
+
+    References
+    ----------
+    .. [1] Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021,
+       section 2.2, https://arxiv.org/abs/2104.04473
+
+    Examples
+    --------
+    >>> stage_time(32.0, 0.25, 1.0)
+    9.0
+    """
+    return layer * layers + ends
+
+
 def expected_slowest(ranks: Real) -> Real:
     """How many deviations the slowest of some ranks is behind the mean, about.
 

@@ -130,20 +130,6 @@ def _own(version: Thing | None, engine: Thing) -> Thing:
     return engine if version is None else version
 
 
-def released_by(file: EngineFile, date: str) -> str:
-    """The newest version with rules of its own that was out at a date.
-
-    Parameters
-    ----------
-    file : EngineFile
-        The file of the engine.
-    date : str
-        As year and month.
-    """
-    out = [one for one in file.version if one.released is not None and one.released <= date]
-    return out[-1].since if out else file.version[0].since
-
-
 def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) -> Engine:
     """The rules of an engine at a version."""
     source = Source(

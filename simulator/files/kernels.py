@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from simulator.compute.describe import summed_in
 from simulator.confidence.provenance import Source
 from simulator.files.kernel_figures import (
     Figures,
@@ -21,9 +22,11 @@ from simulator.files.kernel_figures import (
     launch_factor,
     source_of,
 )
+from simulator.files.launches import launching
 from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.kernels import (
     ExchangeFigures,
     ExpertFigures,
@@ -363,3 +366,26 @@ def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
     if use.precision in _FULL and "sum_uncast" in found:
         wide = "sum_uncast"
     return found.first("sum_fused", wide) if way is GradientSum.FUSED else found.value(wide)
+
+
+def use_of(scenario: Scenario) -> Use:
+    """What of a scenario's job decides which kernel figures hold."""
+    job, network = scenario.job, scenario.cluster.trainers.host.network
+    return Use(
+        software=job.software,
+        precision=job.train.precision,
+        summed_in=summed_in(job),
+        link=None if network is None else network.link,
+    )
+
+
+def with_kernel_files(scenario: Scenario, files: KernelFiles) -> Scenario:
+    """The scenario with what `files` say of kernels, launches, exchanges and memory."""
+    job, gpu, use = scenario.job, scenario.cluster.trainers.host.gpu, use_of(scenario)
+    software = replace(
+        job.software,
+        kernels=kernels(gpu, use, files),
+        launching=launching(gpu, job.software, files),
+        memory=memory_figures(gpu, use, files),
+    )
+    return replace(scenario, jobs=(replace(job, software=software), *scenario.jobs[1:]))

@@ -112,21 +112,6 @@ def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet
     return to_set(document, folder, lambda name: parse_table(rows.encode(), name))
 
 
-def row_problems(toml: str, rows: str, origin: str, folder: Path) -> dict[int, tuple[Problem, ...]]:
-    """What is wrong with each row of a set in memory, by its position; empty for a bad heading."""
-    file = check(SetFile, parse_document(toml.encode(), origin))
-    table = parse_table(rows.encode(), file.data)
-    heading = Heading(table, described_by(file))
-    if any(heading.problems()):
-        return {}
-    position = {line.number: i for i, line in enumerate(table.lines)}
-    found: dict[int, tuple[Problem, ...]] = {}
-    for problem in rows_of(Context(file=file, table=table, folder=folder), heading)[1]:
-        i = position[problem.line or 0]
-        found[i] = (*found.get(i, ()), problem)
-    return found
-
-
 def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -> MeasurementSet:
     """The set that a document and its table describe; `table_of` reads the table by its name."""
     file = check(SetFile, document)

@@ -1,47 +1,13 @@
-"""A measurement set as text: the TOML file that declares it, and the CSV file of its rows."""
+"""Rows of a measurement set as the text of its CSV file."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
-from typing import Any
-
-from simulator.files.document import SCHEMA
-from simulator.files.measured_sections import SetFile
-from simulator.files.profile_text import quote
 
 FIRST = ("id", "base", "family")
 LAST = ("split", "anchor", "exclude", "source")
-
-
-def set_toml(file: SetFile) -> str:
-    """The declaration as TOML that reads back as `file`; its notes are left behind."""
-    given = file.model_dump(exclude_none=True, exclude={"notes"})
-    plain = {key: value for key, value in given.items() if not _is_tables(value) and value != []}
-    tables = {key: value for key, value in given.items() if _is_tables(value)}
-    lines = [f"schema = {SCHEMA}", *(f"{key} = {_value(value)}" for key, value in plain.items())]
-    for name, rows in tables.items():
-        for row in rows:
-            lines += ["", f"[[{name}]]", *(f"{key} = {_value(cell)}" for key, cell in row.items())]
-    return "\n".join(lines) + "\n"
-
-
-def _is_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
-
-
-def _value(value: Any) -> str:  # noqa: ANN401 - whatever a field of the file holds
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, StrEnum):
-        return quote(value.value)
-    if isinstance(value, str):
-        return quote(value)
-    if isinstance(value, list):
-        return f"[{', '.join(_value(item) for item in value)}]"
-    return repr(value)
 
 
 def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> str:

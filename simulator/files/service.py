@@ -1,4 +1,8 @@
-"""The door from a file with ``mode = "serve"`` to a `Service`: read, check, look up, convert."""
+"""The door from a file with ``mode = "serve"`` to a `Service`: read, check, look up, convert.
+
+Arrivals may be others than a file's own, said by an option or by a file that extends it. What the
+former ones needed, such as a rate, means nothing then and is left out.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from simulator.files.axes import is_pattern, matching
 from simulator.files.bill_sections import OwnedSection
 from simulator.files.catalogue import Catalogue
 from simulator.files.check_price import service_price_problems
-from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems
+from simulator.files.convert_load import STEADY, load_notes, load_of, load_problems, means_something
 from simulator.files.convert_serving import (
     Devices,
     latent_notes,
@@ -31,7 +35,6 @@ from simulator.files.document import Document, check
 from simulator.files.electricity import electricity
 from simulator.files.engines import engine_file, usual_settings
 from simulator.files.lines import KeyPath
-from simulator.files.load_change import without_former_load
 from simulator.files.merge_documents import joined
 from simulator.files.models import build_model, load_model, read_model
 from simulator.files.one_pass import (
@@ -470,3 +473,34 @@ def _cost(given: CostSection | None) -> CostPlan:
         price=given.price,
         provisioning=given.provisioning,
     )
+
+
+_LOAD: Final = "load"
+_KIND: Final[KeyPath] = (_LOAD, "arrivals")
+
+
+def without_former_load(document: Document, chain: Sequence[Document]) -> Document:
+    """A document without keys of arrivals that something said later replaced.
+
+    Parameters
+    ----------
+    document : Document
+        Put together from a chain of documents and from options.
+    chain : sequence of Document
+        Its own, that of what it extends, and so on.
+    """
+    table, kind = document.data.get(_LOAD), document.value(_KIND)
+    if not isinstance(table, dict) or kind not in tuple(Arrivals):
+        return document
+    ages = {one.origin: age for age, one in enumerate(chain, start=1)}
+
+    def age(path: KeyPath) -> int:
+        # Options are younger than all files.
+        return ages.get(document.where(path)[0], 0)
+
+    left = {
+        key: value
+        for key, value in table.items()
+        if age(_KIND) >= age((_LOAD, key)) or means_something(Arrivals(str(kind)), key, table)
+    }
+    return replace(document, data={**document.data, _LOAD: left})

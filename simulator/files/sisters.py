@@ -58,13 +58,15 @@ def is_sister(one: Gpu, other: Gpu) -> bool:
 
 
 def _matrix(card: Gpu) -> float:
-    return card.peak.get(Precision.FP16) or card.peak.get(Precision.FP32, 0.0)
+    """The rate of matrix products in 16 bit, where there is none the best rate there is."""
+    wide = (card.peak.get(name) for name in (Precision.FP16, Precision.BF16, Precision.FP32))
+    return next(filter(None, wide), max(card.peak.values(), default=0.0))
 
 
 def _distance(one: Gpu, other: Gpu) -> float:
-    """How far the data sheets of two cards lie apart, as logarithms of their rates."""
+    """How far the data sheets of two cards lie apart, as logarithms of rates that both state."""
     pairs = (
         (_matrix(one), _matrix(other)),
         (one.memory_bandwidth, other.memory_bandwidth),
     )
-    return sum(abs(math.log(mine / theirs)) for mine, theirs in pairs)
+    return sum(abs(math.log(mine / theirs)) for mine, theirs in pairs if mine and theirs)

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from simulator.files.document import FileModel, check, read_document
 from simulator.files.kernel_figures import with_values
-from simulator.files.other_figures import with_kernel_files
+from simulator.files.kernels import with_kernel_files
 from simulator.files.quantity import NumberOrZeroField, TextField
 from simulator.files.uncertainty import as_unseen
 from simulator.scenario.scenario import Scenario

@@ -1,7 +1,7 @@
 """The table of slots: what a step consists of, from reading samples to returning results.
 
-To add a stage, write it in `simulator/stages` and give it a slot here. A stage without a slot is an
-error when this module is imported.
+To add a stage, write it in `simulator/pipeline/stages` and give it a slot here. A stage without a
+slot is an error when this module is imported.
 """
 
 from __future__ import annotations

@@ -16,6 +16,10 @@ from simulator.units import Unit
 
 _DEPTH = 8
 """How deep a scenario nests at most."""
+_SAYS_NOTHING = frozenset(
+    {"per", "the", "of", "amount", "factor", "one", "other", "share", "value"}
+)
+"""Words that inputs of all equations share: an equal number of that name is there by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
     """
     wanted = _words(label)
     same = [o for o in known if math.isclose(o.value, value, rel_tol=1e-12) and value != 0.0]
-    exact = [o for o in same if _words(o.name) == wanted]
+    exact = [o for o in same if wanted and _words(o.name) == wanted]
     near = [o for o in same if _words(o.name) & wanted]
     found = exact or near
     return next((o for o in found if o.source is not None), found[0] if found else None)
@@ -61,7 +65,7 @@ def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
 
 def _words(label: str) -> frozenset[str]:
     bare = re.sub(r"\[.*?\]", "", label).lower()
-    return frozenset(re.findall(r"[a-z0-9]+", bare)) - {"per", "the", "of"}
+    return frozenset(re.findall(r"[a-z0-9]+", bare)) - _SAYS_NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

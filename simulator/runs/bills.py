@@ -1,16 +1,22 @@
-"""What the machines of a long run cost: whatever is held, and of the rest what a provider bills."""
+"""What a long run costs: machines as long as held or billed, and stores, stops included."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from simulator.equations.cost import block_time
 from simulator.results.outlook import CAPACITY
+from simulator.results.outlook import CAPACITY, LOST, USEFUL
+from simulator.results.storage_bill import bill_of
+from simulator.results.stores import Life, uses
 from simulator.runs.progress import Array, Lives
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import LongRun
+from simulator.scenario.scenario import Scenario
 from simulator.units import Seconds, UsdPerSecond
 
 BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
@@ -64,3 +70,38 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
         paid = paid - np.where(ended, drawn.away, 0.0)
     whole = paid * price + held * elsewhere * on_demand
     return np.asarray(whole / run.machines, dtype=np.float64)
+
+
+def life_of(run: LongRun, parts: Mapping[str, float], stops: float) -> Life:
+    """What a store sees of a run: checkpoints, loads after stops, and work that is done again.
+
+    Parameters
+    ----------
+    run : LongRun
+        With the work between two checkpoints.
+    parts : mapping
+        Shares of the run's time.
+    stops : float
+        Mean number of interruptions; each loads a checkpoint once one is written.
+    """
+    useful = parts[USEFUL]
+    again = 1.0 if useful <= 0.0 else (useful + parts[LOST]) / useful
+    if math.isinf(run.saving.interval):
+        return Life(checkpoints=0.0, again=again)
+    return Life(checkpoints=again * run.work / run.saving.interval, loads=stops, again=again)
+
+
+def cost_of_stores(scenario: Scenario, life: Life, finish: Array) -> tuple[Array, tuple[str, ...]]:
+    """Bills of the stores of runs that end at different times.
+
+    Returns
+    -------
+    tuple
+        What of each bill is known [$], infinite where the run never ends; and the prices that are
+        not known.
+    """
+    ended = np.isfinite(finish)
+    bill = bill_of(scenario, uses(scenario, life), finish[ended] + scenario.cost.provisioning)
+    found = np.full(finish.shape, math.inf)
+    found[ended] = bill.known
+    return found, bill.missing

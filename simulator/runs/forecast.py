@@ -18,10 +18,9 @@ from simulator.results.outlook import PARTS, QUANTILES, Cause, Intervals, Outloo
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import prices_of
 from simulator.runs.attempts import lives
-from simulator.runs.bills import bills
+from simulator.runs.bills import bills, cost_of_stores, life_of
 from simulator.runs.checkpoint_io import WRITE_LOG_SD, checkpoint_times
 from simulator.runs.progress import Array, Lives
-from simulator.runs.store_costs import cost_of_stores, life_of
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.long_run import (
     Checkpoints,

@@ -3,11 +3,17 @@
 Sources of the rules: vllm/v1/core/sched/scheduler.py at 00024d31, SGLang's schedule_policy.py at
 00550cd1, TensorRT-LLM's pages on its scheduler and runtime flags; each engine's data file says
 which of them it follows.
+
+Models that answer in one pass wait in a `Batcher`, by the rules of Triton's dynamic batcher
+(triton-inference-server/server@06151b8b, docs/user_guide/batcher.md): the largest preferred size
+(or the maximum) that the queue fills; else wait for one of them, until the oldest request has
+waited the delay, and take what there is. Requests are never split, and stay in order.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
 from itertools import islice
@@ -15,8 +21,7 @@ from typing import Final
 
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
-from simulator.scenario.serving import Admission, Batching, Serving
-from simulator.serving.batcher import Batcher
+from simulator.scenario.serving import Admission, Batching, Dynamic, Serving
 from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
 from simulator.units import Seconds
@@ -307,3 +312,43 @@ class Scheduler:
         found = self._cached(request)
         self.reused += found
         return found
+
+
+class Batcher:
+    """The queue before one device: when a batch goes, and how many samples it has.
+
+    Parameters
+    ----------
+    rules : Dynamic
+        Delay and preferred sizes.
+    most : int
+        Samples of a batch at most.
+    """
+
+    def __init__(self, rules: Dynamic, most: int) -> None:
+        self.delay, self.most = rules.delay, most
+        self.sizes = sorted({*rules.preferred, most})
+        self._queue: deque[tuple[Seconds, int]] = deque()
+        self._samples = 0
+
+    def join(self, samples: int, now: Seconds) -> None:
+        """A request comes into the queue."""
+        self._queue.append((now, samples))
+        self._samples += samples
+
+    def held_until(self, now: Seconds) -> Seconds:
+        """Until when the queue is kept for a larger batch; `now` where it is not."""
+        if not self._queue or self._samples >= self.sizes[0]:
+            return now
+        return max(now, self._queue[0][0] + self.delay)
+
+    def take(self) -> int:
+        """Let a batch go: how many samples it may have."""
+        place = bisect_right(self.sizes, self._samples)
+        size = self.sizes[place - 1] if place else self.most
+        left = size
+        while self._queue and self._queue[0][1] <= left:
+            taken = self._queue.popleft()[1]
+            left -= taken
+            self._samples -= taken
+        return size

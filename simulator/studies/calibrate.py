@@ -2,16 +2,20 @@
 
 Robust least squares on log errors between physical bounds (`robust`), from the parameters' starts;
 one that does nothing there begins where it first does something that is needed (`secant`).
+Cross-validation predicts every configuration by a fit that has not seen it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from simulator.confidence.measurement import MeasurementSet, Parameter
 from simulator.studies.anchors import anchored
@@ -27,7 +31,6 @@ from simulator.studies.fitting import (
     knob,
     predicted,
 )
-from simulator.studies.folds import folds_of, held_out_errors
 from simulator.studies.identifiability import Identifiability, identifiability
 from simulator.studies.intervals import Estimate, estimates
 from simulator.studies.robust import robust_fit
@@ -197,3 +200,39 @@ class _Watch:
     def next_part(self) -> None:
         """One fit is done."""
         self.done, self.calls = self.done + 1, 0
+
+
+def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str], ...]:
+    """The configurations in `count` parts of nearly equal size, the same ones every time.
+
+    Dealt in the order of their SHA-256, so that neighbours in a table fall into different parts.
+    """
+    order = sorted(set(configurations), key=lambda name: hashlib.sha256(name.encode()).digest())
+    return tuple(frozenset(order[i::count]) for i in range(count))
+
+
+def held_out_errors(
+    errors: Errors, configurations: Sequence[str], held: frozenset[str], begin: Vector
+) -> dict[int, float]:
+    """Log errors of the configurations in `held` after a fit to all others.
+
+    Parameters
+    ----------
+    errors : Errors
+        Of all observations; what it knows is used and added to.
+    configurations : sequence of str
+        Of each row.
+    held : frozenset of str
+        Configurations that the fit must not see.
+    begin : numpy.ndarray
+        Where the fit begins.
+
+    Returns
+    -------
+    dict
+        Log error by the observation's number.
+    """
+    out = [i for i, one in enumerate(errors.seen) if configurations[one.row] in held]
+    rest = [i for i in range(len(errors.seen)) if i not in set(out)]
+    point = robust_fit(errors.subset(rest), begin)
+    return dict(zip(out, np.asarray(errors.subset(out)(point)).tolist(), strict=True))

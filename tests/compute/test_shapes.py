@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.compute.describe import describe
-from simulator.compute.shapes import padded_vocabulary
+from simulator.compute.shapes import layer_parameters, padded_vocabulary
 from simulator.files.scenario import load_scenario
 
 
@@ -24,3 +24,13 @@ def test_each_rank_of_a_tensor_group_holds_whole_tiles_of_the_vocabulary(
         work=replace(plain.work, padded_vocabulary=1.0),
     )
     assert float(padded_vocabulary(padded)) == rows
+
+
+def test_shared_experts_are_weights_that_every_rank_holds() -> None:
+    """Three matrices of a shared expert's width, beside the experts that ranks share out."""
+    plain = describe(load_scenario("mixtral-8x7b-megatron"))
+    width = 2048.0
+    beside = replace(plain, shape=replace(plain.shape, shared_ffn=width))
+    more = 3.0 * plain.shape.hidden * width
+    for without, with_them in zip(layer_parameters(plain), layer_parameters(beside), strict=True):
+        assert float(with_them - without) == pytest.approx(more)

@@ -17,6 +17,7 @@ from simulator.engine import epoch
 from simulator.engine.batches import Draws
 from simulator.engine.folding import everyone
 from simulator.engine.machine import Machine, Task
+from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Demand, Path
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.pipeline.topology import Location
@@ -24,6 +25,7 @@ from simulator.results.prediction import Timing
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
 from simulator.scenario.workload.loader import Straggler
+from simulator.scenario.workload.models.custom import CustomModel
 
 COMPUTE = 0.02
 RUNS = 30
@@ -155,3 +157,18 @@ def test_devices_without_a_spread_are_equal() -> None:
     """A spread of nothing changes nothing, to the last bit."""
     made = job(8, batches=20, batch_cpu=0.01, cost_spread=UNEQUAL)
     assert simulate(spread(made, CONSTANT, CONSTANT)) == simulate(made)
+
+
+def test_the_latest_of_all_buckets_hides_slow_devices() -> None:
+    """Ranks wait for late batches at the first bucket; meanwhile all make the others ready."""
+    late = (Straggler(factor=1.1, rank=1),)
+    machine = host(gpus=8, cores=64.0, nvlink=20e9)
+    made = scenario(machine=machine, compute=COMPUTE, batches=20, batch_cpu=0.02, stragglers=late)
+    train = replace(made.job.train, bucket_bytes=25e6)
+    model = CustomModel(name="test", parameters=25e6, forward_flops=1e9)
+    in_buckets = spread(replace(made, jobs=(replace(made.job, train=train, model=model),)))
+    assert len(bucket_shares(in_buckets)) > 1
+    wait = COMPUTE * (slowest_factor(DEVICE, JITTER, 8) - 1.0)
+    lag = 0.002 * 7 / 8
+    ledger = simulate(in_buckets, replay=True).ledger
+    assert ledger["slowest device"] == pytest.approx(np.hypot(wait, lag) - lag, rel=1e-6)

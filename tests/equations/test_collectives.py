@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from simulator.equations import collectives
+from simulator.equations.collectives import distinct_places
 
 RANKS = np.array([1.0, 2.0, 4.0, 8.0, 64.0])
 LINK = {"bandwidth": 100e9, "latency": 5e-6}
@@ -85,3 +86,17 @@ def test_bytes_pass_at_one_rate() -> None:
     assert part == 25.0
     assert part + collectives.part_meanwhile(100.0, 3.0, 1.0) == 100.0
     assert collectives.part_meanwhile(100.0, 0.0, 0.0) == 0.0
+
+
+def test_drawn_places_are_as_many_as_said() -> None:
+    """The mean number of different places of random draws."""
+    draws = np.random.default_rng(11).integers(0, 8, (20_000, 4))
+    mean = np.mean([len(set(row)) for row in draws.tolist()])
+    assert distinct_places(8.0, 4.0) == pytest.approx(mean, rel=0.01)
+
+
+def test_limits() -> None:
+    """One place is hit by any draw; never more places than draws or places."""
+    assert distinct_places(1.0, 5.0) == 1.0
+    assert distinct_places(8.0, 1.0) == pytest.approx(1.0)
+    assert distinct_places(4.0, 1000.0) == pytest.approx(4.0)

@@ -9,13 +9,16 @@ import pytest
 
 from simulator.equations.pipeline import (
     back_layers,
+    device_work,
     end_layers,
     expected_slowest,
     front_layers,
+    layer_time,
     middle_layers,
     overlapped,
     pipeline_bubble,
     slowest_stage,
+    stage_time,
 )
 
 
@@ -93,3 +96,14 @@ def test_the_slowest_of_normal_draws() -> None:
         mean = draws[:, :ranks].max(axis=1).mean()
         assert expected_slowest(float(ranks)) == pytest.approx(mean, rel=1.0 / 6.0)
     assert expected_slowest(1.0) == 0.0
+
+
+def test_a_pass_is_layers_and_ends_of_kernels_that_follow_one_another() -> None:
+    """Two layers of 7.75 s of work, launched in no time but for half a second, and ends of 1 s."""
+    parts = {"products": 4.0, "attention": 1.0, "passes": 2.0, "starts": 0.5}
+    device = device_work(**parts, again=0.0, accumulated=0.25)
+    assert device == 7.75
+    layer = layer_time(device, 0.0, 2.8, 0.5)
+    assert layer == pytest.approx(8.25)
+    assert stage_time(2.0, layer, 1.0) == pytest.approx(17.5)
+    assert layer_time(device, device, 1.0, 0.0) == pytest.approx(2.0 * device)

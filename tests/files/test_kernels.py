@@ -12,8 +12,8 @@ import pytest
 
 from simulator.errors import InputError, NotModelled
 from simulator.files.catalogue import Catalogue
-from simulator.files.kernel_figures import KernelFiles, kernel_files
-from simulator.files.kernels import Use, kernels
+from simulator.files.kernel_figures import KernelFiles, kernel_files, with_values
+from simulator.files.kernels import Use, kernels, with_kernel_files
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
@@ -244,3 +244,21 @@ def test_a_device_with_kernels_of_its_own_keeps_them() -> None:
     gpu = Catalogue.default(()).gpu("h100-sxm5-80gb")
     assert gpu.relative is None
     assert gpu.reach == gpu.streaming == 1.0
+
+
+BASE = "gpt2-tokens-h100"
+
+
+def test_the_set_that_ships_changes_nothing() -> None:
+    """A scenario given the shipped figures once more is the same."""
+    scenario = load_scenario(BASE)
+    assert with_kernel_files(scenario, kernel_files()) == scenario
+
+
+def test_another_set_predicts_otherwise_and_leaves_the_shipped_one() -> None:
+    """A lower share of Hopper's peak makes a longer step, for that scenario only."""
+    scenario = load_scenario(BASE)
+    slower = with_kernel_files(scenario, with_values({"hopper.share16": 0.4}))
+    steps = [predict(one, max_steps=20).timing.step_time.mean for one in (scenario, slower)]
+    assert steps[0] < steps[1]
+    assert load_scenario(BASE) == scenario

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.engines import engine_file, engine_names, released_by, version_of
+from simulator.files.engines import engine_file, engine_names, version_of
 from simulator.files.merge_documents import chain_of
 from simulator.files.request_trace import read_requests
 from simulator.files.scenario import load_scenario
@@ -174,14 +174,6 @@ def test_an_older_version_is_slower_where_that_was_measured() -> None:
     assert card.figures.layer == now.figures.layer
     assert "was measured on Ampere, Hopper, CDNA3 alone" in card.cautions[0]
     assert card.log_sd > service("hardware.gpu=gpu/l4").log_sd
-
-
-def test_a_date_decides_where_no_version_is_named() -> None:
-    """The newest rules that were out then; the oldest known ones before that."""
-    file = engine_file("vllm")
-    assert released_by(file, "2024-10") == "0.4"
-    assert released_by(file, "2025-03") == "0.8"
-    assert released_by(file, "2020-01") == "0.4"
 
 
 def test_attention_groups_have_limits_of_their_own() -> None:

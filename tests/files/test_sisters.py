@@ -48,6 +48,17 @@ def test_less_memory_bandwidth_is_no_faster(name: str) -> None:
     assert other.carried_from in other.source.reference
 
 
+@pytest.mark.parametrize("card", ["gaudi2", "tpu-v5e", "tpu-v6e"])
+def test_a_card_without_fp16_is_compared_by_its_bf16(card: str) -> None:
+    """A model known by its totals is carried over to it as well: the nearest card is found."""
+    keys = ("model.name=mask-rcnn-r50-fpn", "train.batch_size=4", "train.precision=bf16")
+    scenario = load_scenario("resnet50-imagenet-p4d", overrides=(*keys, f"hardware.gpu=gpu/{card}"))
+    assert is_carried(scenario)
+    time = device_time(scenario)
+    assert time is not None
+    assert 0.01 < float(time.total) < 1.0
+
+
 def test_a_carried_step_is_the_measured_one_in_the_ratio_of_the_computed() -> None:
     """Its inputs give its value, and it is known less well than where it was measured."""
     keys = ("hardware.gpu=gpu/a100-sxm4-40gb",)

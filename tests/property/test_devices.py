@@ -29,9 +29,17 @@ JOBS: Final = {
         *("parallelism.sharding=none", "train.recompute=full"),
     ),
     "a decoder, data parallel": ("gpt2-tokens-h100",),
+    "a decoder, a forward pass": ("gpt2-tokens-h100", "train.mode=infer"),
+    "a decoder with experts, split": ("mixtral-8x7b-megatron",),
+    "a decoder, adapters": ("llama2-70b-lora",),
     "an encoder": ("bert-large-dgx-a100", "software.framework=apex"),
     "an encoder, eager": ("bert-large-dgx-a100", "software.framework=pytorch"),
     "a convnet": ("resnet50-imagenet-p4d", "model.name=resnet101"),
+    "a model known by its totals": (
+        "resnet50-imagenet-p4d",
+        *("model.name=mask-rcnn-r50-fpn", "train.batch_size=4"),
+    ),
+    "a recommender": ("dlrm-criteo-dgx-a100", "train.batch_size=4096"),
     "a small convnet": ("resnet50-imagenet-p4d", "model.name=resnet18", "train.batch_size=16"),
     "a forward pass": ("resnet50-imagenet-p4d", "model.name=vit-b16", "train.mode=infer"),
 }

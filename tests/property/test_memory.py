@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, cast
 
@@ -60,6 +61,40 @@ def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> Non
             sizes = [needed(model, *keys, f"parallelism.sharding={each}") for each in SHARDING]
             known = [size for size in sizes if size is not None]
             assert known == sorted(known, reverse=True), (keys, sizes)
+
+
+SPLIT: Final = {
+    "tensor": ("parallelism.tensor=2",),
+    "context": ("parallelism.context=2",),
+    "one micro-batch in a pipeline": ("parallelism.pipeline=2",),
+    "a pipeline": ("parallelism.pipeline=2", "train.accumulation=8"),
+    "experts": ("parallelism.expert=4",),
+    "optimizer on the host": ("parallelism.offload_optimizer=true",),
+    "accumulated": ("train.accumulation=4",),
+}
+LORA: Final = ("train.trained=lora", "train.lora_rank=16")
+FOR_NOTHING: Final = "optimizer", "gradients"
+"""The one step of sharding that may need more, where it leaves out next to nothing: see below."""
+
+
+@pytest.mark.parametrize("trained", [(), LORA], ids=["all", "lora"])
+@pytest.mark.parametrize("split", sampled(SPLIT, 3))
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b", "gpt2"])
+def test_more_sharding_of_a_split_model_needs_no_more_bytes(
+    model: str, split: str, trained: tuple[str, ...]
+) -> None:
+    """Of every layout, with one exception: parameters that stay whole while passes go on.
+
+    FSDP's SHARD_GRAD_OP keeps a shard of all parameters beside the whole ones. That is made up for
+    by gradients, unless adapters alone have some, or a pipeline adds up whole ones first.
+    """
+    whole_anyway = bool(trained) or split == "a pipeline"
+    for framework in FRAMEWORKS:
+        keys = (*SPLIT[split], *trained, f"software.framework={framework}", "train.recompute=full")
+        sizes = {s: needed(model, *keys, f"parallelism.sharding={s}") for s in SHARDING}
+        known = [(sharding, size) for sharding, size in sizes.items() if size is not None]
+        more = {(a, b) for (a, least), (b, size) in pairwise(known) if size > least}
+        assert more <= ({FOR_NOTHING} if whole_anyway else set()), (keys, sizes)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)

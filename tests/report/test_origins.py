@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simulator.files.scenario import load_scenario
 from simulator.report.origins import find, origins
 from simulator.scenario.scenario import Scenario
 from simulator.units import BYTE, SECOND
@@ -40,3 +41,11 @@ def test_a_derived_value_has_no_origin(scenario: Scenario) -> None:
     """A number that stands nowhere in the scenario was computed."""
     assert find(origins(scenario), "decode [s]", 0.0017) is None
     assert find(origins(scenario), "decode [s]", 0.0) is None
+
+
+def test_a_factor_is_no_other_factor() -> None:
+    """What any equation may call an input names no figure: launches have a factor of 1 as well."""
+    known = origins(load_scenario("turing-nlg-530b"))
+    same = [o for o in known if o.name == "factor" and o.value == 1.0]
+    assert same
+    assert find(known, "factor", 1.0) is None

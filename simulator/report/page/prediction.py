@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,13 +16,13 @@ from simulator.report.layout import printable
 from simulator.report.named import limit_called
 from simulator.report.page.bars import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.page.environment import rendered
-from simulator.report.page.figures import cost_figures, run_figures
 from simulator.report.page.made import Made
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.rounded import GUESSES, digits_of, known, quantity, share_known
-from simulator.report.rows import Row, hidden_exchange, token_rows
+from simulator.report.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
 from simulator.report.setting import setting_rows
+from simulator.report.stores import in_all
 from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
@@ -288,3 +288,34 @@ def as_fragment(prediction: Prediction) -> str:
         waterfall=waterfall(prediction),
         busy=busy(prediction),
     )
+
+
+_ASIDE = frozenset({"throughput", "epoch", "first epoch", "total", "bounds"})
+"""Rows of the full report that are said here in fewer words, or that only experts ask for."""
+
+
+def run_figures(prediction: Prediction) -> Iterator[Row]:
+    """Speed, epochs, the whole run, and what is done once."""
+    timing, batch = prediction.timing, batch_called(prediction.scenario)
+    first = f"first {batch}"
+    many = "batches" if batch == "batch" else f"{batch}s"
+    yield "speed", known(prediction, "throughput_samples_per_s")
+    yield f"{first} ends after", known(prediction, "first_step_s")
+    if timing.total_time > 1.5 * timing.epoch_time:
+        epoch = known(prediction, "epoch_time_s")
+        yield "an epoch", f"{epoch}, {prediction.steps_per_epoch:,} {many}"
+    yield "whole run", f"{known(prediction, 'total_time_s')}, {prediction.total_steps:,} {many}"
+    yield from (row for row in run_rows(prediction) if row[0] not in {*_ASIDE, first})
+
+
+def cost_figures(prediction: Prediction) -> Iterator[Row]:
+    """The bill; what a single step costs is in `plan simulate --full`."""
+    metrics = {"samples per $": "cost.samples_per_usd"}
+    whole = in_all(prediction, known(prediction, "cost.usd_to_train"))
+    for name, text in cost_rows(prediction):
+        if name in {batch_called(prediction.scenario), "1,000 samples"}:
+            continue
+        if name in {"to train", "bill"} and whole:
+            yield name, whole
+        else:
+            yield name, known(prediction, metrics[name]) if name in metrics else text

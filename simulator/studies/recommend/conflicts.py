@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 from simulator.results.ownership import missing
@@ -22,7 +23,6 @@ from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.baseline import COUNT, Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
-from simulator.studies.recommend.conflict import smallest_conflict
 from simulator.studies.recommend.evaluator import Ask, Search, limits_as_text
 from simulator.studies.recommend.limits import Subject, broken
 from simulator.studies.recommend.problem import Inquiry, inquire
@@ -197,3 +197,40 @@ class _Court:
     def _broken(self, choice: Choice) -> frozenset[str]:
         """Limits and pins that a predicted choice does not keep."""
         return frozenset(choice.broken) | self._known_broken(choice.outcome.candidate)
+
+
+def smallest_conflict(
+    names: Sequence[str], broken: Iterable[Collection[str]]
+) -> tuple[str, ...] | None:
+    """The smallest set of limits such that every candidate breaks one of them.
+
+    Parameters
+    ----------
+    names : sequence of str
+        All limits, those first that are to be named first among sets of one size.
+    broken : iterable of collections of str
+        For each candidate the limits that it breaks.
+
+    Returns
+    -------
+    tuple of str or None
+        None if a candidate keeps all limits. Every part of the set can be kept on its own.
+
+    Notes
+    -----
+    A minimum hitting set of what the candidates break, by trying sets in order of their size; a
+    goal has few limits.
+
+    Examples
+    --------
+    >>> smallest_conflict(("nodes", "deadline", "budget"), [{"nodes"}, {"deadline"}])
+    ('nodes', 'deadline')
+    """
+    kinds = {frozenset(one) for one in broken}
+    if frozenset() in kinds:
+        return None
+    for size in range(1, len(names) + 1):
+        for chosen in combinations(names, size):
+            if all(kind & set(chosen) for kind in kinds):
+                return chosen
+    return None

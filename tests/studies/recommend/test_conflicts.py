@@ -6,13 +6,15 @@ from dataclasses import replace
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simulator.files.candidates import CandidateReader
 from simulator.files.catalogue import Catalogue
 from simulator.scenario.goal import Goal, Limits, Objective, Sense
 from simulator.studies.outcome import Status
 from simulator.studies.recommend.baseline import ground_of
-from simulator.studies.recommend.conflicts import FURTHER, conflict_of
+from simulator.studies.recommend.conflicts import FURTHER, conflict_of, smallest_conflict
 from simulator.studies.recommend.evaluator import Search, asking
 from simulator.studies.recommend.problem import Inquiry, inquire
 from simulator.studies.workers import local_workers
@@ -78,3 +80,35 @@ def test_the_set_is_a_smallest_one_among_everything(
     for part in combinations(names, len(names) - 1):
         assert kept(limits, everything, part)
     assert found.ways_out
+
+
+NAMES = ("nodes", "gpus", "deadline", "budget", "where")
+BROKEN = st.lists(st.sets(st.sampled_from(NAMES)), min_size=1, max_size=12)
+
+
+def test_two_limits_exclude_each_other() -> None:
+    """Fast enough needs more machines than allowed, and few machines are too slow."""
+    assert smallest_conflict(NAMES, [{"nodes"}, {"deadline"}]) == ("nodes", "deadline")
+
+
+def test_a_limit_that_nothing_keeps_stands_alone() -> None:
+    """Where all break the budget, nothing else is to blame."""
+    assert smallest_conflict(NAMES, [{"budget", "nodes"}, {"budget"}]) == ("budget",)
+
+
+def test_no_conflict_where_one_keeps_all() -> None:
+    """A candidate that breaks nothing is an answer."""
+    assert smallest_conflict(NAMES, [{"nodes"}, set()]) is None
+
+
+@given(BROKEN)
+def test_the_set_is_minimal(broken: list[set[str]]) -> None:
+    """Every candidate breaks the set, and no smaller set is broken by all."""
+    found = smallest_conflict(NAMES, broken)
+    if set() in broken:
+        assert found is None
+        return
+    assert found is not None
+    assert all(one & set(found) for one in broken)
+    smaller = combinations(NAMES, len(found) - 1)
+    assert not any(all(one & set(names) for one in broken) for names in smaller)

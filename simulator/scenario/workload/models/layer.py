@@ -1,4 +1,4 @@
-"""One layer of a model, counted per sample, and how layers become operators."""
+"""One layer of a model, counted per sample, kernels that only move memory, and operators."""
 
 from __future__ import annotations
 
@@ -132,3 +132,32 @@ def _merged(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
 
 def _sum(group: list[Layer]) -> Layer:
     return replace(group[0], **{n: sum(getattr(layer, n) for layer in group) for n in _ADDED})
+
+
+MASK: Final = 1.0 / WIDE
+"""A dropout mask's byte, counted in elements of fp32."""
+
+
+def pass_over(
+    name: str, values: float, forward: float, backward: float, *, parameters: float = 0.0
+) -> Layer:
+    """A kernel that moves `values` elements `forward` and `backward` times."""
+    return Layer(
+        name=name,
+        moved=forward * values,
+        moved_back=backward * values,
+        parameters=parameters,
+        matrix=False,
+    )
+
+
+def dropped(values: float) -> Layer:
+    """Dropout of `values` probabilities, with a mask of a byte each."""
+    return Layer(
+        name="attention dropout",
+        moved=2.0 * values,
+        moved_back=2.0 * values,
+        wide=MASK * values,
+        wide_back=MASK * values,
+        matrix=False,
+    )

@@ -25,8 +25,15 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Forward, Operator, Product, StepTimes
 from simulator.scenario.workload.models.ends import Embedding, Head
 from simulator.scenario.workload.models.experts import Experts, Latent, expert_layers
-from simulator.scenario.workload.models.layer import WIDE, Layer, activation_element, merge
-from simulator.scenario.workload.models.passes import MASK, dropped, pass_over
+from simulator.scenario.workload.models.layer import (
+    MASK,
+    WIDE,
+    Layer,
+    activation_element,
+    dropped,
+    merge,
+    pass_over,
+)
 from simulator.scenario.workload.train import Recompute
 from simulator.units import Bytes, Real, Seconds
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from simulator.scenario.serving import Dynamic, Serving
-from simulator.serving.batcher import Batcher
 from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
+from simulator.serving.scheduler import Batcher
 from tests.support.serving import MadePass, poisson, run, settings, stays
 
 BATCH = 0.03
