@@ -24,6 +24,7 @@ TOO_LARGE: Final = (
 )
 COUNTS: Final = 0.01
 """Share of a run's time or bill from which on a copy before it is told."""
+LAYOUT: Final = "data.layout"
 AS_NOW: Final = 0.005
 """Change of a run's time that is none."""
 
@@ -49,6 +50,8 @@ def _copied(one: Action) -> str:
         return ""
     size = show(sum(copy.size for copy in one.copies), BYTE, 2)
     took = f" {show(waits, SECOND, 2)} and" if waits else ""
+    if all(copy.source == copy.target for copy in one.copies) and LAYOUT in one.settings:
+        return f"that ({size}) takes{took} {quantity(costs, USD, 2)} or more of it"
     return f"the data ({size}) move first, for{took} {quantity(costs, USD, 2)} or more of that"
 
 

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.cost import block_time
-from simulator.results.outlook import CAPACITY
 from simulator.results.outlook import CAPACITY, LOST, USEFUL
 from simulator.results.storage_bill import bill_of
 from simulator.results.stores import Life, uses

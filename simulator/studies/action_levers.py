@@ -69,6 +69,7 @@ class Kind(StrEnum):
     STORAGE = "storage"
     MACHINE = "another machine"
     ACCELERATORS = "accelerators of the machine"
+    MACHINES = "more machines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +105,8 @@ def levers(ground: Ground, *, starved: bool, cramped: bool = False) -> Iterator[
         yield from _loader(ground)
         yield from _data(ground)
         yield from _cpu(ground)
+    elif _pays_for_requests(ground):
+        yield from _layout(ground)
     if job.mode is not Mode.PREPARE and ground.scenario.cluster.trainers.gpus_per_host:
         yield from _precision(ground)
         yield from _software(ground)
@@ -115,6 +118,7 @@ def levers(ground: Ground, *, starved: bool, cramped: bool = False) -> Iterator[
     yield from _other_helpers(ground)
     yield from _checkpoints(ground)
     yield from _machines(ground)
+    yield from _more_machines(ground)
 
 
 def _accelerators(ground: Ground) -> Iterator[Lever]:
@@ -184,9 +188,31 @@ def _loader(ground: Ground) -> Iterator[Lever]:
 def _data(ground: Ground) -> Iterator[Lever]:
     """How the data lies on its store, and on which."""
     scenario = ground.scenario
-    data, job = scenario.job.dataset, scenario.job
+    data = scenario.job.dataset
     if data.cache_policy is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
         return
+    yield from _layout(ground)
+    if data.readers < READERS:
+        yield Lever(
+            kind=Kind.READERS,
+            what=f"{READERS} requests at a time in each worker",
+            settings={"data.readers": READERS},
+        )
+    yield from _placements(ground)
+    yield from _stores(ground)
+
+
+def _pays_for_requests(ground: Ground) -> bool:
+    """Whether the store of the data charges for each request, so that fewer of them save money."""
+    charges = ground.scenario.cluster.trainers.storage.charges
+    streams = ground.scenario.job.dataset.placement is Placement.STREAM
+    return streams and charges is not None and bool(charges.reads)
+
+
+def _layout(ground: Ground) -> Iterator[Lever]:
+    """Shards read front to back, in place of shards read at random or of files."""
+    job = ground.scenario.job
+    data = job.dataset
     if data.layout is Layout.SHARDS and data.access is Access.RANDOM:
         yield Lever(
             kind=Kind.LAYOUT,
@@ -204,14 +230,6 @@ def _data(ground: Ground) -> Iterator[Lever]:
             },
             note="the data is written anew once",
         )
-    if data.readers < READERS:
-        yield Lever(
-            kind=Kind.READERS,
-            what=f"{READERS} requests at a time in each worker",
-            settings={"data.readers": READERS},
-        )
-    yield from _placements(ground)
-    yield from _stores(ground)
 
 
 def _placements(ground: Ground) -> Iterator[Lever]:
@@ -525,6 +543,18 @@ def _machines(ground: Ground) -> Iterator[Lever]:
                 **moved(ground, machine),
                 **_workers_there(ground, machine),
             },
+        )
+
+
+def _more_machines(ground: Ground) -> Iterator[Lever]:
+    """Twice the machines for work that no machine shares with another: each takes a part of it."""
+    scenario = ground.scenario
+    host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
+    if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
+        yield Lever(
+            kind=Kind.MACHINES,
+            what=f"share the work among {2 * count:,} machines in place of {count:,}",
+            settings={"hardware.count": 2 * count},
         )
 
 

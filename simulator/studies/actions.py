@@ -26,7 +26,8 @@ from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
-from simulator.results.stores import data_rent
+from simulator.results.storage_bill import bill_of
+from simulator.results.stores import data_rent, uses
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.storage import Storage
 from simulator.scenario.scenario import Scenario
@@ -34,7 +35,7 @@ from simulator.studies.action_levers import Kind, Lever, levers
 from simulator.studies.bugs import Met, noted
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
-from simulator.studies.recommend.moving import Move, moves, waited
+from simulator.studies.recommend.moving import Move, moves, rewritten, waited
 from simulator.studies.screening import best_cases
 from simulator.studies.whatif import chance
 from simulator.units import Seconds, Usd, UsdPerSecond
@@ -48,8 +49,8 @@ MOST: Final = 3
 """How many changes are told."""
 TRIES: Final = 5
 """How many are predicted at most."""
-SLOW_TRIES: Final = 2
-"""How many of a job that takes long to simulate."""
+SLOW_TRIES: Final = 3
+"""How many of a job that takes long to simulate: as many as are told."""
 LIKELY: Final = 0.5
 """Probability from which on a job that may fit into the memory of its devices is taken to fit."""
 SURELY: Final = 0.9
@@ -131,11 +132,15 @@ def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tried:
-    """A lever by closed forms: the run's time, what it costs a second, how probably it fits."""
+    """A lever by closed forms: the run's time, what it costs a second, how probably it fits.
+
+    `rent` is what of the price goes on as long as the run does; the rest is charged once.
+    """
 
     lever: Lever
     time: Seconds
     price: float | None
+    rent: float | None
     fitting: float
 
 
@@ -166,9 +171,10 @@ def actions(
     if own is None:
         return ()
     found: list[Action] = []
-    tries = SLOW_TRIES if base.timing.simulated_steps > SHORT else TRIES
     slack = base.timing.total_time / own.time
-    promising = (_roomier(own, others) + _promising(own, others, slack))[:tries]
+    promising = _roomier(own, others) + _promising(own, others, slack)
+    slow = base.timing.simulated_steps > SHORT
+    promising = _few(own, promising) if slow else promising[:TRIES]
     for tried in promising:
         action = _action(base, tried.lever, reader, met, found)
         if action is not None and _counts(base, action):
@@ -280,6 +286,13 @@ def _roomier(own: _Tried, found: Iterable[_Tried | None]) -> list[_Tried]:
     return sorted(sure, key=lambda tried: -_value(own, tried))[:1]
 
 
+def _few(own: _Tried, found: Sequence[_Tried]) -> list[_Tried]:
+    """What of a slow job is predicted: the first, and the best of the rest that rents no more."""
+    first, rest = list(found[: SLOW_TRIES - 1]), found[SLOW_TRIES - 1 :]
+    free = (one for one in rest if (one.rent or 0.0) <= (own.rent or 0.0))
+    return first + [next(free, rest[0])] if rest else first
+
+
 def _enough(own: float) -> float:
     """How probably a change must fit: as probably as now, where that is likely and not certain."""
     return LIKELY if own < LIKELY else min(own, SURELY)
@@ -314,11 +327,10 @@ def _score(before: Seconds, after: Seconds, rent: float | None, now: float | Non
 
 
 def _worth(base: Prediction, action: Action) -> float:
-    paid = base.cost.per_second
-    before = None if paid is None else paid + data_rent(base.scenario)
-    charged = sum(one.charged for one in action.copies) / action.time
-    after = None if before is None or action.rent is None else before + action.rent + charged
-    return _score(base.timing.total_time, action.time, before, after)
+    """What it is worth, once predicted: time and the whole bill count alike, as shares."""
+    before, after = bills(base, action)
+    cheaper = math.log(before / after) if before and after else 0.0
+    return math.log(base.timing.total_time / action.time) + cheaper
 
 
 def _tried(found: Sequence[Lever], reader: PlainReader, now: Scenario) -> list[_Tried | None]:
@@ -338,18 +350,27 @@ def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried 
     least = lower_bound(scenario, question.topology, question.demands, at, parts)
     machines, copies = machines_price(scenario), _copies(now, scenario, lever)
     time = float(least) * at.total_steps + waited(copies)
-    charged = sum(one.charged for one in copies) / time
+    charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
+    rent = None if machines is None else machines + data_rent(scenario)
     return _Tried(
         lever=lever,
         time=time,
-        price=None if machines is None else machines + data_rent(scenario) + charged,
+        price=None if rent is None else rent + charged,
+        rent=rent,
         fitting=_fitting(memory, ram),
     )
 
 
+def _asked(scenario: Scenario) -> Usd:
+    """What stores charge for a run however long it takes: requests and bytes that leave [$]."""
+    bill = bill_of(scenario, uses(scenario), 0.0)
+    return (bill.requests or 0.0) + (bill.egress or 0.0)
+
+
 def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
     """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
-    return moves(now, after, elsewhere=MACHINE in lever.settings)
+    copied = moves(now, after, elsewhere=MACHINE in lever.settings)
+    return copied or rewritten(now, after)
 
 
 def _action(
@@ -460,8 +481,10 @@ def _counts(base: Prediction, action: Action) -> bool:
     least = 0.0 if action.rent else -action.shorter
     surely_shorter = action.shorter > noise and action.low > least
     before, after = bills(base, action)
-    if not action.rent or before is None or after is None:
+    if before is None or after is None:
         return surely_shorter
     longest = (1.0 - action.low) / (1.0 - action.shorter)
     surely_cheaper = after * longest < (1.0 - LEAST) * before
+    if not action.rent and surely_shorter:
+        return True
     return _worth(base, action) > noise and (surely_shorter or surely_cheaper)

@@ -21,6 +21,7 @@ from simulator.studies.actions import (
     LEAST,
     LIKELY,
     MOST,
+    SHORT,
     SURELY,
     Action,
     actions,
@@ -332,9 +333,12 @@ def test_a_job_that_reads_its_data_once_is_not_told_to_copy_it_first() -> None:
     assert all(one.lever.kind is not Kind.STORAGE for one in asked("offline-preparation")[1])
 
 
+_SHARDS = ("data.layout=shards", "data.shard_size=256 MB", "data.access=sequential")
+
+
 def test_a_copy_to_another_store_counts_in_the_time_and_the_bill_of_a_change() -> None:
     """As `recommend` counts it: least time at both stores' rates, machines that wait, requests."""
-    base, found = asked("page-cache-evicted-by-workers", "train.epochs=300")
+    base, found = asked("page-cache-evicted-by-workers", "train.epochs=300", *_SHARDS)
     (one,) = (action for action in found if action.lever.kind is Kind.STORAGE)
     (copy,) = one.copies
     assert (copy.least or 0.0) > 0.0
@@ -343,5 +347,76 @@ def test_a_copy_to_another_store_counts_in_the_time_and_the_bill_of_a_change() -
     rent = machines_price(one.prediction.scenario) or 0.0
     assert one.copying == copy.bill(rent)
     text = next(text for text in action_texts(found, base) if one.lever.what in text)
-    assert "the data (48 GB) move first, for 6.1 min and $0.65 or more of that" in text
+    assert "the data (48 GB) move first, for 6.1 min and $0.18 or more of that" in text
     assert "the space costs $1.10 a month" in text
+
+
+_PICTURES_IN_S3 = (
+    "hardware.storage=s3",
+    "data.samples=20000000",
+    "model.name=vit-l16",
+    "train.batch_size=128",
+    "train.precision=bf16",
+    "input.workers=8",
+)
+
+
+def test_what_saves_only_money_is_told() -> None:
+    """Devices that wait for nothing: 200 million requests for single files cost a seventh."""
+    base, found = asked("resnet50-imagenet-p4d", *_PICTURES_IN_S3, "train.epochs=10")
+    (one,) = (action for action in found if action.lever.kind is Kind.LAYOUT)
+    before, after = bills(base, one)
+    assert before is not None
+    assert after is not None
+    assert after < 0.9 * before
+    (writing,) = one.copies
+    assert writing.source == writing.target == "storage/s3"
+    reads, writes, paid = 20e6, writing.size / 256e6, writing.requests or 0.0
+    assert paid == pytest.approx(reads * 0.4e-6 + writes * 5e-6, rel=0.1)
+    text = next(text for text in action_texts(found, base) if one.lever.what in text)
+    assert "; the data is written anew once; that (2.3 TB) takes " in text
+
+
+def test_work_that_nobody_shares_is_shared_among_more_machines() -> None:
+    """Files are prepared in half the time by twice the machines, for the same rent in all."""
+    base, found = asked("offline-preparation")
+    (one,) = (action for action in found if action.lever.kind is Kind.MACHINES)
+    count = base.scenario.cluster.trainers.count
+    assert one.settings == {"hardware.count": 2 * count}
+    before, after = bills(base, one)
+    assert after == pytest.approx(before or 0.0, rel=0.05)
+
+
+@pytest.mark.slow
+def test_a_slow_job_is_told_the_best_that_rents_nothing(tmp_path: Path) -> None:
+    """Another JPEG decoder is free: it is not crowded out by machines that need more rent."""
+    path = tmp_path / "images.toml"
+    path.write_text(_STARVED_IMAGES, encoding="utf-8")
+    base, found = asked(str(path))
+    assert base.timing.simulated_steps > SHORT
+    assert any(action.lever.kind is Kind.DECODER for action in found)
+
+
+_STARVED_IMAGES = """
+schema = 1
+name = "images"
+
+[hardware]
+machine = "instance/aws/p4d.24xlarge"
+
+[data]
+samples = 1280000
+bytes_per_sample = "110 kB"
+
+[input]
+workers = 12
+decode = "5 ms"
+
+[model]
+name = "resnet50"
+
+[train]
+batch_size = 256
+epochs = 10
+precision = "bf16"
+"""

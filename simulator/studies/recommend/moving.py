@@ -117,6 +117,39 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
     return tuple(found)
 
 
+def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
+    """The data written anew on their own store, where files become shards; else nothing."""
+    origin, size = _origin(now), chosen.job.stored_total
+    if now.job.dataset.layout is chosen.job.dataset.layout or size <= 0.0:
+        return ()
+    known = origin.write_bandwidth is not None
+    return (
+        Move(
+            source=origin.name,
+            target=origin.name,
+            size=size,
+            least=_least(size, now, chosen, origin, origin),
+            written=known,
+            requests=_rewriting(now, chosen, origin),
+        ),
+    )
+
+
+def _rewriting(now: Scenario, chosen: Scenario, store: Storage) -> Usd | None:
+    """What reading every sample as it lies and writing it as it shall lie is charged [$]."""
+    if store.scope is not Scope.OBJECT:
+        return 0.0
+    charges, before, after = store.charges, now.job, chosen.job
+    if charges is None or charges.reads is None or charges.writes is None:
+        return None
+    size = before.stored_bytes
+    file, part = bytes_per_file(before.dataset, size), store.operation_size or UNLIMITED
+    reads = float(operations_per_sample(size, file, part, sequential=True))
+    writes = float(write_operations(after.dataset, after.stored_bytes, store))
+    each = requests_cost(reads, charges.reads, writes, charges.writes)
+    return float(each) * after.dataset.samples
+
+
 def _requests(chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
     """What reading all samples in one store and writing them to another is charged [$]."""
     job = chosen.job
