@@ -9,6 +9,7 @@ import click
 from simulator.cli.exits import Exit
 from simulator.cli.options import examples, format_option
 from simulator.cli.output import emit
+from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import (
     calibration_option,
     candidate_reader,
@@ -66,6 +67,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     terms = Terms(deadline=latest, budget=most, draws=draws)
-    prediction, found = long_run(reader, terms=terms, seed=seed)
+    with progress_line("drawing lives") as progress:
+        prediction, found = long_run(reader, terms=terms, seed=seed, progress=progress)
     emit(reported(report, found, Format(form)))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

@@ -198,8 +198,8 @@ def block_time(time: Real) -> Real:
 
     Notes
     -----
-    Whole days up to 14 of them, then whole weeks; paid in advance and not given back. One block
-    ends after 182 days: a longer job is taken to buy the next ones.
+    ``ceil(time / day)`` days up to 14 of them, else ``ceil(time / week)`` weeks; paid in advance
+    and not given back. One block ends after 182 days: a longer job is taken to buy the next ones.
 
     References
     ----------

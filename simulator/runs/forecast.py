@@ -35,6 +35,8 @@ from simulator.units import Seconds, Usd
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
 TRIAL_DRAWS: Final = 200
+TRIAL_STOPS: Final = 300.0
+"""Interruptions, in the mean, of a life by which intervals are tried: of a longer run a part is."""
 ZONE_DRAWS: Final = 100
 RANGED: Final = (0.5, 0.9)
 """Lives in each zone, and the quantiles of the end whose range over zones is told."""
@@ -273,7 +275,7 @@ def _long_run(
         return run, None
     daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
     young = min(run.work, math.sqrt(2.0 * blocking / rate))
-    best = _best_interval(run, daly, seed)
+    best = _best_interval(run, daly, TRIAL_STOPS / rate, seed)
     every = scenario.job.train.checkpointing
     used = given.interval
     if used is None:
@@ -295,10 +297,13 @@ def _rate(run: LongRun) -> float:
     return rate + 1.0 / (apart + (float(np.mean(run.spells.down)) if run.spells.fallback else 0.0))
 
 
-def _best_interval(run: LongRun, daly: Seconds, seed: int) -> Seconds:
-    """The interval with the shortest mean time at the rates as given, one write at a time."""
+def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:
+    """The interval with the shortest mean time at the rates as given, one write at a time.
+
+    It is tried by no more than so `long` a part of the work.
+    """
     failures = None if run.failures is None else replace(run.failures, doubt=0.0)
-    sure = replace(run, failures=failures, work_doubt=0.0)
+    sure = replace(run, failures=failures, work_doubt=0.0, work=min(run.work, long))
 
     def mean(interval: Seconds) -> float:
         tried = replace(sure, saving=replace(run.saving, interval=interval))

@@ -19,7 +19,9 @@ from simulator.runs.progress import Array, Lives, goes_on, kept, longest, undist
 from simulator.scenario.long_run import Failures, LongRun, Restart
 
 AT_ONCE: Final = 64
-"""Gaps of each life that are taken at once."""
+"""Gaps of each life that are taken at once, where lives are not too many."""
+MOST: Final = 2_000_000
+"""Gaps of all lives that are taken at once: some 15 numbers each, 240 MB."""
 
 
 def is_memoryless(run: LongRun) -> bool:
@@ -54,6 +56,7 @@ class _Gaps:
     ) -> None:
         draws = work.size
         self._run, self._work, self._random = run, work, random
+        self._many = max(1, min(AT_ONCE, MOST // max(1, draws)))
         scale = np.exp(failures.doubt * random.standard_normal(draws))
         machine = float(interruption_rate(run.machines, failures.per_machine, 0.0))
         self._rates = (scale * machine, scale * failures.per_job, np.full(draws, failures.planned))
@@ -68,7 +71,7 @@ class _Gaps:
 
     def take(self) -> None:
         """The next gaps of all lives, up to the one in which each ends."""
-        chance = self._random.random((2, self._work.size, AT_ONCE))
+        chance = self._random.random((2, self._work.size, self._many))
         some = np.flatnonzero(self.live)
         gap, cause = self._drawn(chance[:, some], some)
         before = np.concatenate([self._before[some, None], cause[:, :-1]], axis=1)
@@ -80,8 +83,8 @@ class _Gaps:
         takes = undisturbed(self._run, left)
         last = (takes <= trained) & (trained > 0.0)
         ends = last.any(axis=1)
-        number = np.where(ends, last.argmax(axis=1), AT_ONCE)
-        place = np.arange(AT_ONCE)
+        number = np.where(ends, last.argmax(axis=1), self._many)
+        place = np.arange(self._many)
         whole, final = place < number[:, None], place == number[:, None]
         self._add(USEFUL, some, np.where(final, left, held), whole | final)
         self._add(LOST, some, np.where(final, 0.0, progress - held), whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,7 +40,13 @@ class _Tried:
     paid: Paid | None = None
 
 
-def long_run(reader: CandidateReader, *, terms: Terms, seed: int = 0) -> tuple[Prediction, Outlook]:
+def long_run(
+    reader: CandidateReader,
+    *,
+    terms: Terms,
+    seed: int = 0,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Prediction, Outlook]:
     """The long run of a scenario, with the ways to buy its machines.
 
     Parameters
@@ -52,6 +58,8 @@ def long_run(reader: CandidateReader, *, terms: Terms, seed: int = 0) -> tuple[P
         do not hold.
     seed : int
         Of all random numbers: the same life of each way gets the same ones.
+    progress : callable, optional
+        Called with the share of the work that is done, 0 to 1.
 
     Raises
     ------
@@ -62,9 +70,13 @@ def long_run(reader: CandidateReader, *, terms: Terms, seed: int = 0) -> tuple[P
     told = _told(reader, asked, spot=asked.cost.purchase is Purchase.SPOT)
     told = replace(told, terms=_over(terms, told.terms))
     prediction = predict(replace(asked, interruptions=None), seed=seed)
-    tries = _Tries(reader, prediction, told, seed)
+    tries, tried = _Tries(reader, prediction, told, seed), list[_Tried]()
+    tell = progress or (lambda _: None)
     found = tries.outlook()
-    return prediction, replace(found, ways=_against_each_other([tries.way(*one) for one in WAYS]))
+    for one in WAYS:
+        tell(tries.done)
+        tried.append(tries.way(*one))
+    return prediction, replace(found, ways=_against_each_other(tried))
 
 
 def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
@@ -111,6 +123,12 @@ class _Tries:
         self._seed, self._fewer = seed, rates_with_fewer(prediction, told)
         self._drawn: list[tuple[Interruptions, Course]] = []
         self._ranges: dict[int, dict[float, tuple[Seconds, Seconds]]] = {}
+
+    @property
+    def done(self) -> float:
+        """Share of the lives that are drawn: of machines that stay, of spot ones, of both."""
+        spot = self._reader.document().value(("spot",)) is not None
+        return min(0.95, len(self._drawn) / (3.0 if spot else 1.0))
 
     def know(self, found: Outlook) -> None:
         """Draw the lives of an outlook again, without looking for its checkpoints' interval."""

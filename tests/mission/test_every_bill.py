@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from simulator.files.document import read_document
+from simulator.files.merge_documents import chain_of
 from simulator.files.scenario import load_scenario
+from simulator.files.service import ServiceReader
 from simulator.files.service_mode import describes_service
-from simulator.files.shipped import scenario_names, scenario_path
+from simulator.files.shipped import scenario_names, scenario_path, service_names
 from simulator.predict import predict
 from simulator.report.rows import cost_rows
 from simulator.results.cost import machines_price
 from simulator.scenario.hardware.naming import short_name
+from simulator.serving.cost import listed_prices, price_of_all
 
 
 def is_job(name: str) -> bool:
@@ -38,3 +41,13 @@ def test_every_price_has_a_date_or_is_named_as_missing(name: str) -> None:
     assert "rent" not in rows
     without = [short_name(group.host.name) for group in found.scenario.cluster.groups]
     assert any(host in rows["price"] for host in without)
+
+
+@pytest.mark.parametrize("name", service_names())
+def test_every_service_has_a_price_with_a_source(name: str) -> None:
+    """What its machines cost is stated by its file, or by a profile that says who and when."""
+    service = ServiceReader(chain_of(name), name).read({})
+    assert price_of_all(service) is not None
+    for listed in listed_prices(service):
+        assert listed.price.source.date != ""
+        assert listed.price.source.reference != ""

@@ -443,6 +443,16 @@ def test_a_year_of_many_gpus_is_taken_many_failures_at_once(
     assert made == math.ceil((most + 1.0) / GAPS)
 
 
+def test_many_lives_take_fewer_failures_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that their memory is bounded; they fare as they do otherwise."""
+    run = replace(failing(3 * HOUR, work=300 * HOUR), machines=8)
+    usual = lives(run, draws=1500)
+    monkeypatch.setattr("simulator.runs.memoryless.MOST", 1500 * 7)
+    fewer = lives(run, draws=1500)
+    assert fewer.finish.mean() == pytest.approx(usual.finish.mean(), rel=0.01)
+    np.testing.assert_allclose(sum(fewer.parts.values()), fewer.finish, rtol=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("draws", [10, 1000])
 def test_a_year_of_many_gpus_with_spares_is_taken_all_lives_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,11 @@ from simulator.results.stores import Life, uses
 from simulator.runs.bills import life_of
 from simulator.runs.forecast import outlook
 from simulator.scenario.long_run import Failures, Interruptions, Restart
+from simulator.runs.attempts import lives
+from simulator.runs.forecast import outlook
+from simulator.runs.progress import Lives
+from simulator.runs.store_costs import life_of
+from simulator.scenario.long_run import Failures, Interruptions, LongRun, Restart
 
 DAY = 86400.0
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
@@ -91,6 +97,26 @@ def test_the_best_interval_is_about_dalys(prediction: Prediction) -> None:
     assert known is not None
     assert known.used == known.simulated
     assert known.daly / 2.01 <= known.simulated <= known.daly * 2.01
+
+
+def test_intervals_of_a_long_run_are_tried_by_a_part_of_it(
+    prediction: Prediction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run with ten times as many stops as a trial: the interval is that of the whole run."""
+    tried: list[float] = []
+
+    def counted(run: LongRun, **more: Any) -> Lives:
+        tried.append(run.work)
+        return lives(run, **more)
+
+    monkeypatch.setattr("simulator.runs.forecast.lives", counted)
+    often = replace(RATES, per_machine=0.0, per_job=500.0 / prediction.timing.total_time)
+    told = Interruptions(failures=often)
+    monkeypatch.setattr("simulator.runs.forecast.TRIAL_STOPS", 50.0)
+    part = outlook(prediction, told, draws=100).intervals
+    assert max(tried[:-1]) < 0.12 * tried[-1]
+    monkeypatch.setattr("simulator.runs.forecast.TRIAL_STOPS", 1e9)
+    assert outlook(prediction, told, draws=100).intervals == part
 
 
 def test_chances(prediction: Prediction) -> None:

@@ -76,6 +76,17 @@ def test_what_is_not_known_is_said() -> None:
     assert found[Purchase.OWNED, False].cheapest is None
 
 
+def test_how_far_it_is_is_told() -> None:
+    """By the lives that are drawn: all at once without spot machines, in thirds with them."""
+    done: dict[bool, list[float]] = {True: [], False: []}
+    for spot, told_so_far in done.items():
+        reader = CandidateReader(JOB, overrides=SPOT if spot else ())
+        long_run(reader, terms=Terms(draws=100), progress=told_so_far.append)
+    assert set(done[False]) == {0.95}
+    assert done[True] == sorted(done[True])
+    assert done[True][0] == pytest.approx(1.0 / 3.0)
+
+
 def test_a_trace_that_cannot_be_read_is_a_mistake() -> None:
     """Whether or not the scenario itself buys spot machines."""
     with pytest.raises(InputError, match="missing"):
