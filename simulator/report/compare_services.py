@@ -221,7 +221,9 @@ def _beside_text(found: Beside) -> str:
     if found.price is None or found.saved is None:
         return f"{requests}; a price is not known"
     cost = f"{share_known(abs(found.saved))} {'less' if found.saved > 0.0 else 'more'}"
-    if found.saved <= -1.0:
+    if abs(found.saved) < SAME:
+        cost = "the same"
+    elif found.saved <= -1.0:
         cost = f"{_times(1.0 - found.saved)} times as much"
     price = f"{_times(found.price)} times the price an hour"
     if abs(found.price - 1.0) < SAME:

@@ -118,6 +118,8 @@ def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
 def test_what_reading_limits_is_told_and_doubted() -> None:
     """The warning names what binds, and the interval is that of the store."""
     found = predict_service(service("load.inputs.readers=4"))
+    shares = [found.interval[name] for name in metrics(found) if name.startswith("utilization.")]
+    assert all((one["p90"] or 0.0) <= 1.0 for one in shares)
     band = found.interval["requests_per_s"]
     assert any("reading requests limits the rate" in text for text in found.warnings)
     assert "110 kB each read from s3" in as_text(found)
