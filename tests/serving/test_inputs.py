@@ -126,6 +126,13 @@ def test_what_reading_limits_is_told_and_doubted() -> None:
     assert (band["p90"] or math.inf) > 1.2 * (band["p10"] or 0.0)
 
 
+def test_a_store_of_another_cloud_is_told() -> None:
+    """Its bill is not counted, which nobody may miss."""
+    told = predicted("hardware.machine=instance/lambda/gpu_1x_h100_sxm5").warnings
+    assert any("s3 belongs to aws, the machines to lambda" in text for text in told)
+    assert not any("belongs to" in text for text in predicted().warnings)
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
