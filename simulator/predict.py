@@ -43,6 +43,7 @@ from simulator.results.cost import bill, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.results.storage_bill import bill_of_stores
+from simulator.results.stores import foreign_cloud
 from simulator.runs.forecast import outlook
 from simulator.scenario.long_run import Interruptions
 from simulator.scenario.scenario import Scenario
@@ -333,6 +334,20 @@ def _reading(job: Scenario) -> Reading:
         busy=busy,
         limited_by=f"the {fullest}" if busy.get(fullest, 0.0) > FULL else readers,
         log_sd=math.log(high / low) / (2.0 * P90) if low and high else 0.0,
+        caution=_far_store(job),
+    )
+
+
+def _far_store(job: Scenario) -> str:
+    """That a store lies in another cloud than the machines that read it; empty otherwise."""
+    store = job.site.storage
+    cloud = foreign_cloud(job, store)
+    if not cloud:
+        return ""
+    name = store.name.rpartition("/")[2]
+    return (
+        f"{name} belongs to {store.clouds[0]}, the machines to {cloud}: what bytes cost that leave "
+        "its cloud is not counted, and its rates hold within it"
     )
 
 

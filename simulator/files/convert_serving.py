@@ -105,7 +105,7 @@ def _room(given: ServingSection, prefill: Prefill | None, devices: Devices) -> i
 
 def _prefill(given: ServingSection, most: int) -> Prefill | None:
     before = given.prefill
-    if before is None:
+    if before is None or not before.replicas:
         return None
     return Prefill(
         replicas=before.replicas,

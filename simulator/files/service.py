@@ -210,7 +210,9 @@ def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dic
     for tensor, precision, before in product(goal.tensor, weights, goal.prefill or [own]):
         room = gpus // tensor - before
         if room > 0:
-            prompts: dict[str, Plain] = {"serving.prefill.replicas": before} if before else {}
+            prompts: dict[str, Plain] = {}
+            if before or own:
+                prompts["serving.prefill.replicas"] = before
             yield {
                 "serving.tensor": tensor,
                 "serving.weights": str(precision),

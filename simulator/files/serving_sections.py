@@ -127,8 +127,8 @@ class HeldSection(FileModel):
 class PrefillSection(FileModel):
     """Replicas that compute prompts and send keys and values to the others, which decode."""
 
-    replicas: CountField
-    """How many."""
+    replicas: CountOrZeroField
+    """How many; 0: none, and the others compute prompts too."""
     tensor: DegreeField | None = None
     """Accelerators of each; as many as of the others by default."""
     max_batched_tokens: BatchedField | None = None

@@ -9,7 +9,13 @@ from simulator.report.called import dated
 from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, labelled, section, wrapped
 from simulator.report.named import setting_called
-from simulator.report.rounded import digits_between, quantity, share_known, significant
+from simulator.report.rounded import (
+    HALF_PERCENT,
+    digits_between,
+    quantity,
+    share_known,
+    significant,
+)
 from simulator.report.serving import kept_share, link_called, setting_rows, verdict
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.serving import is_utilization, metrics
@@ -58,6 +64,8 @@ FIGURES: Final[Mapping[str, Figure]] = {
 _USED: Final = {
     "utilization.cache_mean": "cache in use",
     "utilization.cache_peak": "cache in use at most",
+    "utilization.prompts": "busy: replicas for prompts",
+    "utilization.answers": "busy: replicas for answers",
 }
 SAME: Final = 5e-4
 """Relative difference below which two figures are the same for reading."""
@@ -129,9 +137,12 @@ def _rows(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
 
 
 def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
-    """Shares of time in which resources are busy, of all that one of them has."""
+    """Shares of time in which resources are busy, of those that are not idle in all of them."""
     names = dict.fromkeys(
-        name for side in sides for name in metrics(side.prediction) if is_utilization(name)
+        name
+        for side in sides
+        for name, share in metrics(side.prediction).items()
+        if is_utilization(name) and (share or 0.0) >= HALF_PERCENT
     )
     return {
         name: Figure(_USED.get(name) or f"busy: {_resource(name)}", is_share=True) for name in names
@@ -141,8 +152,8 @@ def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
 def _resource(name: str) -> str:
     """A resource by the name of its utilization."""
     resource = name.partition(".")[2]
-    is_link = resource.partition("_of_")[0] in set(LinkKind)
-    return f"links {link_called(resource)}" if is_link else resource
+    joins = resource.partition("_of_")[0] in {LinkKind.NVLINK, LinkKind.PCIE}
+    return f"links {link_called(resource)}" if joins else link_called(resource)
 
 
 def _kept(side: ServiceSide) -> str:
@@ -221,7 +232,9 @@ def _beside_text(found: Beside) -> str:
     if found.price is None or found.saved is None:
         return f"{requests}; a price is not known"
     cost = f"{share_known(abs(found.saved))} {'less' if found.saved > 0.0 else 'more'}"
-    if found.saved <= -1.0:
+    if abs(found.saved) < SAME:
+        cost = "the same"
+    elif found.saved <= -1.0:
         cost = f"{_times(1.0 - found.saved)} times as much"
     price = f"{_times(found.price)} times the price an hour"
     if abs(found.price - 1.0) < SAME:

@@ -436,13 +436,20 @@ def link_called(name: str) -> str:
 def _links(shares: Mapping[str, float]) -> str:
     """Links and the shares of the time in which they carry something.
 
+    Of several those with less than half a per cent are left out; the busiest stays.
+
     Examples
     --------
     >>> _links({"nvlink_of_prompts": 0.09, "nvlink_of_answers": 0.01, "network": 0.5})
     'between accelerators for prompts 9%, for answers 1%, network 50%'
+    >>> _links({"storage": 0.002, "network": 0.001})
+    'store under 1%'
     """
     found, before = list[str](), ""
+    least = min(HALF_PERCENT, max(shares.values()))
     for name, share in shares.items():
+        if share < least:
+            continue
         kind, called = name.partition("_of_")[0], link_called(name)
         shown = called.removeprefix(f"{link_called(kind)} ") if kind == before else called
         found.append(f"{shown} {share_known(share)}")

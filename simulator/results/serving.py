@@ -188,6 +188,11 @@ def is_told(service: Service, name: str) -> bool:
     return service.one_pass is None or not name.startswith(_OF_TOKENS)
 
 
+def is_share(name: str) -> bool:
+    """Whether a figure is a share of a whole: of requests, or of a resource."""
+    return is_utilization(name) or name.startswith(("slo.within.", "slo.attainment"))
+
+
 def is_utilization(name: str) -> bool:
     """Whether a figure is the share of a resource that is in use."""
     return name.startswith("utilization.")

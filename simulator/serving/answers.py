@@ -121,12 +121,14 @@ def too_small(service: Service, pool: Pool) -> str:
 
 
 def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
-    """That requests are read no faster than they could be answered, and why."""
+    """That requests are read no faster than they could be answered, and what is not counted."""
     reading = layout.reading
     if reading is not None and saturation.request_rate >= reading.rate:
         digits = max(0, 1 - math.floor(math.log10(reading.rate)))
         rate = f"{round(reading.rate, digits):,.{digits}f}"
         yield f"reading requests limits the rate to {rate} a second: {reading.limited_by}"
+    if reading is not None and reading.caution:
+        yield reading.caution
 
 
 def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:

@@ -15,6 +15,7 @@ from simulator.results.serving import (
     ServicePrediction,
     answered_metrics,
     energy_metrics,
+    is_share,
     is_told,
     saturation_metrics,
     work_cost_metrics,
@@ -66,10 +67,15 @@ def _longer(
 ) -> dict[str, float]:
     """What a run of few requests says of all: figures differ by the factor that they differ by."""
     return {
-        name: value * run[name] / base[name] if base[name] else value
+        name: _of_whole(name, value * run[name] / base[name] if base[name] else value)
         for name, value in middle.items()
         if name in run and name in base
     }
+
+
+def _of_whole(name: str, value: float) -> float:
+    """The value of a figure; a share is no more than the whole."""
+    return min(1.0, value) if is_share(name) else value
 
 
 def _at(

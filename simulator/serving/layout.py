@@ -59,13 +59,15 @@ class Reading:
     """How requests are read from a store: `rate` of them a second on all machines together.
 
     `busy` is the share of each resource that this takes. `limited_by` says in words what bounds the
-    rate, and `log_sd` how far it may be off: a standard deviation of its logarithm.
+    rate, and `log_sd` how far it may be off: a standard deviation of its logarithm. `caution` is
+    what a reader must not miss about the store.
     """
 
     rate: PerSecond
     busy: Mapping[str, float]
     limited_by: str
     log_sd: float = 0.0
+    caution: str = ""
 
     def slower(self, deviations: float) -> Reading:
         """At so many deviations from what is expected; above 0: slower."""

@@ -54,7 +54,11 @@ class Sizing:
         """
         ways = self.service.load.arrivals
         if not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
-            msg = "sizing needs requests that arrive at a rate: poisson, gamma or even arrivals"
+            msg = (
+                "sizing needs requests that arrive at a rate, as poisson, gamma, even and daily "
+                "arrivals do; with others plan sweep --over hardware.count=1,2,4 tries numbers of "
+                "machines"
+            )
             raise NotModelled(msg)
         return ways.rate
 

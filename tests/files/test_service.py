@@ -379,6 +379,15 @@ def test_guesses_are_told_either_way() -> None:
     assert any("speculation.draft not given" in note.what for note in often.notes)
 
 
+def test_no_replicas_for_prompts_are_none_of_them() -> None:
+    """A service with prompts apart is held beside one whose replicas compute their own."""
+    assert service("serving.prefill.replicas=0", name=SPLIT).serving.prefill is None
+    ways = ServiceReader(chain_of(SPLIT), SPLIT, overrides=("goal.prefill=[0,1]",)).candidates()
+    apart = [way.get("serving.prefill.replicas") for way in ways if way["serving.tensor"] == 4]
+    rooms = [way["serving.replicas"] for way in ways if way["serving.tensor"] == 4]
+    assert (apart, rooms) == ([0, 1], [2, 1])
+
+
 def test_replicas_for_prompts_leave_room_for_the_others() -> None:
     """On eight accelerators two prompts' replicas of two leave one of four for answers."""
     found = service("serving.prefill={replicas=2, tensor=2}", "serving.replicas=1", name=SPLIT)

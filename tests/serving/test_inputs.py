@@ -118,10 +118,19 @@ def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
 def test_what_reading_limits_is_told_and_doubted() -> None:
     """The warning names what binds, and the interval is that of the store."""
     found = predict_service(service("load.inputs.readers=4"))
+    shares = [found.interval[name] for name in metrics(found) if name.startswith("utilization.")]
+    assert all((one["p90"] or 0.0) <= 1.0 for one in shares)
     band = found.interval["requests_per_s"]
     assert any("reading requests limits the rate" in text for text in found.warnings)
     assert "110 kB each read from s3" in as_text(found)
     assert (band["p90"] or math.inf) > 1.2 * (band["p10"] or 0.0)
+
+
+def test_a_store_of_another_cloud_is_told() -> None:
+    """Its bill is not counted, which nobody may miss."""
+    told = predicted("hardware.machine=instance/lambda/gpu_1x_h100_sxm5").warnings
+    assert any("s3 belongs to aws, the machines to lambda" in text for text in told)
+    assert not any("belongs to" in text for text in predicted().warnings)
 
 
 @pytest.mark.parametrize(

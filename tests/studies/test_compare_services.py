@@ -9,6 +9,7 @@ from simulator.files.effective_settings import service_inputs
 from simulator.files.merge_documents import chain_of
 from simulator.files.service import ServiceReader
 from simulator.predict import predict_service
+from simulator.report.compare_services import as_text
 from simulator.studies.compare import differing
 from simulator.studies.compare_services import Beside, ServiceSide, beside
 
@@ -29,11 +30,14 @@ def side(*overrides: str) -> ServiceSide:
 
 def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() -> None:
     """Two replicas on two machines: a request of full machines costs what it did."""
-    found = beside(side(), side("hardware.count=2", "serving.replicas=2"))
+    double = side("hardware.count=2", "serving.replicas=2")
+    found = beside(side(), double)
     assert found is not None
     assert found.price == pytest.approx(2.0)
     assert found.requests == pytest.approx(2.0)
     assert found.saved == pytest.approx(0.0, abs=1e-9)
+    said = " ".join(as_text([side(), double]).split())
+    assert "a request of full machines costs the same" in said
 
 
 def test_a_cost_is_the_price_over_the_requests() -> None:
