@@ -65,7 +65,7 @@ class Work:
         """The backward pass [s]."""
         return self.terms.backward.value
 
-    def redone(self, share: Real) -> Work:
+    def redone(self, share: float) -> Work:
         """The same with a share of the forward pass once more in the backward one."""
         forward, backward = self.terms
         again = {**backward.inputs, "again": share * self.forward}

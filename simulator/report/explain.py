@@ -57,11 +57,11 @@ MONEY: Final = {
     "per_second": USD_PER_SECOND,
     "per_step": USD,
     "for_machines": USD,
-    "samples_per_usd": Unit("1/$", "samples per dollar"),
+    "samples_per_usd": None,
     "energy_per_step": JOULE,
     "electricity": USD,
 }
-"""Units of what a run costs."""
+"""Units of what a run costs; None: a count for a dollar."""
 _POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}
 """Units of what a run draws."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
@@ -289,13 +289,18 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     made = [
         line
         for name, one in cost.terms.items()
-        for line in _equations({name: one}, MONEY[name].symbol, known)
+        for line in _equations({name: one}, _symbol(name), known)
     ]
     return [
         *section("Price", columns(rows, "<>")),
         *section("Price from", wrapped(stated)),
         *section("Equations", made),
     ]
+
+
+def _symbol(name: str) -> str:
+    unit = MONEY[name]
+    return "1/$" if unit is None else unit.symbol
 
 
 def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:

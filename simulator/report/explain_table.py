@@ -138,7 +138,7 @@ def _bill(prediction: Prediction) -> Iterator[Term]:
         yield Term(
             kind="item", of="cost", name=name, value=float(made.value), unit=unit, source=made.name
         )
-        yield from _inputs(made, f"cost: {name}", known, unit.symbol)
+        yield from _inputs(made, f"cost: {name}", known, _symbol(unit))
 
 
 def _demands(prediction: Prediction, only: frozenset[Resource]) -> Iterator[Term]:
