@@ -129,6 +129,7 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
             assert more[where] == pytest.approx(CLIP, rel=1e-4), (name, where)
 
 
+@pytest.mark.slow
 def test_a_gpu_by_the_recipe_is_simulated(copy: Path, root: Path) -> None:
     """A profile alone: its steps take a time, by the kernels of a relative, which is said."""
     (profile,) = recipe(root, "A GPU")[1]
@@ -141,6 +142,7 @@ def test_a_gpu_by_the_recipe_is_simulated(copy: Path, root: Path) -> None:
     assert "gpu/example" in plan(copy, "hardware", "show", "gpu/example")
 
 
+@pytest.mark.slow
 def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
     """One entry: it is printed, explained and searched by."""
     assert "One `Metric(name=..., get=..., doc=..., unit=...)`" in recipe(root, "A metric")[0]
@@ -162,6 +164,7 @@ def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
     assert plan(copy, "sweep", job, *swept)
 
 
+@pytest.mark.slow
 def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> None:
     """Three places: it may be set with its unit, and is refused with a wrong one."""
     section, (given,) = recipe(root, "A key")
@@ -185,6 +188,7 @@ print(job.train.clip_time)
     assert "Time of clipping gradients in each step." in plan(copy, "schema")
 
 
+@pytest.mark.slow
 def test_a_command_by_the_recipe_is_listed_and_runs(copy: Path, root: Path) -> None:
     """A module and its line in the table of sections."""
     assert "its line in `SECTIONS`" in recipe(root, "A command")[0]
