@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.stages import sampled
 
 from simulator.compute.footprint import host_ram, memory_fit
 from simulator.files.scenario import load_scenario
@@ -101,17 +102,18 @@ def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
     return float(equation(**inputs))
 
 
-@pytest.mark.parametrize("name", ["gpt2-tokens-h100", "resnet50-imagenet-p4d", "turing-nlg-530b"])
-def test_what_is_shown_gives_what_is_shown(name: str) -> None:
-    """Every demand of `plan explain --json` comes out of the equation and the inputs under it."""
-    shown = json.loads(as_json(predict(load_scenario(name), doubts=False)))["terms"]
-    rows = [row for row in shown if row["kind"] in {"demand", "input"}]
-    starts = [number for number, row in enumerate(rows) if row["kind"] == "demand"]
-    assert starts
+@pytest.mark.parametrize("metric", ["step_time_s", "gpu_memory_bytes", "host_ram_bytes", "cost"])
+@pytest.mark.parametrize("name", sampled(SCENARIOS, 4))
+def test_what_is_shown_gives_what_is_shown(name: str, metric: str) -> None:
+    """Each demand, item and price of `plan explain --json` comes out of what stands under it."""
+    shown = json.loads(as_json(predict(load_scenario(name), doubts=False), metric))["terms"]
+    rows = [row for row in shown if row["kind"] in {"demand", "latency", "item", "input"}]
+    starts = [number for number, row in enumerate(rows) if row["kind"] != "input"]
     for start, end in pairwise([*starts, len(rows)]):
         row, below = rows[start], rows[start + 1 : end]
-        found = recomputed(row["source"], f"{row['of']}: {row['name']}", below)
-        assert found == pytest.approx(row["value"], rel=1e-9)
+        of = f"{row['of']}: {row['name']}{' latency' if row['kind'] == 'latency' else ''}"
+        found = recomputed(row["source"], of, below)
+        assert found == pytest.approx(row["value"], rel=1e-9), row
 
 
 def test_a_term_keeps_what_it_was_given() -> None:

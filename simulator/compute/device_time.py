@@ -393,9 +393,10 @@ def _from_operators(
         head_only=train.head_only,
     )
     counted = _counted(model, launching, asked)
-    redone = _redone(counted.work, train)
-    forward = _beside(redone.forward, redone.kernels, launching)
-    backward = _beside(redone.backward, redone.backward_kernels, launching)
+    # as far as all is recomputed
+    redone = counted.work.redone(train.recompute_share * (train.recompute is Recompute.FULL))
+    forward = _beside(redone.terms.forward, redone.kernels, launching)
+    backward = _beside(redone.terms.backward, redone.backward_kernels, launching)
     once = 0.0 if launching is None else launching.step
     update = term(
         optimizer_time,
@@ -420,17 +421,6 @@ def _from_operators(
             "memory rate [B/s]": rates.memory,
         },
         source=device.source,
-    )
-
-
-def _redone(work: Work, train: Train) -> Work:
-    """With the forward pass again in the backward one as far as all is recomputed."""
-    again = train.recompute_share * (train.recompute is Recompute.FULL)
-    return Work(
-        forward=work.forward,
-        backward=work.backward + again * work.forward,
-        kernels=work.kernels,
-        backward_kernels=work.backward_kernels + again * work.kernels,
     )
 
 
@@ -504,7 +494,7 @@ def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     )
 
 
-def _beside(device: Seconds | Real, kernels: float, launching: Launching | None) -> Term:
+def _beside(device: Term, kernels: float, launching: Launching | None) -> Term:
     """A pass on the device's timeline and on that of the host, which launches its kernels."""
     if launching is None:
         return term(stated, value=device)

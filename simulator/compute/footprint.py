@@ -348,7 +348,7 @@ def _on_device(scenario: Scenario) -> DeviceMemory | None:
     found, job = cost_model(scenario).memory, scenario.job
     if found is None:
         return None
-    copies = 2.0 if job.loader.pin_memory and job.loader.overlap_copies else 1.0
+    copies = 2.0 if job.loader.copies_beside_compute else 1.0
     own = {"input_batches": term(batch.scaled, amount=batch_in_bytes(scenario), factor=copies)}
     if np.any(job.preprocessing.device_memory):
         own["preparing"] = term(batch.stated, value=job.preprocessing.device_memory)

@@ -51,6 +51,10 @@ class Both:
         return Both(self.forward * factor, self.backward * factor)
 
 
+NOTHING: Final = Both(0.0, 0.0)
+"""Passes that take no time."""
+
+
 class Terms(NamedTuple):
     """A forward and a backward pass, as values of the equations that gave them."""
 
@@ -66,11 +70,11 @@ class Terms(NamedTuple):
 def device_terms(  # noqa: PLR0913 - the parts of a pass
     products: Both,
     *,
-    attention: Both,
     passes: Both,
     starts: Both,
-    again: Seconds | Real,
-    accumulated: Seconds | Real,
+    attention: Both = NOTHING,
+    again: Seconds | Real = 0.0,
+    accumulated: Seconds | Real = 0.0,
 ) -> Terms:
     """Work of a device in a forward and in a backward pass, from its kinds of kernels."""
     return Terms(

@@ -14,16 +14,18 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.kernels import Both, clock
+from simulator.compute.kernels import NOTHING, Both, Terms, clock, device_terms
 from simulator.compute.products import Gemms, Units, forward_and_backward, stacked, three_passes
+from simulator.equations.pipeline import device_work
 from simulator.equations.roofline import roofline_time
 from simulator.scenario.workload.kernels import Launching
 from simulator.scenario.workload.models import Operator
+from simulator.terms import term
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 
 _Array: TypeAlias = NDArray[np.float64]
 _MACS: Final = 2.0
-_NOTHING: Final = Both(0.0, 0.0)
+
 BLOCK_RATE: Final = 10e9
 """What one block of threads streams, alone on its unit [B/s]: fitted to one row, ResNet-50 in fp16
 channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-train-throughput-v2,
@@ -47,12 +49,31 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Seconds that a device is busy with a forward and a backward pass, and kernels of each."""
+    """What a device is busy with in a forward and a backward pass, and kernels of each."""
 
-    forward: Seconds | Real
-    backward: Seconds | Real
+    terms: Terms
     kernels: float
     backward_kernels: float
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """The forward pass [s]."""
+        return self.terms.forward.value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """The backward pass [s]."""
+        return self.terms.backward.value
+
+    def redone(self, share: float) -> Work:
+        """The same with a share of the forward pass once more in the backward one."""
+        forward, backward = self.terms
+        again = {**backward.inputs, "again": share * self.forward}
+        return Work(
+            terms=Terms(forward, term(device_work, **again)),
+            kernels=self.kernels,
+            backward_kernels=self.backward_kernels + share * self.kernels,
+        )
 
 
 def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | None) -> Work:
@@ -70,20 +91,18 @@ def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | 
     kernels = Both(
         sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators)
     )
-    start = 0.0 if launching is None else launching.start
+    starts = kernels.times(0.0 if launching is None else launching.start)
     passes = 1.0 if launching is None else launching.passes
     tiled = [op for op in operators if _is_tiled(op, rates, launching)]
     whole = [op for op in operators if op.matrix and not _is_tiled(op, rates, launching)]
     products = _tiled(tiled, rates, launching) + _rooflines(whole, rates, rates.matrix, 1.0)
     others = [op for op in operators if not op.matrix]
-    rest = _rooflines(others, rates, rates.vector, passes) + kernels.times(start)
+    moved = _rooflines(others, rates, rates.vector, passes)
     if any(op.matrix for op in operators):
         host = kernels.times(0.0 if launching is None else launching.kernel)
-        products = products.times(clock(products, rest, host, rates.throttle))
-    time = products + rest
+        products = products.times(clock(products, moved + starts, host, rates.throttle))
     return Work(
-        forward=time.forward,
-        backward=time.backward,
+        terms=device_terms(products, passes=moved, starts=starts),
         kernels=float(kernels.forward),
         backward_kernels=float(kernels.backward),
     )
@@ -99,7 +118,7 @@ def _rooflines(
     operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond, passes: float
 ) -> Both:
     """Operators one after another; those without arithmetic move `passes` of their traffic."""
-    time = _NOTHING
+    time = NOTHING
     for op in operators:
         moved = 1.0 if np.any(op.flops) else passes
         memory = _memory(op, rates)
@@ -123,7 +142,7 @@ def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | N
     Where a backward pass has less arithmetic than two gradients, that of the input is left out.
     """
     if not operators or launching is None or rates.units is None:
-        return _NOTHING
+        return NOTHING
     rows = [
         (*op.product[:4], op.flops, op.backward_flops, op.traffic, op.backward_traffic)
         for op in operators

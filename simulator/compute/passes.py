@@ -9,12 +9,11 @@ import numpy as np
 
 from simulator.compute import kernels, launch
 from simulator.compute.description import Description
-from simulator.compute.kernels import Both, Terms
+from simulator.compute.kernels import NOTHING, Both, Terms
 from simulator.compute.layer import Gathering, LayerTimes
 from simulator.scenario.workload.kernels import Kernels
 from simulator.units import Real, Seconds, at_least, where
 
-_NOTHING: Final = Both(0.0, 0.0)
 _ROUNDING: Final = 1e-9
 """Share of the exchange below which a rest is not hidden exchange but rounding."""
 
@@ -45,8 +44,8 @@ class Pass:
 class Outside:
     """What a stage does beside its layers [s]: on the device and on the host."""
 
-    device: Both = _NOTHING
-    host: Both = _NOTHING
+    device: Both = NOTHING
+    host: Both = NOTHING
 
 
 def outside(d: Description, k: Kernels, times: LayerTimes) -> tuple[Outside, Outside]:

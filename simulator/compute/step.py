@@ -135,10 +135,6 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
     held, _ = learned_parameters(d)
     wait, hidden = _gradients(d, k, most, _BEHIND * middle.length)
     late = k.slowness
-    forward, backward = (
-        term(stage_time, layers=own.layers, layer=layer, ends=ends)
-        for layer, ends in zip(one.alone, (own.ends_forward, own.ends_backward), strict=True)
-    )
     idle = term(
         pipeline_bubble,
         first=lengths[0],
@@ -148,8 +144,8 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
         chunks=layout.chunks,
     )
     terms = {
-        "forward": term(scaled, amount=forward, factor=late),
-        "backward": term(scaled, amount=backward, factor=late),
+        "forward": _computed(own.layers, one.alone.forward, own.ends_forward, late),
+        "backward": _computed(own.layers, one.alone.backward, own.ends_backward, late),
         "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
         "bubble": term(scaled, amount=idle, factor=late),
         "gradients": term(scaled, amount=wait, factor=late),
@@ -164,6 +160,12 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
         stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
         host=host_update(d, k, most, own.backward),
     )
+
+
+def _computed(layers: Real, layer: Term, ends: Seconds | Real, slowness: Real) -> Term:
+    """One pass of a micro-batch over a stage, as much slower as its machines are."""
+    whole = term(stage_time, layers=layers, layer=layer, ends=ends)
+    return term(scaled, amount=whole, factor=slowness)
 
 
 def _sent(d: Description, k: Kernels) -> Seconds | Real:

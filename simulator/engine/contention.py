@@ -96,7 +96,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
         else:
             rest += stage.demands
     if crew.makers:
-        beside = loader.pin_memory and loader.overlap_copies
+        beside = loader.copies_beside_compute
         workers = [reading, making] if crew.reads_ahead else [reading + making]
         device = [copying, rest] if beside else [copying + rest]
         return [
@@ -115,7 +115,7 @@ def _in_turn(
     loader, train = scenario.job.loader, scenario.job.train
     if train.sync_every_step and train.accumulation == 1:
         return [making + copying + rest]
-    if loader.pin_memory and loader.overlap_copies:
+    if loader.copies_beside_compute:
         return [making, copying, rest]
     return [making + copying, rest]
 

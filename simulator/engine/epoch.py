@@ -202,7 +202,7 @@ def _make_rank(
     )
     rules = Rules(
         accumulation=job.train.accumulation,
-        copies_beside_compute=job.loader.pin_memory and job.loader.overlap_copies,
+        copies_beside_compute=job.loader.copies_beside_compute,
         waits_each_step=job.train.sync_every_step,
         start_delay=site.plan.start_delay,
         device_wait=site.device_wait,

@@ -357,7 +357,7 @@ def _using_cycles(
     loader = scenario.job.loader
     receiving = actor_times(topology, stages, Actor.RECEIVER)
     copying = actor_times(topology, stages, Actor.COPY_ENGINE)
-    if not (loader.pin_memory and loader.overlap_copies):
+    if not loader.copies_beside_compute:
         # what passes on the device's timeline holds its copies up, whatever it waits for
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)

@@ -40,6 +40,7 @@ from simulator.units import (
     BYTE_PER_SECOND,
     FLOP,
     FLOP_PER_SECOND,
+    JOULE,
     SECOND,
     USD,
     USD_PER_SECOND,
@@ -52,15 +53,15 @@ OWN_UNIT: Final = "own unit"
 """What the formula sheet says of quantities that may have any unit."""
 TINY_SHARE: Final = 1e-6
 """Share of a step below which a line of its ledger is not shown."""
-_MONEY: Final = {
-    "per_second": "$/s",
-    "per_step": "$",
-    "for_machines": "$",
-    "samples_per_usd": "1/$",
-    "energy_per_step": "J",
-    "electricity": "$",
+MONEY: Final = {
+    "per_second": USD_PER_SECOND,
+    "per_step": USD,
+    "for_machines": USD,
+    "samples_per_usd": None,
+    "energy_per_step": JOULE,
+    "electricity": USD,
 }
-"""Units of what a run costs."""
+"""Units of what a run costs; None: a count for a dollar."""
 _POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}
 """Units of what a run draws."""
 CORE_SECOND: Final = Unit("core-s", "CPU work")
@@ -288,13 +289,18 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
     made = [
         line
         for name, one in cost.terms.items()
-        for line in _equations({name: one}, _MONEY[name], known)
+        for line in _equations({name: one}, _symbol(name), known)
     ]
     return [
         *section("Price", columns(rows, "<>")),
         *section("Price from", wrapped(stated)),
         *section("Equations", made),
     ]
+
+
+def _symbol(name: str) -> str:
+    unit = MONEY[name]
+    return "1/$" if unit is None else unit.symbol
 
 
 def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:

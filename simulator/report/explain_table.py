@@ -10,7 +10,7 @@ from typing import Final
 
 from simulator import terms as recorded
 from simulator.pipeline.stages.base import Demand, Resource
-from simulator.report.explain import asks, input_of, origin_texts, symbol_of, unit_of
+from simulator.report.explain import MONEY, asks, input_of, origin_texts, symbol_of, unit_of
 from simulator.report.figures import figure
 from simulator.report.json import assumption_object
 from simulator.report.origins import Origin, origins
@@ -22,7 +22,7 @@ from simulator.units import BYTE, SECOND, Unit
 
 SCHEMA: Final = 1
 _MEMORY: Final = ("host_ram", "gpu_memory", "fits")
-_ONE_VALUE: Final = ("cost",)
+_BILLED_APART: Final = ("cost.storage", "cost.energy")
 _COMPUTE: Final = frozenset({Resource.CPU, Resource.GPU})
 
 
@@ -100,7 +100,7 @@ def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[Te
 
 
 def _behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[Term]:
-    """Memory is made of items, times of demands and parts; a price is a figure by itself."""
+    """Memory and the bill are made of items, times of demands and parts."""
     starts = {metric.name.partition(".")[0].removesuffix("_bytes") for metric in metrics}
     if not starts.isdisjoint(_MEMORY):
         yield from _items(prediction, starts)
@@ -109,18 +109,36 @@ def _behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[Ter
         yield from _demands(prediction, frozenset(r for r in Resource if str(r) in asked))
     elif any(start.startswith("vcpus") for start in starts):
         yield from _demands(prediction, _COMPUTE)
-    elif starts.isdisjoint(_ONE_VALUE):
+    elif "cost" in starts:
+        apart = all(metric.name.startswith(_BILLED_APART) for metric in metrics)
+        yield from () if apart else _bill(prediction)
+    else:
         yield from _demands(prediction, frozenset(Resource))
         for name, seconds in parts(prediction.timing.split):
             yield Term(kind="part", of="step", name=name, value=seconds, unit=SECOND)
 
 
 def _items(prediction: Prediction, starts: set[str]) -> Iterator[Term]:
+    known = origins(prediction.scenario)
     for key, fit in (("host_ram", prediction.host_ram), ("gpu_memory", prediction.memory)):
         if fit is None or starts.isdisjoint({key, "fits"}):
             continue
         for name, size in fit.items.items():
-            yield Term(kind="item", of=key, name=name, value=float(size), unit=BYTE)
+            made = fit.terms.get(name)
+            source = "" if made is None else made.name
+            yield Term(kind="item", of=key, name=name, value=float(size), unit=BYTE, source=source)
+            if made is not None:
+                yield from _inputs(made, f"{key}: {name}", known, BYTE.symbol)
+
+
+def _bill(prediction: Prediction) -> Iterator[Term]:
+    known = origins(prediction.scenario)
+    for name, made in prediction.cost.terms.items():
+        unit = MONEY[name]
+        yield Term(
+            kind="item", of="cost", name=name, value=float(made.value), unit=unit, source=made.name
+        )
+        yield from _inputs(made, f"cost: {name}", known, _symbol(unit))
 
 
 def _demands(prediction: Prediction, only: frozenset[Resource]) -> Iterator[Term]:

@@ -577,7 +577,7 @@ def unstarved_rate(prediction: Prediction) -> PerSecond | None:
     """
     timing, loader = prediction.timing, prediction.scenario.job.loader
     working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
-    copied = timing.split.h2d if loader.pin_memory and loader.overlap_copies else 0.0
+    copied = timing.split.h2d if loader.copies_beside_compute else 0.0
     working = max(working - copied, copied)
     if timing.accelerator_utilization is None or working <= 0.0:
         return None

@@ -1,4 +1,4 @@
-"""The recipe for a stage in docs/adding.md, followed on a copy of the package."""
+"""The recipes of docs/adding.md, followed on a copy of the package."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,27 @@ def figures(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def recipe(root: Path) -> list[str]:
-    """The blocks of code in the section on stages: the stage, its import, its slot."""
+def recipe(root: Path, title: str) -> tuple[str, list[str]]:
+    """A section of the document, and its blocks of code."""
     text = (root / "docs" / "adding.md").read_text(encoding="utf-8")
-    section = text.partition("## A stage\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^    ```\w+\n(.*?)^    ```", section, flags=re.MULTILINE | re.DOTALL)
-    return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks]
+    section = text.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^ *```\w+\n(.*?)^ *```", section, flags=re.MULTILINE | re.DOTALL)
+    return section, [textwrap.dedent(block) for block in blocks]
+
+
+def insert(path: Path, place: str, added: str) -> None:
+    """Put text before the first place of a file that reads so."""
+    text = path.read_text(encoding="utf-8")
+    assert place in text
+    path.write_text(text.replace(place, added + place, 1), encoding="utf-8")
+
+
+def plan(folder: Path, *words: str) -> str:
+    """What `plan` of the copy prints."""
+    code = "import sys; from simulator.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    done = run(folder, code, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +104,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) 
 
 def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> None:
     """Without its slot nothing starts; with it, 50 ms more in all that reads the step program."""
-    stage, imported, slot = recipe(root)
+    stage, imported, slot = recipe(root, "A stage")[1]
     before = figures(copy)
     (copy / "simulator" / "pipeline" / "stages" / "clip.py").write_text(stage, encoding="utf-8")
     refused = run(copy, "import simulator.predict")
@@ -99,13 +115,8 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
     )
 
     table = copy / "simulator" / "pipeline" / "program.py"
-    text = table.read_text(encoding="utf-8")
-    for place, line in (
-        ("from simulator.pipeline.stages.collate", imported),
-        ("    Slot(Update()", slot),
-    ):
-        text = text.replace(place, line + place, 1)
-    table.write_text(text, encoding="utf-8")
+    insert(table, "from simulator.pipeline.stages.collate", imported)
+    insert(table, "    Slot(Update()", textwrap.indent(slot, "    "))
     after = figures(copy)
     for name in JOBS:
         more = {key: after[name][key] - before[name][key] for key in before[name]}
@@ -116,3 +127,89 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
         assert more.pop("lower bound") == pytest.approx(CLIP, rel=0.01)
         for where in set(more) - {"explained"}:
             assert more[where] == pytest.approx(CLIP, rel=1e-4), (name, where)
+
+
+@pytest.mark.slow
+def test_a_gpu_by_the_recipe_is_simulated(copy: Path, root: Path) -> None:
+    """A profile alone: its steps take a time, by the kernels of a relative, which is said."""
+    (profile,) = recipe(root, "A GPU")[1]
+    path = copy / "hardware_profiles" / "gpu" / "example.toml"
+    path.write_text(profile, encoding="utf-8")
+    given = ("--set", "hardware.gpu=gpu/example", "--set", "train.precision=bf16", "--json")
+    told = json.loads(plan(copy, "simulate", "bert-large-dgx-a100", *given))
+    assert 0.01 < told["step_time_s"]["mean"] < 10.0
+    assert any("kernels of example" in one["what"] for one in told["assumptions"])
+    assert "gpu/example" in plan(copy, "hardware", "show", "gpu/example")
+
+
+@pytest.mark.slow
+def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
+    """One entry: it is printed, explained and searched by."""
+    assert "One `Metric(name=..., get=..., doc=..., unit=...)`" in recipe(root, "A metric")[0]
+    entry = """    Metric(
+        name="cost.usd_per_sample",
+        get=lambda p: None if p.cost.samples_per_usd is None else 1.0 / p.cost.samples_per_usd,
+        doc="Price of a sample.",
+        unit=USD,
+        better="low",
+    ),
+"""
+    metrics = copy / "simulator" / "results" / "metrics.py"
+    insert(metrics, '    _less("cost.usd_per_step"', entry)
+    job = "resnet18-imagenet-hidden"
+    shown = json.loads(plan(copy, "simulate", job, "--json"))["cost"]
+    assert shown["usd_per_sample"] == pytest.approx(1.0 / shown["samples_per_usd"])
+    assert "Price of a sample." in plan(copy, "explain", job, "cost.usd_per_sample")
+    swept = ("--over", "input.workers=4,8", "--by", "cost.usd_per_sample", "--json")
+    assert plan(copy, "sweep", job, *swept)
+
+
+@pytest.mark.slow
+def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> None:
+    """Three places: it may be set with its unit, and is refused with a wrong one."""
+    section, (given,) = recipe(root, "A key")
+    field, made = re.findall(r"`(clip_time[:=][^`]+)`", section)
+    package = copy / "simulator"
+    at = "    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN\n"
+    insert(package / "files" / "sections.py", at, textwrap.indent(given, "    "))
+    at = "    gradient_precision: Precision | None = None\n"
+    insert(package / "scenario" / "workload" / "train.py", at, f"    {field}\n")
+    at = "        epochs=float(given.epochs),\n"
+    insert(package / "files" / "convert_training.py", at, f"        {made},\n")
+    code = """
+import sys
+from simulator.files.scenario import load_scenario
+job = load_scenario("resnet18-imagenet-hidden", overrides=sys.argv[1:]).job
+print(job.train.clip_time)
+"""
+    assert float(run(copy, code, "train.clip_time=50 ms").stdout) == CLIP
+    assert float(run(copy, code).stdout) == 0.0
+    assert "train.clip_time" in run(copy, code, "train.clip_time=50 GB").stderr
+    assert "Time of clipping gradients in each step." in plan(copy, "schema")
+
+
+@pytest.mark.slow
+def test_a_command_by_the_recipe_is_listed_and_runs(copy: Path, root: Path) -> None:
+    """A module and its line in the table of sections."""
+    assert "its line in `SECTIONS`" in recipe(root, "A command")[0]
+    verb = copy / "simulator" / "cli" / "greet.py"
+    verb.write_text(
+        '''"""``plan greet``: say so."""
+
+import click
+
+from simulator.cli.output import emit
+
+
+@click.command()
+def greet() -> None:
+    """Greet whoever asks."""
+    emit("good day")
+''',
+        encoding="utf-8",
+    )
+    line = '        "greet": ("simulator.cli.greet", "A greeting."),\n'
+    insert(copy / "simulator" / "cli" / "main.py", '        "explain": (', line)
+    assert plan(copy, "greet") == "good day\n"
+    assert "A greeting." in plan(copy, "--help")
+    assert "Greet whoever asks." in plan(copy, "greet", "--help")

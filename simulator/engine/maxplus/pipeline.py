@@ -54,7 +54,7 @@ class Pipeline:
     def copies_beside(self) -> bool:
         """Whether copies to the device run beside its compute."""
         loader = self.scenario.job.loader
-        return loader.pin_memory and loader.overlap_copies
+        return loader.copies_beside_compute
 
 
 def pipeline(

@@ -206,6 +206,11 @@ class Loader:
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
+    def copies_beside_compute(self) -> bool:
+        """Whether batches are copied to the device while it computes, from pinned memory."""
+        return self.pin_memory and self.overlap_copies
+
+    @property
     def crew(self) -> Crew:
         """The rules this loader follows."""
         if self.kind is LoaderKind.PYTORCH:
