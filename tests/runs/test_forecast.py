@@ -13,13 +13,10 @@ from simulator.predict import predict, rates_with_fewer
 from simulator.results.outlook import Cause, Outlook
 from simulator.results.prediction import Prediction
 from simulator.results.stores import Life, uses
+from simulator.runs.attempts import lives
 from simulator.runs.bills import life_of
 from simulator.runs.forecast import outlook
-from simulator.scenario.long_run import Failures, Interruptions, Restart
-from simulator.runs.attempts import lives
-from simulator.runs.forecast import outlook
 from simulator.runs.progress import Lives
-from simulator.runs.store_costs import life_of
 from simulator.scenario.long_run import Failures, Interruptions, LongRun, Restart
 
 DAY = 86400.0
