@@ -443,6 +443,8 @@ def parse_share(text: str) -> float:
 def show(value: float, unit: Unit, digits: int = 4) -> str:
     """Write a quantity for people: the largest prefix that keeps the number above one.
 
+    Dollars have cents or none: a single decimal gets a zero.
+
     Parameters
     ----------
     value : float
@@ -460,14 +462,21 @@ def show(value: float, unit: Unit, digits: int = 4) -> str:
     '2.1 ms'
     >>> show(0.01, USD_PER_SECOND), show(12345.0, USD, 5)
     ('$36/h', '$12,345')
+    >>> show(12.9, USD), show(1.348, USD)
+    ('$12.90', '$1.348')
     """
     if not math.isfinite(value):
         return f"{value} {unit.symbol}"
     factor, symbol = scale(value, unit)
     number = _plain(value / factor, digits)
     if symbol.startswith("$"):
-        return f"${_grouped(number)}{symbol[1:]}"
+        tens = re.fullmatch(r"-?\d+\.\d", number) is not None and symbol in _CENTS
+        return f"${_grouped(number)}{'0' if tens else ''}{symbol[1:]}"
     return f"{number} {symbol}"
+
+
+_CENTS: Final = frozenset({"$", "$/h"})
+"""Amounts that people pay, of which a decimal alone looks cut off."""
 
 
 def scale(value: float, unit: Unit) -> tuple[float, str]:

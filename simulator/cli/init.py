@@ -510,10 +510,25 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
         wrong = next((one for one in error.problems if one.key in own), None)
         if wrong is not None and wrong.key == "model":
             return "a model of your own needs the time of a batch, such as 120 ms"
+        if wrong is not None and wrong.key == MODEL:
+            return _no_model(now.get(MODEL, ""))
         return "" if wrong is None else wrong.told.replace(" without quotes", "")
     except NotModelled as error:
         return str(error) if key == MEASURED else ""
     return ""
+
+
+def _no_model(name: str) -> str:
+    """What to answer in place of a model that is not known, in the words of the question."""
+    from simulator.files.models import model_names
+    from simulator.files.quantity import nearest
+
+    close = nearest(name, model_names())
+    meant = f"; did you mean '{close}'?" if close else ""
+    return (
+        f"there is no model '{name}'; plan models lists all, and own is one of yours, of which you "
+        f"know the time of a batch{meant}"
+    )
 
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:

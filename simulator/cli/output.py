@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -55,13 +56,26 @@ def columns() -> int:
 
 
 def complain(*lines: str) -> None:
-    """Write messages to standard error, one line each, whatever characters they hold."""
+    """Write messages to standard error, one line each, whatever characters they hold.
+
+    A terminal gets them broken at spaces, as it would break them anywhere.
+    """
     if sys.stderr is None:
         return
     with contextlib.suppress(OSError):
         for line in lines:
-            sys.stderr.write(f"plan: {printable(line)}\n")
+            sys.stderr.write("\n".join(_broken(f"plan: {printable(line)}")) + "\n")
         sys.stderr.flush()
+
+
+def _broken(text: str) -> list[str]:
+    """A message in lines that a terminal holds; one line where standard error is none."""
+    if not sys.stderr.isatty():
+        return [text]
+    width = max(NARROWEST, shutil.get_terminal_size((WIDTH, 0)).columns)
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def check_writable(path: Path, option: str) -> None:

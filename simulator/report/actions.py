@@ -75,17 +75,23 @@ def lines(settings: Mapping[str, Plain]) -> str:
 
 def _gain(one: Action, base: Prediction) -> str:
     takes = f"the run takes {quantity(one.time, SECOND, 2)}"
-    ends = f"{100.0 * one.low:.0f} to {100.0 * one.high:.0f}%"
+    ends = _share(one.low, one.high)
     if one.fits:
         takes = f"{_fits(one)}, and {takes}"
     if is_too_large(base):
         return takes
     if abs(one.shorter) < AS_NOW:
-        return f"{takes}, as long as now ({ends} less)"
+        return f"{takes}, as long as now{ends and f' ({ends} less)'}"
     if one.shorter >= 0.0:
-        return f"{takes}, {one.shorter:.0%} less ({ends})"
-    more = f"{-100.0 * one.high:.0f} to {-100.0 * one.low:.0f}%"
-    return f"{takes}, {-one.shorter:.0%} more ({more})"
+        return f"{takes}, {one.shorter:.0%} less{ends and f' ({ends})'}"
+    more = _share(-one.high, -one.low)
+    return f"{takes}, {-one.shorter:.0%} more{more and f' ({more})'}"
+
+
+def _share(low: float, high: float) -> str:
+    """The ends of an interval of shares; empty where they are the same in whole per cent."""
+    first, last = f"{100.0 * low:.0f}", f"{100.0 * high:.0f}"
+    return "" if first == last else f"{first} to {last}%"
 
 
 def _fits(one: Action) -> str:

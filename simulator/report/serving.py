@@ -315,7 +315,7 @@ def latency_rows(prediction: ServicePrediction) -> list[tuple[str, ...]]:
     """A head and a row for each latency; none beyond saturation."""
     if prediction.answered is None:
         return []
-    rows: list[tuple[str, ...]] = [("", *_QUANTILES, "80% of the mean")]
+    rows: list[tuple[str, ...]] = [("", *_QUANTILES, "mean in 4 of 5 cases")]
     left_out = ("first_token", "per_token") if prediction.service.one_pass is not None else ()
     for name, called in LATENCIES.items():
         if name in left_out:

@@ -265,7 +265,8 @@ def _cost(prediction: Prediction) -> str:
     rate = significant(cost.samples_per_usd or 0.0, digits)
     return (
         f"{in_all(prediction, known(prediction, 'cost.usd_to_train'))} for the run at "
-        f"{show(cost.per_second, USD_PER_SECOND)}{_dated(prediction)}{_electricity(prediction)}; "
+        f"{quantity(cost.per_second, USD_PER_SECOND, 4)}{_dated(prediction)}"
+        f"{_electricity(prediction)}; "
         f"{rate} samples a dollar"
         f"{in_short(prediction)}"
     )

@@ -112,9 +112,13 @@ def _cell(outcome: Outcome, name: str) -> str | float | int | None:
 
 def counts_text(found: Findings) -> str:
     """How the candidates fared, and who solved them."""
-    parts = [f"{n:,} {_WORDS[status]}" for status, n in found.counts.items() if n]
     solvers = ", ".join(f"{n:,} by {name}" for name, n in found.solvers.items())
-    return f"{', '.join(parts)}{f'; solved: {solvers}' if solvers else ''}"
+    return f"{fates_text(found)}{f'; solved: {solvers}' if solvers else ''}"
+
+
+def fates_text(found: Findings) -> str:
+    """How the candidates fared, such as ``6 predicted, 2 infeasible``."""
+    return ", ".join(f"{n:,} {_WORDS[status]}" for status, n in found.counts.items() if n)
 
 
 def reason_lines(reasons: Sequence[Reason]) -> Iterator[str]:

@@ -334,8 +334,8 @@ def warnings(
     found += [text for text in (footprint.paging_warning(ram),) if text]
     if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
         found.append(
-            f"{timing.simulated_steps:,} {many} were simulated, which leaves "
-            f"their mean unknown by {show(timing.half_width, SECOND, 2)} (95%)"
+            f"{many} differ so much that the mean of the {timing.simulated_steps:,} simulated ones "
+            f"is off by up to {timing.half_width / timing.step_time.mean:.0%} by chance"
         )
     if timing.bounded:
         found.append(

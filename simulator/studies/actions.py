@@ -290,7 +290,7 @@ def _few(own: _Tried, found: Sequence[_Tried]) -> list[_Tried]:
     """What of a slow job is predicted: the first, and the best of the rest that rents no more."""
     first, rest = list(found[: SLOW_TRIES - 1]), found[SLOW_TRIES - 1 :]
     free = (one for one in rest if (one.rent or 0.0) <= (own.rent or 0.0))
-    return first + [next(free, rest[0])] if rest else first
+    return [*first, next(free, rest[0])] if rest else first
 
 
 def _enough(own: float) -> float:

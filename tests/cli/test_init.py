@@ -141,6 +141,19 @@ def test_a_card_is_a_machine_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum("Time of a batch" in text for text in asked) == 2
 
 
+def test_a_model_that_is_not_known_is_told_in_the_words_of_the_question(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No keys of a file are told to who answers questions; Enter takes the name that was meant."""
+    answered(monkeypatch, "train", "p4d.24xlarge", "1", "my-net", "resnet5")
+    assert main(["init"]) == Exit.FINE
+    told = capsys.readouterr().err
+    assert "there is no model 'my-net'; plan models lists all, and own is one of yours" in told
+    assert "did you mean 'resnet50'?" in told
+    assert "model.family" not in told
+    assert tomllib.loads(Path("my-job.toml").read_text())["model"]["name"] == "resnet50"
+
+
 def test_a_measured_step_is_of_the_batch_that_was_written() -> None:
     """Twice the batch takes twice the measured time, not the same."""
     assert (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simulator.cli import progress
-from simulator.cli.output import check_writable, write_file, write_files
+from simulator.cli.output import check_writable, complain, write_file, write_files
 from simulator.cli.progress import counting_line, progress_line
 from simulator.errors import InputError
 
@@ -151,3 +151,25 @@ def test_several_files_are_written_or_none(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
     write_files({old: "after", new: "after"}, "--output")
     assert (old.read_text(encoding="utf-8"), new.read_text(encoding="utf-8")) == ("after",) * 2
+
+
+def test_a_message_is_broken_at_spaces_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file or a pipe gets one line a message."""
+    message = "word " * 60 + "end"
+    complain(message)
+    assert capsys.readouterr().err == f"plan: {message}\n"
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+    complain(message)
+    lines = terminal.getvalue().splitlines()
+    assert len(lines) > 3
+    assert all(len(line) <= 80 for line in lines)
+    assert " ".join(" ".join(lines).split()) == f"plan: {message}"

@@ -49,3 +49,19 @@ def test_the_page_has_the_energy_of_a_service(prediction: ServicePrediction) -> 
     page = as_page(prediction, [])
     assert "<h2>Energy</h2>" in page
     assert "kW" in page
+
+
+def test_the_question_and_what_to_do_next_come_first(prediction: ServicePrediction) -> None:
+    """As on the page of a job: question, how it was made, verdict, actions, what was asked."""
+    page = as_page(prediction, [], next_steps=["buy less", "sell more"])
+    order = [
+        f"<p>{prediction.service.title}</p>",
+        'id="verdict"',
+        'id="next"',
+        "<li>buy less</li>",
+        'id="asked"',
+        "<h2>Latency</h2>",
+    ]
+    places = [page.index(part) for part in order]
+    assert places == sorted(places)
+    assert "mean in 4 of 5 cases" in page

@@ -60,6 +60,13 @@ def test_its_command_works_from_where_it_was_asked(found: Findings) -> None:
     assert "plan report jobs/mine.toml --set data.samples=9 --set input.workers=2" in page
 
 
+def test_it_counts_candidates_and_names_no_solver(found: Findings) -> None:
+    """Who found the times is of no use to a reader."""
+    page = as_page(found, "mine")
+    assert "Candidates: 3 predicted, 1 infeasible" in page
+    assert "solved" not in page
+
+
 def test_the_map_has_every_candidate(found: Findings) -> None:
     """The best place has the best shade, the worst the worst; what does not run says why."""
     page = as_page(found, "mine")

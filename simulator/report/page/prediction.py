@@ -29,7 +29,7 @@ from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
 from simulator.studies.measured_here import widened
 from simulator.studies.nearest import Neighbourhood
-from simulator.units import USD_PER_SECOND, show
+from simulator.units import USD_PER_SECOND
 
 FEW: Final = 3
 """Measured rows from which on a drawing of them says more than the table."""
@@ -176,7 +176,7 @@ def _timeline(prediction: Prediction) -> Timeline | None:
 def _inputs(prediction: Prediction) -> tuple[Row, ...]:
     """What was asked: machine, data, loader, model, and what the machines cost."""
     rent = prediction.cost.per_second
-    price = "none is known" if rent is None else show(rent, USD_PER_SECOND)
+    price = "none is known" if rent is None else quantity(rent, USD_PER_SECOND, 4)
     rows = (*setting_rows(prediction.scenario), ("Rent", price))
     return tuple((name, printable(text)) for name, text in rows)
 

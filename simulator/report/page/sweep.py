@@ -19,7 +19,7 @@ from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, Scatter, scatter
 from simulator.report.rounded import quantity
 from simulator.report.rows import DIGITS
-from simulator.report.sweep import BESIDE, best_candidates, counts_text, reason_lines, told
+from simulator.report.sweep import BESIDE, best_candidates, fates_text, reason_lines, told
 from simulator.results.metrics import METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Objective, Sense
@@ -111,7 +111,7 @@ def as_page(
         verdict=_verdict(found),
         tiles=_tiles(found),
         scaling=scaling(found),
-        counts=counts_text(found),
+        counts=fates_text(found),
         command=_command(found, asked),
         best=None if best is None else shown(best, near),
         scatter=_scatter(found),
