@@ -33,7 +33,17 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.compute import device_time, exchange, experts, kernels, launch, operator_time
+from simulator.compute import (
+    device_time,
+    exchange,
+    experts,
+    kernels,
+    launch,
+    layer,
+    operator_time,
+    traffic,
+)
+from simulator.compute.description import Description
 from simulator.compute.kernels import Both
 from simulator.equations.batch import stated
 from simulator.files import convert_training, software
@@ -141,6 +151,10 @@ def _whole_clock(*given: Any) -> DeviceShares | None:  # noqa: ANN401 - as what 
     return replace(known, throttle=0.0)
 
 
+def _a_copy_for_each(size: Any, d: Description) -> traffic.Moved:  # noqa: ANN401 - a number or array
+    return traffic.dispatched(size, replace(d, layout=replace(d.layout, deduplicated=0.0)))
+
+
 _LLM: Final = "left out"
 MECHANISMS: Final = (
     Mechanism(
@@ -216,6 +230,50 @@ MECHANISMS: Final = (
     Mechanism(
         name="the host routes tokens and waits for their counts",
         equations=((launch, "experts", _nothing),),
+    ),
+    Mechanism(
+        name="host and device run ahead of each other imperfectly (off: the longer one)",
+        figures={"shared.blend": 50.0},
+    ),
+    Mechanism(
+        name="how many small kernels norms and activations are, by framework (off: one)",
+        figures={
+            f"{framework}.{kind}": 1.0
+            for framework in ("fsdp-compiled", "fsdp-eager", "transformer-engine", "nanotron")
+            for kind in ("gated", "plain")
+        },
+    ),
+    Mechanism(
+        name="collectives take multiprocessors from compute",
+        figures={"shared.tax": 0.0},
+    ),
+    Mechanism(
+        name="they take fewer where the network feeds fewer channels",
+        equations=((layer, "channels", _one),),
+    ),
+    Mechanism(
+        name="a part of a machine's devices does not reach all of its network cards",
+        figures={"shared.part": 1.0},
+    ),
+    Mechanism(
+        name="an all-reduce takes the steps of a ring or a tree",
+        equations=((exchange, "all_reduce_latency", _nothing),),
+    ),
+    Mechanism(
+        name="a part of overlapped gradients shows whatever hides it",
+        figures={"shared.unhidden_gradients": 0.0},
+    ),
+    Mechanism(
+        name="exchange of tensor parallelism runs beside products",
+        figures={"shared.hidden_tensor": 0.0, "nanotron.hidden_tensor": 0.0},
+    ),
+    Mechanism(
+        name="exchange of experts runs beside compute where a recipe says so",
+        figures={"shared.hidden_experts": 0.0},
+    ),
+    Mechanism(
+        name="a token crosses once for each rank or machine where a recipe says so",
+        equations=((exchange, "dispatched", _a_copy_for_each),),
     ),
 )
 """Those that can be taken away so; those of loading and stores are told by their own sets."""

@@ -10,9 +10,11 @@ memory of an accelerator has two deviations: of a framework that was measured, a
 it was not.
 
 Each family counts as the root of its runs; for the framework all count alike, since runs of one
-series are off together by what its framework does otherwise. What is expected of a deviation before
-any row was looked at (`EXPECTED`) counts as one more observation with a spread of a factor
-`SPREAD`.
+series are off together by what its framework does otherwise. What is expected of deviations before
+any row was looked at (`EXPECTED`) says how they compare: all that steps are made of share one
+factor, all differences another, and both are free. Beyond it each deviation is expected there with
+a spread of a factor `SPREAD`, which counts as one more observation. How good the rule is, and not
+the deviations that these rows chose, is judged by deviations fitted without each series.
 """
 
 from __future__ import annotations
@@ -96,6 +98,7 @@ times what they need, with a log deviation of 0.5 between eras of software. What
 launch a kernel is expected to differ by a third between frameworks."""
 UNSEEN: Final = "unseen"
 STOOD_IN: Final = "stood in for"
+JUDGED: Final = "by deviations fitted without each series"
 SEEN: Final = "seen"
 SPREAD: Final = math.e
 HELD: Final = 0.003
@@ -123,6 +126,7 @@ class Samples:
     """
 
     family: NDArray[np.str_]
+    series: NDArray[np.str_]
     what: NDArray[np.str_]
     errors: Vector
     grade: NDArray[np.int64]
@@ -150,7 +154,7 @@ class Samples:
         """Some of the samples."""
         own = {
             name: getattr(self, name)[which]
-            for name in ("family", "what", "errors", "grade", "carried", "case")
+            for name in ("family", "series", "what", "errors", "grade", "carried", "case")
         }
         return replace(self, **own)
 
@@ -191,6 +195,7 @@ def samples(found: Runs) -> Samples:
     ]
     return Samples(
         family=np.array([str(found.families[i]) for _, i, _, _ in table]),
+        series=np.array([str(found.series[i]) for _, i, _, _ in table]),
         what=np.array([what for what, *_ in table]),
         errors=np.log([ratio for *_, ratio, _ in table]),
         grade=np.array([GRADES.index(_grade(found.scenarios[i])) for _, i, _, _ in table]),
@@ -276,32 +281,67 @@ def fitted(found: Samples) -> Vector:
     all others held: how far those are off says nothing of series that have kernels of their own.
     """
     stood_in = found.what == STOOD_IN
-    expected = np.log(list(EXPECTED.values()))
-    carried = np.array([one in CARRIED for one in EXPECTED])
-    seen, others = found.chosen(~stood_in), found.chosen(stood_in)
-    best = _best(seen, seen.weights(0.5), expected, ~carried)
-    best = _best(others, others.weights(0.0), best, carried)
+    others = found.chosen(stood_in)
+    best = fitted_apart(found.chosen(~stood_in))
+    best = _best(others, others.weights(0.0), best, _CARRIED_ONES[None, :], shared=False)
     return np.asarray(np.exp(best))
 
 
-def _best(found: Samples, weight: Vector, start: Vector, free: NDArray[np.bool_]) -> Vector:
-    """Logarithms of the deviations, the free ones as they score best and the others as they are."""
-    expected = np.log(list(EXPECTED.values()))
+def fitted_apart(found: Samples) -> Vector:
+    """Logarithms of the deviations of steps under frameworks of their own; the others as expected.
 
-    def whole(some: Vector) -> Vector:
-        every = start.copy()
-        every[free] = some
-        return every
+    What steps are made of shares a factor, and all differences from measured runs another.
+    """
+    made_of = np.array([one in GRADES for one in EXPECTED])
+    parts = np.array([made_of, ~made_of & ~_CARRIED_ONES])
+    return _best(found, found.weights(0.5), _AS_EXPECTED, parts, shared=True)
+
+
+def left_out_deviations(found: Samples) -> Vector:
+    """Log deviation of every sample of a series, by deviations fitted without it and its siblings.
+
+    Those of series that stand in no group are fitted to all.
+    """
+    deviations = found.deviations(np.exp(fitted_apart(found)))
+    for group in unseen_groups():
+        own = np.isin(found.series, group.series)
+        if own.any():
+            best = np.exp(fitted_apart(found.chosen(~own)))
+            deviations[own] = found.chosen(own).deviations(best)
+    return deviations
+
+
+_CARRIED_ONES: Final = np.array([one in CARRIED for one in EXPECTED])
+_AS_EXPECTED: Final = np.log(list(EXPECTED.values()))
+
+
+def _best(
+    found: Samples, weight: Vector, start: Vector, parts: NDArray[np.bool_], *, shared: bool
+) -> Vector:
+    """Logarithms of the deviations, those of `parts` as they score best and the others as they are.
+
+    Each part, a row of `parts`, has a factor that is free where they are `shared`.
+    """
+    free = parts.any(axis=0)
+    factors = parts.astype(float) if shared else np.zeros((0, len(start)))
+
+    def apart(some: Vector) -> tuple[Vector, Vector]:
+        """What every deviation is, and how far each lies from what is expected of it."""
+        common, own = np.split(some, [len(factors)])
+        beside, every = np.zeros(len(start)), start.copy()
+        beside[free] = own
+        every[free] = (_AS_EXPECTED + common @ factors + beside)[free]
+        return every, beside
 
     def cost(some: Vector) -> float:
-        x = whole(some)
-        moved = float(np.sum(((x - expected) / math.log(SPREAD)) ** 2))
+        x, beside = apart(some)
+        moved = float(np.sum((beside / math.log(SPREAD)) ** 2))
         return float(weight @ found.scores(found.deviations(np.exp(x)))) + HELD * moved
 
-    best = start[free]
+    best = np.zeros(len(factors) + int(free.sum()))
     for method in ("Powell", "Nelder-Mead", "Powell"):
         best = minimize(cost, best, method=method, options={"maxiter": 4000}).x
-    return whole(best)
+    return apart(best)[0]
 
 
 def of_memory(found: Runs) -> tuple[dict[str, float], Iterator[str]]:
@@ -340,9 +380,9 @@ def _width_of(errors: Vector, families: NDArray[np.str_]) -> float:
     return float(half[scores.argmin(), 0] / NINETY)
 
 
-def table(found: Samples, x: Vector) -> Iterator[str]:
+def table(found: Samples, deviations: Vector) -> Iterator[str]:
     """Coverage and score by kind of sample and family, beside one width for all."""
-    half = NINETY * found.deviations(x)
+    half = NINETY * deviations
     within, scores = np.abs(found.errors) <= half, found.scores(half / NINETY)
     yield f"{'samples':14} {'family':16} {'n':>5} {'within':>7} {'half':>6} {'score':>6} one width"
     for what in dict.fromkeys(map(str, found.what)):
@@ -374,13 +414,16 @@ def part(tables: Path | None, say: Say) -> Outcome:
     fitted_values = {**dict(zip(EXPECTED, best, strict=True)), **memory}
     values = {name: float(f"{value:.3g}") for name, value in fitted_values.items()}
     unseen = int((found.what == UNSEEN).sum())
+    own = found.chosen(found.what == UNSEEN)
+    told_by = found.chosen(found.what != STOOD_IN)
+    judged = left_out_deviations(told_by)[told_by.what == UNSEEN]
     why = f"fitted to the errors of {unseen} steps predicted by figures fitted without their series"
     old = TARGET.read_text(encoding="utf-8")
     return Outcome(
         figures={str(name): value for name, value in values.items()},
         shipped={str(name): _known(name) for name in values},
         files={TARGET.name: _rewritten(old, values, why)},
-        lines=(*table(found, best), *told),
+        lines=(*table(found, found.deviations(best)), JUDGED, *table(own, judged), *told),
     )
 
 

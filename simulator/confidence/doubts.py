@@ -79,6 +79,8 @@ class Grade(StrEnum):
     measured."""
     TABLES = "exchange of rows that is not counted"
     """Tables spread over devices, whose rows all of them send one another for each batch."""
+    CONNECTION = "one connection's rate"
+    """What one request of an object store gets, for the share of a read that its bytes take."""
     SISTER = "measured on a sister card"
     """Somebody measured it on another card of the same chip."""
     OTHER_CARD = "measured on another card"

@@ -39,7 +39,7 @@ from simulator.files.keys import numeric_key
 from simulator.files.quantity import Quantity
 from simulator.files.resolved import Draft
 from simulator.files.sisters import is_sister
-from simulator.pipeline.stages.read import most_samples
+from simulator.pipeline.stages.read import most_samples, transfer_share
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, outside, placed
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.hardware.storage import Scope
@@ -196,6 +196,8 @@ def _grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
         yield Rate.WAITING, Grade.COMPUTED
     if _by_relative(scenario, draft):
         yield Rate.DEVICE, Grade.RELATIVE
+    if _asks_for_objects(scenario, draft):
+        yield Rate.STORAGE, Grade.CONNECTION
     for rate, find in _EVIDENCE:
         grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, draft)
         if grade is not None:
@@ -232,8 +234,17 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
     )
 
 
+def _asks_for_objects(scenario: Scenario, draft: Draft) -> bool:
+    """Whether samples come by requests to an object store whose rate for one nobody states."""
+    store = scenario.cluster.trainers.storage
+    stated = _given(draft, "hardware.storage_request_rate")
+    return store.scope is Scope.OBJECT and store.request_rate is not None and not stated
+
+
 def _share_of(grade: Grade, scenario: Scenario) -> float:
-    """Share of the step that a grade is about, the largest among candidates."""
+    """Share of the step, or of a read, that a grade is about, the largest among candidates."""
+    if grade is Grade.CONNECTION:
+        return float(np.max(transfer_share(scenario)))
     share = _SHARES.get(grade)
     return 1.0 if share is None else _largest(share, scenario)
 

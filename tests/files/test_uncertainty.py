@@ -34,6 +34,7 @@ USED = (
     *((Rate.HOST_MEMORY, g) for g in (Grade.STATED, Grade.CALIBRATED, Grade.DATASHEET)),
     *((rate, Grade.CALIBRATED) for rate in (Rate.NETWORK, Rate.COLLECTIVES, Rate.STEP)),
     (Rate.STORAGE, Grade.DATASHEET),
+    (Rate.STORAGE, Grade.CONNECTION),
     (Rate.NETWORK, Grade.STATED),
     (Rate.NETWORK, Grade.DATASHEET),
     (Rate.COLLECTIVES, Grade.COMPUTED),
@@ -176,6 +177,22 @@ def test_a_stated_read_time_says_nothing_of_a_store_that_is_asked_for_more() -> 
     (fast,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 ms"]), Rate.STORAGE)
     assert slow.name == f"{Rate.STORAGE}, stated"
     assert fast.log_sd == graded(Rate.STORAGE, Grade.DATASHEET).log_sd
+
+
+def test_one_connection_is_in_doubt_for_the_share_of_a_read_that_bytes_take() -> None:
+    """Objects of 32 MiB take 329 ms at 102 MB/s after 20 ms, of 100 kB 1 ms; a stated rate none."""
+    own = ["hardware.storage=storage/s3", "data.cache=none", "data.layout=files"]
+    name = f"{Rate.STORAGE}, {Grade.CONNECTION}"
+
+    def known(*more: str) -> float:
+        doubts = load_scenario(BASE, overrides=[*own, *more]).doubts
+        return next((one.log_sd for one in doubts if one.name == name), 0.0)
+
+    whole = graded(Rate.STORAGE, Grade.CONNECTION).log_sd
+    assert known("data.bytes_per_sample=32 MiB") == pytest.approx(whole * 329 / 349, rel=1e-3)
+    assert known("data.bytes_per_sample=102 kB") == pytest.approx(whole / 21, rel=1e-3)
+    assert known("data.bytes_per_sample=32 MiB", "hardware.storage_request_rate=90 MB/s") == 0.0
+    assert known("hardware.storage=storage/nvme-gen4") == 0.0
 
 
 @pytest.mark.parametrize(

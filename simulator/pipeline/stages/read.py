@@ -164,17 +164,37 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
     return each * chunks(dataset)
 
 
+def transfer_share(scenario: Scenario) -> Real:
+    """Share of a sample's read from an object store that its bytes take, waits apart (0..1).
+
+    That is at the rate of one request; 0 where the store sets requests none.
+    """
+    store, dataset = scenario.site.storage, scenario.job.dataset
+    if store.request_rate is None or dataset.read_time is not None:
+        return 0.0
+    moving = read_bytes(dataset, scenario.job.stored_bytes) / store.request_rate
+    share: Real = moving / (moving + _latency(scenario, store))
+    return share
+
+
+def _latency(scenario: Scenario, store: Storage) -> Real:
+    """What one reader waits for a sample before its bytes come [s]."""
+    dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
+    latency = equations.latency_per_sample(
+        read_bytes(dataset, stored),
+        bytes_per_file(dataset, stored),
+        store.read_latency,
+        store.open_latency,
+        sequential=dataset.access is Access.SEQUENTIAL,
+    )
+    return latency * chunks(dataset) if store.scope is Scope.OBJECT else latency
+
+
 def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) -> Demand:
     dataset = scenario.job.dataset
-    sequential = dataset.access is Access.SEQUENTIAL
-    stored = scenario.job.stored_bytes
-    size, file_size = read_bytes(dataset, stored), bytes_per_file(dataset, stored)
+    size = read_bytes(dataset, scenario.job.stored_bytes)
     operations = _operations(scenario, store)
-    latency = equations.latency_per_sample(
-        size, file_size, store.read_latency, store.open_latency, sequential=sequential
-    )
-    if store.scope is Scope.OBJECT:
-        latency = latency * chunks(dataset)
+    latency = _latency(scenario, store)
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.maker_threads
     alone = store.read_rate * drives_of(scenario.site, store)
