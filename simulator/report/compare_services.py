@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from simulator.report.called import dated
 from simulator.report.json import SCHEMA
 from simulator.report.layout import columns, labelled, section, wrapped
+from simulator.report.links import link_called
 from simulator.report.named import setting_called
 from simulator.report.rounded import (
     HALF_PERCENT,
@@ -16,7 +17,7 @@ from simulator.report.rounded import (
     share_known,
     significant,
 )
-from simulator.report.serving import kept_share, link_called, setting_rows, verdict
+from simulator.report.serving import kept_share, setting_rows, verdict
 from simulator.report.table import Cell, Table, as_markdown
 from simulator.results.serving import is_utilization, metrics
 from simulator.scenario.hardware.link import LinkKind

@@ -10,6 +10,7 @@ from typing import Any, Final
 from simulator.report.called import dated
 from simulator.report.json import SCHEMA, assumption_object
 from simulator.report.layout import WIDTH, columns, labelled, section, wrapped
+from simulator.report.links import links_text
 from simulator.report.rounded import (
     HALF_PERCENT,
     digits_between,
@@ -399,7 +400,7 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
         yield "replicas for", f"{busy} of the time busy"
         yield "keys and values", f"{quantity(told.transfer, SECOND, 2)} from one to the other"
     if told.links:
-        yield "links", f"{_links(told.links)} of the time busy"
+        yield "links", f"{links_text(told.links)} of the time busy"
     if serving.host_time:
         yield "host", f"threads {share_known(told.host_busy)} busy with requests before their batch"
     if serving.autoscaling is not None:
@@ -409,52 +410,6 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
             "cache",
             f"{share_known(told.cache_mean)} used, {share_known(told.cache_peak)} at most",
         )
-
-
-_LINKS: Final = {
-    "nvlink": "between accelerators",
-    "pcie": "to the host",
-    "network": "network",
-    "storage": "store",
-    "host_memory": "memory of the host",
-}
-
-
-def link_called(name: str) -> str:
-    """A link by what it joins, and whose it is where two kinds of replicas have some.
-
-    Examples
-    --------
-    >>> link_called("nvlink"), link_called("pcie_of_prompts")
-    ('between accelerators', 'to the host for prompts')
-    """
-    kind, _, side = name.partition("_of_")
-    called = _LINKS.get(kind, kind)
-    return f"{called} for {side}" if side else called
-
-
-def _links(shares: Mapping[str, float]) -> str:
-    """Links and the shares of the time in which they carry something.
-
-    Of several those with less than half a per cent are left out; the busiest stays.
-
-    Examples
-    --------
-    >>> _links({"nvlink_of_prompts": 0.09, "nvlink_of_answers": 0.01, "network": 0.5})
-    'between accelerators for prompts 9%, for answers 1%, network 50%'
-    >>> _links({"storage": 0.002, "network": 0.001})
-    'store under 1%'
-    """
-    found, before = list[str](), ""
-    least = min(HALF_PERCENT, max(shares.values()))
-    for name, share in shares.items():
-        if share < least:
-            continue
-        kind, called = name.partition("_of_")[0], link_called(name)
-        shown = called.removeprefix(f"{link_called(kind)} ") if kind == before else called
-        found.append(f"{shown} {share_known(share)}")
-        before = kind
-    return ", ".join(found)
 
 
 def memory_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
