@@ -229,7 +229,8 @@ class Catalogue:
 
         Letters count whatever their case, and spaces, hyphens and underscores do not count, nor
         does who makes it, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are names
-        as people know them. The number of a card will do: ``4090``.
+        as people know them. The number of a card will do, ``4090``, and a family of machines that
+        has one size, ``p4d``.
         """
         if name in self._loaded or self._paths(name):
             return name
@@ -241,6 +242,10 @@ class Catalogue:
         known = [full for full, short in folded.items() if short == wanted]
         if not known and wanted.isdigit() and len(wanted) >= _CARD_DIGITS:
             known = [full for full, short in folded.items() if short.endswith(wanted)]
+        if not known:
+            known = [
+                full for full in folded if full.startswith(_RENTED) and _family(full) == wanted
+            ]
         return known[0] if len(known) == 1 else name
 
     def _load(self, name: str, build: Callable[[Document], Thing]) -> Thing:
@@ -298,12 +303,21 @@ class Catalogue:
         return key
 
 
+_RENTED: Final = "instance/"
+
+
 def _folded(name: str) -> str:
     """The last part of a name without what people write in different ways."""
     folded = _SPACES.sub("", name.rsplit("/", maxsplit=1)[-1].lower())
     for maker in _MAKERS:
         folded = folded.removeprefix(maker)
     return folded
+
+
+def _family(full: str) -> str:
+    """The family of a machine whose name has its size behind a point, `p4d` of p4d.24xlarge."""
+    first, point, _ = full.rsplit("/", maxsplit=1)[-1].lower().partition(".")
+    return first if point else ""
 
 
 def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:

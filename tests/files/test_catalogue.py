@@ -211,6 +211,7 @@ def test_unknown_names_get_the_nearest(catalogue: Catalogue, name: str, meant: s
     [
         ("p4d.24xlarge", "instance/aws/p4d.24xlarge"),
         ("instance/aws/P4D.24xlarge", "instance/aws/p4d.24xlarge"),
+        ("p4d", "instance/aws/p4d.24xlarge"),
         ("dgxh100", "node/dgx-h100"),
         ("RTX4090", "gpu/rtx-4090"),
         ("gpu/NVIDIA GeForce RTX 4090", "gpu/rtx-4090"),
@@ -221,6 +222,12 @@ def test_unknown_names_get_the_nearest(catalogue: Catalogue, name: str, meant: s
 def test_names_as_people_know_them(catalogue: Catalogue, name: str, meant: str) -> None:
     """The only profile that ends like it, whatever the case of letters and without hyphens."""
     assert catalogue.load(name) == catalogue.load(meant)
+
+
+def test_a_family_of_several_sizes_is_no_name(catalogue: Catalogue) -> None:
+    """Which of its machines is meant is for the user to say."""
+    with pytest.raises(UnknownName, match="there is no machine 'g5'"):
+        catalogue.host("g5")
 
 
 @pytest.mark.parametrize("name", ["gpu/../sources", "gpu//t4", "/etc/passwd", "gpu/", "", "gpu"])
