@@ -410,6 +410,7 @@ bytes_per_sample = "110 kB"
 
 [input]
 workers = 12
+pin_memory = true
 decode = "5 ms"
 
 [model]
@@ -419,4 +420,7 @@ name = "resnet50"
 batch_size = 256
 epochs = 10
 precision = "bf16"
+
+[software]
+framework = "pytorch"
 """
