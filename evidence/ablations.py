@@ -46,11 +46,12 @@ from simulator.compute import (
 from simulator.compute.description import Description
 from simulator.compute.kernels import Both
 from simulator.equations.batch import stated
-from simulator.files import convert_training, software
-from simulator.files.kernel_figures import KernelFile, kernel_files, with_values
-from simulator.files.kernels import DeviceShares, device_shares
-from simulator.files.software import HabitTable
-from simulator.files.unseen import unseen_groups
+from simulator.files.convert import framework_figures as software
+from simulator.files.convert import training as convert_training
+from simulator.files.convert.framework_figures import HabitTable
+from simulator.files.fitted.kernel_figures import KernelFile, kernel_files, with_values
+from simulator.files.fitted.kernels import DeviceShares, device_shares
+from simulator.files.fitted.unseen import unseen_groups
 from simulator.network import collectives
 from simulator.scenario.workload.software import MemoryFormat
 from simulator.terms import Term, term

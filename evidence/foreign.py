@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import BrokenLaw, PlanError
-from simulator.files.kernels import frameworks
+from simulator.files.fitted.kernels import frameworks
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction

@@ -25,12 +25,12 @@ import numpy as np
 from simulator.confidence.doubts import P90
 from simulator.confidence.measurement import Row
 from simulator.errors import InputError
-from simulator.files.measured import load_set
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
-from simulator.files.serving_figures import unseen as without
+from simulator.files.service.figures import unseen as without
+from simulator.files.service.scenario import ServiceReader
 from simulator.scenario.workload.serving_figures import ServiceFactors
-from simulator.studies.calibrate_service import (
+from simulator.studies.calibration.calibrate_service import (
     Figures,
     calibrate_service,
     figures_of,

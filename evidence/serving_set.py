@@ -21,8 +21,8 @@ from typing import Final, TypeVar
 from converters.serving_rows import ServingRow
 from fitting.serving import setup, usable
 from fitting.tables import SERVING
-from simulator.files.engines import engine_file
-from simulator.files.serving_sections import EngineFile
+from simulator.files.service.engines import engine_file
+from simulator.files.service.sections import EngineFile
 from simulator.files.shipped import set_folder
 
 Cells = dict[str, str]

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import PlanError
-from simulator.files.profile_text import binary_size, comment, quantity
+from simulator.files.hardware.profile_text import binary_size, comment, quantity
 from simulator.probe import loader as probe
 from simulator.probe.loader import Loader, Settings, Timed
 from simulator.probe.machine import Busy, look

@@ -13,7 +13,7 @@ from simulator.cli.main import main
 from simulator.compute.footprint import Verdict
 from simulator.equations import page_cache
 from simulator.errors import InputError
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction

@@ -18,7 +18,7 @@ from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
-from simulator.report.explain_table import as_json
+from simulator.report.prediction.explain_table import as_json
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.parallelism import Schedule
 from simulator.terms import term

@@ -18,16 +18,16 @@ from simulator.compute.describe import describe, kernels_of
 from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.errors import PlanError
-from simulator.files.axes import parse_axis
-from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
+from simulator.files.search.axes import parse_axis
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.candidates import Batch, stack
 from simulator.scenario.goal import Axes, Plain
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Recompute
-from simulator.studies.candidates import expand
-from simulator.studies.evaluate import Assignment, Chunk, bound
 from simulator.studies.screening import best_cases, best_of
+from simulator.studies.search.candidates import expand
+from simulator.studies.search.evaluate import Assignment, Chunk, bound
 
 ONE_BY_ONE = 60
 """Candidates of a grid that are also bounded alone."""

@@ -14,13 +14,13 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-from simulator.files.axes import parse_axis, with_axes
-from simulator.files.candidates import CandidateReader
-from simulator.studies.candidates import expand
-from simulator.studies.explore import TIME_AND_COST, Request, explore
-from simulator.studies.findings import findings
-from simulator.studies.outcome import Outcome
-from simulator.studies.workers import local_workers
+from simulator.files.search.axes import parse_axis, with_axes
+from simulator.files.search.candidates import CandidateReader
+from simulator.studies.search.candidates import expand
+from simulator.studies.search.explore import TIME_AND_COST, Request, explore
+from simulator.studies.search.findings import findings
+from simulator.studies.search.outcome import Outcome
+from simulator.studies.search.workers import local_workers
 
 SCENARIO = "resnet50-imagenet-p4d"
 SMALLER = ("input.workers=2..32 step 6", "train.batch_size=64..448 step 64")

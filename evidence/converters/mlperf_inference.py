@@ -21,8 +21,8 @@ from functools import cache
 from typing import Final
 
 from converters import Columns, TableRow
-from simulator.files.catalogue import Catalogue
-from simulator.importers.gpu_names import matching
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.importers.nvidia.gpu_names import matching
 from simulator.scenario.precision import Precision
 from simulator.units import THOUSAND
 

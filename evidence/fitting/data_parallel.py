@@ -25,8 +25,8 @@ from fitting.part import DATA, Outcome, Say
 from simulator.compute.device_time import BACKWARD_SHARE
 from simulator.confidence.measurement import Row, Split
 from simulator.equations.stragglers import harmonic
-from simulator.files.catalogue import Catalogue
-from simulator.files.measured import load_set
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares
 from simulator.units import SECOND, parse, show

@@ -30,7 +30,7 @@ from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.confidence.doubts import Grade, Rate
 from simulator.confidence.measurement import Split
-from simulator.files.deviations import graded
+from simulator.files.fitted.deviations import graded
 from simulator.files.shipped import set_names
 from simulator.units import SECOND, show
 

@@ -37,16 +37,16 @@ from fitting.part import Outcome, Say
 from simulator.compute.step import launch_share, small_kernels_share
 from simulator.confidence.doubts import Axis, Grade, Rate
 from simulator.equations.uncertainty import doublings_outside
-from simulator.files.deviations import (
+from simulator.files.fitted.deviations import (
     MEMORY,
     UNLIKE,
     graded,
     memory_deviations,
     shipped_envelope,
 )
-from simulator.files.kernel_figures import kernel_files, with_values
-from simulator.files.kernels import ANY
-from simulator.files.unseen import siblings, unseen_groups
+from simulator.files.fitted.kernel_figures import kernel_files, with_values
+from simulator.files.fitted.kernels import ANY
+from simulator.files.fitted.unseen import siblings, unseen_groups
 from simulator.results.envelope import (
     ARCHITECTURE,
     FAMILY,

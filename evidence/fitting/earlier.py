@@ -31,9 +31,9 @@ from simulator.compute.forward_pass import (
     serving_device,
 )
 from simulator.equations.serving import causal_pairs
-from simulator.files.catalogue import Catalogue
-from simulator.files.engines import engine_file, usual_settings
-from simulator.files.serving_figures import (
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.service.engines import engine_file, usual_settings
+from simulator.files.service.figures import (
     EARLIER,
     earlier_file,
     serving_figures,

@@ -21,9 +21,9 @@ from fitting.samples import without_steps
 from simulator.confidence.doubts import Axis
 from simulator.confidence.measurement import Split
 from simulator.errors import PlanError
-from simulator.files.catalogue import Catalogue
-from simulator.files.measured import load_set
-from simulator.files.models import load_model, model_names
+from simulator.files.convert.models import load_model, model_names
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.files.document import FileModel, check, read_document
-from simulator.files.kernel_figures import kernel_files
+from simulator.files.fitted.kernel_figures import kernel_files
 from simulator.files.quantity import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]

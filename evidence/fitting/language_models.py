@@ -20,10 +20,10 @@ from simulator.compute.description import Description
 from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
 from simulator.confidence.measurement import Row, Split
-from simulator.files.catalogue import Catalogue
-from simulator.files.kernel_figures import KernelFiles
-from simulator.files.kernels import Use, kernels, memory_figures, use_of
-from simulator.files.measured import load_set
+from simulator.files.fitted.kernel_figures import KernelFiles
+from simulator.files.fitted.kernels import Use, kernels, memory_figures, use_of
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.scenario import Scenario

@@ -34,7 +34,7 @@ from simulator.equations.gemm import (
     occupied_flops,
     product_traffic,
 )
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.precision import Precision
 
 Vector = NDArray[np.float64]

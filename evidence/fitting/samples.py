@@ -17,12 +17,12 @@ from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import Question
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
-from simulator.files.catalogue import Catalogue
-from simulator.files.measured import load_set
-from simulator.files.models import load_model, model_names
+from simulator.files.convert.framework_figures import efficiency
+from simulator.files.convert.models import load_model, model_names
+from simulator.files.fitted.uncertainty import calibrated, rate_of
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
-from simulator.files.software import efficiency
-from simulator.files.uncertainty import calibrated, rate_of
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.base import Phase
@@ -33,8 +33,8 @@ from simulator.scenario.hardware.cluster import Cluster
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models import Model
 from simulator.scenario.workload.software import Software
-from simulator.studies.forecast import Fitted, Fitting, fitted_group, noise
-from simulator.studies.workers import cores, local_workers
+from simulator.studies.search.workers import cores, local_workers
+from simulator.studies.validation.forecast import Fitted, Fitting, fitted_group, noise
 
 STEP = 0.1
 """Change of a log rate over which the effect on a figure is taken."""

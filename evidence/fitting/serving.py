@@ -39,11 +39,11 @@ from simulator.compute.forward_pass import (
     serving_device,
 )
 from simulator.equations.serving import causal_pairs
-from simulator.files.catalogue import Catalogue
+from simulator.files.convert.models import load_model
 from simulator.files.document import FileModel, check, read_document
-from simulator.files.engines import cache_of, engine_file
-from simulator.files.models import load_model
-from simulator.files.serving_figures import (
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.service.engines import cache_of, engine_file
+from simulator.files.service.figures import (
     PATH,
     UNSEEN,
     ServingFigure,

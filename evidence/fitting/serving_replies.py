@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from converters.serving_rows import ServingRow
 from fitting import posterior
 from simulator.compute.forward_pass import ForwardPass
-from simulator.files.catalogue import Catalogue
-from simulator.files.engines import engine_file, usual_settings
-from simulator.files.serving_figures import engines
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.service.engines import engine_file, usual_settings
+from simulator.files.service.figures import engines
 from simulator.scenario.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run

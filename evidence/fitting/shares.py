@@ -22,10 +22,10 @@ from fitting.part import DATA, Outcome, Say
 from simulator.compute.operator_time import work_of
 from simulator.compute.rates import rates_of
 from simulator.equations.pipeline import overlapped
-from simulator.files.catalogue import Catalogue
-from simulator.files.launches import launching
-from simulator.files.models import load_model
-from simulator.files.software import EfficiencyTable, efficiency_by
+from simulator.files.convert.framework_figures import EfficiencyTable, efficiency_by
+from simulator.files.convert.models import load_model
+from simulator.files.fitted.launches import launching
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Model

@@ -20,9 +20,9 @@ from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
 from simulator.files.document import FileModel, check, read_document
-from simulator.files.kernel_figures import with_values
+from simulator.files.fitted.kernel_figures import with_values
+from simulator.files.fitted.unseen import unseen_groups
 from simulator.files.quantity import TextField
-from simulator.files.unseen import unseen_groups
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"

@@ -25,11 +25,11 @@ import pandas as pd
 from simulator.api.jobs import Answer, Configuration
 from simulator.api.services import ServiceAnswer, ServiceConfiguration
 from simulator.errors import InputError, Problem
-from simulator.files.candidates import CandidateReader
 from simulator.files.merge_documents import chain_of
 from simulator.files.scenario import default_name_of
-from simulator.files.service import ServiceReader
-from simulator.files.service_mode import describes_service
+from simulator.files.search.candidates import CandidateReader
+from simulator.files.service.mode import describes_service
+from simulator.files.service.scenario import ServiceReader
 from simulator.scenario.goal import Plain
 
 __all__ = ["Answer", "Configuration", "ServiceAnswer", "ServiceConfiguration", "compare", "load"]

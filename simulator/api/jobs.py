@@ -12,23 +12,23 @@ import pandas as pd
 
 from simulator.engine.estimate import Estimate, estimate
 from simulator.errors import UnknownName
-from simulator.files.axes import axis_of, parse_axis
-from simulator.files.candidates import CandidateReader
+from simulator.files.search.axes import axis_of, parse_axis
+from simulator.files.search.candidates import CandidateReader
 from simulator.files.settings import as_option
 from simulator.predict import predict
 from simulator.report.page.prediction import as_fragment, as_page
-from simulator.report.text import as_text
+from simulator.report.prediction.text import as_text
 from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Axes, Axis, Plain, Sampling
 from simulator.scenario.long_run import Terms
 from simulator.scenario.scenario import Scenario
-from simulator.studies.candidates import expand
-from simulator.studies.explore import Request, explore
-from simulator.studies.frame import frame
-from simulator.studies.ways_to_buy import long_run
-from simulator.studies.workers import cores, local_workers
+from simulator.studies.changes.ways_to_buy import long_run
+from simulator.studies.search.candidates import expand
+from simulator.studies.search.explore import Request, explore
+from simulator.studies.search.frame import frame
+from simulator.studies.search.workers import cores, local_workers
 from simulator.units import Seconds, Usd
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Answer:
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two."""
-        from simulator.report.verdict import verdict  # noqa: PLC0415 - shadows its own name
+        from simulator.report.prediction.verdict import verdict  # noqa: PLC0415 - shadows its own name
 
         return verdict(self.prediction)
 

@@ -10,16 +10,16 @@ import pandas as pd
 
 from simulator.errors import UnknownName
 from simulator.files.quantity import nearest_hint
-from simulator.files.service import ServiceReader
-from simulator.files.service_axes import variants
+from simulator.files.service.axes import variants
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
-from simulator.report import serving as report
 from simulator.report.page.service import as_page
-from simulator.report.serving_studies import SizedReport
+from simulator.report.service import text as report
+from simulator.report.service.studies import SizedReport
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.scenario.goal import Plain
 from simulator.scenario.serving import Service
-from simulator.studies.serving import against_load, size, sweep
+from simulator.studies.service.sizing import against_load, size, sweep
 
 
 class ServiceAnswer:

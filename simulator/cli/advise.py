@@ -21,7 +21,7 @@ from simulator.cli.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from simulator.studies.advise import Advice
+    from simulator.studies.changes.advise import Advice
 
 PARTS: Final[Table] = {
     "input": ("simulator.cli.advise", "Workers and prefetch that keep the accelerators busy."),
@@ -81,11 +81,11 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     that could be changed. Exit code 1 says that no
     number of workers is enough; what limits then is told.
     """
-    from simulator.report.actions import action_texts
-    from simulator.report.summary import next_section
-    from simulator.studies.action_levers import Kind
-    from simulator.studies.advise import advise_input
-    from simulator.studies.bugs import Met
+    from simulator.report.prediction.actions import action_texts
+    from simulator.report.prediction.summary import next_section
+    from simulator.studies.changes.action_levers import Kind
+    from simulator.studies.changes.advise import advise_input
+    from simulator.studies.search.bugs import Met
 
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     met = Met()
@@ -110,6 +110,6 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
 
 def _rendered(found: Advice, form: str) -> str:
     from simulator.report import advise as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
 
     return reported(report, found, Format(form))

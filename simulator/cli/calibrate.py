@@ -18,8 +18,8 @@ from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simulator.confidence.measurement import MeasurementSet
-    from simulator.studies.calibrate import Calibrated
-    from simulator.studies.likeliest import Tried
+    from simulator.studies.calibration.calibrate import Calibrated
+    from simulator.studies.calibration.likeliest import Tried
 
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -123,7 +123,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
     and FILE is a service that extends it.
     """
-    from simulator.studies.parameters import parameters_of
+    from simulator.studies.calibration.parameters import parameters_of
 
     if output is not None:
         _check_new(output, force=force)
@@ -141,8 +141,8 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         tried = _tried(loaded, use_all=use_all, jobs=jobs, profiles=profiles)
         names = (tried[0].kind.name,)
     fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
-    from simulator.studies.calibrate import calibrate as fitted
-    from simulator.studies.workers import cores
+    from simulator.studies.calibration.calibrate import calibrate as fitted
+    from simulator.studies.search.workers import cores
 
     with progress_line("fitting") as progress:
         found = fitted(
@@ -163,8 +163,8 @@ def _tried(
     sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
 ) -> tuple[Tried, ...]:
     """Every factor fitted alone, the likeliest first."""
-    from simulator.studies.likeliest import likeliest
-    from simulator.studies.workers import cores
+    from simulator.studies.calibration.likeliest import likeliest
+    from simulator.studies.search.workers import cores
 
     with progress_line("looking for what explains the runs") as progress:
         return likeliest(
@@ -178,7 +178,7 @@ def _tried(
 
 def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
-    from simulator.files.measured import load_set
+    from simulator.files.measured.measurement_set import load_set
 
     found: list[MeasurementSet] = []
     problems: list[Problem] = []
@@ -210,8 +210,8 @@ def _check_new(output: Path, *, force: bool) -> None:
 
 
 def _write(found: Calibrated, output: Path) -> None:
-    from simulator.files.overlay import overlay_text
-    from simulator.studies.fitted_overlay import overlay_of
+    from simulator.files.fitted.overlay import overlay_text
+    from simulator.studies.calibration.fitted_overlay import overlay_of
     from simulator.version import __version__
 
     overlay = overlay_of(found, today().isoformat())
@@ -222,7 +222,7 @@ def _rendered(
     found: Calibrated, tried: Sequence[Tried], output: Path | None, worst: int, form: str
 ) -> str:
     from simulator.report import calibration as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     written = None if output is None else str(output)
     use = f"\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"

@@ -25,10 +25,10 @@ def calibrated(
         If a set has no runs of services, runs are of several, or none may be fitted to.
     """
     from simulator.confidence.measurement import Split
-    from simulator.files.service_text import fitted_service
-    from simulator.report.service_calibration import ServiceCalibrationReport
-    from simulator.report.table import Format, reported
-    from simulator.studies.calibrate_service import calibrate_service, settings_of
+    from simulator.files.service.text import fitted_service
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.calibration import ServiceCalibrationReport
+    from simulator.studies.calibration.calibrate_service import calibrate_service, settings_of
 
     wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
     rows = [r for one in sets for r in one.rows if r.split in wanted and not r.excluded]

@@ -14,7 +14,7 @@ from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import seed_option
 
 if TYPE_CHECKING:
-    from simulator.files.campaign import Campaign
+    from simulator.files.long_run.campaign import Campaign
     from simulator.results.prediction import Prediction
     from simulator.scenario.campaign import PooledJob
 
@@ -38,9 +38,9 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
     FILE has a [pool] with machines, price and order (fifo or priority), and a [[job]] for each:
     a scenario, or a duration and machines, how often it comes and how urgent it is.
     """
-    from simulator.files.campaign import read_campaign
+    from simulator.files.long_run.campaign import read_campaign
     from simulator.report import campaign as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
     from simulator.runs.campaign import campaign as drawn
 
     asked = read_campaign(file)

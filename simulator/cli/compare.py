@@ -25,9 +25,9 @@ from simulator.cli.scenarios import (
 from simulator.cli.serving import compared, refuse
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.files.service import ServiceReader
-    from simulator.studies.compare import Side
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.files.service.scenario import ServiceReader
+    from simulator.studies.changes.compare import Side
 
 _OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
 """Where a setting of one scenario begins: ``a.toml:input.workers=8``."""
@@ -119,10 +119,10 @@ def _services(
 def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published: bool) -> Side:
     """A scenario with its prediction; what was published holds for the scenario as it ships."""
     from simulator.files.effective_settings import inputs
-    from simulator.files.measured import published as rows
+    from simulator.files.measured.measurement_set import published as rows
     from simulator.predict import predict
-    from simulator.studies.compare import Side
-    from simulator.studies.ways_to_buy import with_ways
+    from simulator.studies.changes.compare import Side
+    from simulator.studies.changes.ways_to_buy import with_ways
 
     scenario = reader.read({}).scenario
     # A long run is drawn with the doubt of its step in any case.
@@ -137,6 +137,6 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
 
 def _rendered(sides: list[Side], form: str) -> str:
     from simulator.report import compare as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
 
     return reported(report, sides, Format(form))

@@ -63,7 +63,7 @@ def metrics(_: click.Context, __: click.Parameter, begun: str) -> list[Completio
 
 def models(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of models of the library that begin so."""
-    from simulator.files.models import model_names
+    from simulator.files.convert.models import model_names
 
     return _beginning(model_names(), begun)
 
@@ -72,7 +72,7 @@ def profiles(*kinds: str) -> Complete:
     """A function that completes names of hardware profiles of these kinds; all kinds if none."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-        from simulator.files.catalogue import KINDS, Catalogue
+        from simulator.files.hardware.catalogue import KINDS, Catalogue
 
         try:
             catalogue = Catalogue.default()

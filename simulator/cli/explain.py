@@ -56,9 +56,9 @@ def explain(  # noqa: PLR0913 - one parameter an option
         return
     job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
-    from simulator.report import explain_table
-    from simulator.report.explain import as_explanation
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.prediction import explain_table
+    from simulator.report.prediction.explain import as_explanation
 
     prediction = predict(job, seed=seed)
     emit(

@@ -59,9 +59,9 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     """
     from simulator.cli.import_output import quantity
     from simulator.report import goodput as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
     from simulator.scenario.long_run import Terms
-    from simulator.studies.ways_to_buy import long_run
+    from simulator.studies.changes.ways_to_buy import long_run
     from simulator.units import SECOND, USD
 
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")

@@ -13,7 +13,7 @@ from simulator.cli.output import emit
 from simulator.cli.prices import prices
 
 if TYPE_CHECKING:
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
 
 
 @click.group()
@@ -36,9 +36,9 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     KIND is gpu, cpu, link, storage, node or instance, the beginning of a name or text in it, such
     as instance/aws or h100, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
-    from simulator.report import hardware as report
-    from simulator.report.hardware_table import list_markdown, list_table
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.hardware import text as report
+    from simulator.report.hardware.table import list_markdown, list_table
 
     catalogue = _catalogue(profiles)
     things = [catalogue.load(name) for name in catalogue.listed(kind)]
@@ -59,9 +59,9 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
 @profiles_option
 def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show every figure of the profile NAME with its source and date."""
-    from simulator.report import hardware as report
-    from simulator.report.hardware_table import profile_markdown, profile_table
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.hardware import text as report
+    from simulator.report.hardware.table import profile_markdown, profile_table
 
     thing = _catalogue(profiles).load(name)
     emit(
@@ -82,9 +82,9 @@ def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
 @profiles_option
 def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show what differs between the profiles A and B, with the ratio of B to A."""
-    from simulator.report import hardware_table as table
-    from simulator.report.hardware import as_difference
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.hardware import table
+    from simulator.report.hardware.text import as_difference
 
     catalogue = _catalogue(profiles)
     one, other = catalogue.load(first), catalogue.load(second)
@@ -100,6 +100,6 @@ def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> N
 
 
 def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
 
     return Catalogue.default(profiles)

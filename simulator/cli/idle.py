@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
+    from simulator.files.search.candidates import CandidateReader
     from simulator.results.prediction import Prediction
 
 
 def with_idle_keys(prediction: Prediction, reader: CandidateReader) -> Prediction:
     """The prediction with one more warning where keys of its scenario change nothing."""
-    from simulator.studies.idle_keys import idle_keys
+    from simulator.studies.changes.idle_keys import idle_keys
 
     idle = idle_keys(reader)
     if not idle:

@@ -65,7 +65,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     bandwidth are fitted to all message sizes; with -o the table of sizes is printed.
     """
     check_output(output)
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers import nccl_tests as importer
     from simulator.scenario.hardware.link import LinkKind
 
@@ -105,9 +105,9 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     """
     check_output(output)
     from simulator import units
-    from simulator.files.catalogue import Catalogue
-    from simulator.importers import nvidia_smi as importer
-    from simulator.importers.node_profile import Given
+    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.importers.nvidia import smi as importer
+    from simulator.importers.nvidia.node_profile import Given
 
     given = Given(
         ram=quantity(ram, units.BYTE, "--ram"),

@@ -48,7 +48,7 @@ def deliver(
     It is read back first, so that nothing is written that `plan` refuses; problems then name
     `origin`. Parts of a machine are looked up in `profiles` first.
     """
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.verify import verify
 
     verify(fragment, origin, Catalogue.default(profiles))

@@ -54,9 +54,9 @@ def utilization(  # noqa: PLR0913 - one parameter an option
         msg = "--set changes the scenario of --beside, which is missing"
         raise click.UsageError(msg)
     prediction = None if beside is None else _predicted(beside, overrides, profiles)
-    from simulator.importers import utilization as importer
+    from simulator.importers.utilization import logs as importer
     from simulator.report import utilization as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     if prediction is not None:
         host = prediction.scenario.cluster.trainers.host
@@ -93,7 +93,7 @@ def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path |
     predicted from the scenario --base, by plan validate.
     """
     output = _set_output(base, output)
-    from simulator.importers import mlperf_training as importer
+    from simulator.importers.mlperf import training as importer
 
     runs = [importer.read(path) for path in files]
     _tell(runs, base, output, importer.set_files)
@@ -171,7 +171,7 @@ def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files:
 
 def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
     """Write both files of the set, after reading back what they will hold."""
-    from simulator.files.measured import parse_set
+    from simulator.files.measured.measurement_set import parse_set
 
     folder = output.absolute().parent
     if Path(base).is_file():

@@ -40,7 +40,7 @@ def hf_config(
     is not modelled yet.
     """
     check_output(output)
-    from simulator.importers import hf_config as importer
+    from simulator.importers.huggingface import config as importer
 
     found = importer.read(file, sequence=sequence, name=name, library=library)
     if found.fragment is None:
@@ -81,8 +81,8 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
     check_output(output)
-    from simulator.files.catalogue import Catalogue
-    from simulator.importers import dlio as importer
+    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.importers.mlperf import dlio as importer
 
     catalogue = Catalogue.default(profiles)
     if machine:
@@ -121,7 +121,7 @@ def mlperf_storage(
     set.
     """
     check_output(output)
-    from simulator.importers import mlperf_storage as importer
+    from simulator.importers.mlperf import storage as importer
 
     given = importer.Given(system=system, submitter=submitter, version=version or "")
     found = importer.read(folders, given)
@@ -200,7 +200,7 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
     check_output(output)
     _check_extended(extends, output)
     from simulator import units
-    from simulator.importers import torch_trace as importer
+    from simulator.importers.torch_profiler import trace as importer
 
     request = importer.Request(
         batches=batches,
@@ -240,7 +240,7 @@ def chakra(
     mend them all.
     """
     check_output(output)
-    from simulator.importers import chakra as importer
+    from simulator.importers.chakra import trace as importer
 
     request = importer.Request(batch=batch, steps=steps, repair=repair)
     deliver(importer.read(files, request), output)

@@ -286,7 +286,7 @@ def _spread(
     answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
     """With the model spread over devices where one of them cannot hold it."""
-    from simulator.studies.first_parallelism import first_that_fits
+    from simulator.studies.changes.first_parallelism import first_that_fits
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
@@ -319,7 +319,7 @@ def _first_held(
     answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
 ) -> int | None:
     """The first of a key's values with which the model surely fits, spread in some way."""
-    from simulator.studies.first_parallelism import first_that_fits
+    from simulator.studies.changes.first_parallelism import first_that_fits
 
     for value in values:
         changed = {**answers, key: str(value)}
@@ -392,7 +392,7 @@ def _answers(
 
 def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
     """Say what a named machine has, so that a wrong name is seen at once."""
-    from simulator.report.setting import machine_called
+    from simulator.report.prediction.setting import machine_called
 
     host = None if _is_own(said) else _host(said, profiles)
     if host is not None:
@@ -416,7 +416,7 @@ def _is_own(said: Mapping[str, str]) -> bool:
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     """With words that people use as the keys they stand for."""
-    from simulator.files.models import called
+    from simulator.files.convert.models import called
     from simulator.files.starter import own_machine
 
     meant = dict(answers)
@@ -432,7 +432,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
 
 def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
     """The machine that was named or described; None where there is none such."""
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.files.starter import own_machine
 
     machine, card = said.get(MACHINE), said.get("hardware.gpu")
@@ -454,7 +454,7 @@ def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
     """What stands where nothing is said, on the machine that was named."""
-    from simulator.files.models import called
+    from simulator.files.convert.models import called
     from simulator.files.starter import defaults
 
     model = called(said.get("model.name", "")) or said.get("model.step_time", "")
@@ -491,7 +491,7 @@ def _asked(
 
 def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
     """Whether a name is that of a card and of no machine."""
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
     try:
@@ -520,7 +520,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 
 def _no_model(name: str) -> str:
     """What to answer in place of a model that is not known, in the words of the question."""
-    from simulator.files.models import model_names
+    from simulator.files.convert.models import model_names
     from simulator.files.quantity import nearest
 
     close = nearest(name, model_names())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
-    from simulator.studies.measured_here import Outside
+    from simulator.studies.validation.measured_here import Outside
 
 
 def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Prediction:
@@ -16,12 +16,12 @@ def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Predict
 
     Few scenarios have any; what compares them is not imported for the others.
     """
-    from simulator.files.measured_alike import rows_alike
+    from simulator.files.measured.alike import rows_alike
 
     alike = rows_alike(prediction.scenario) if prediction.interval else ()
     if not alike:
         return prediction
-    from simulator.studies.measured_here import holding, runs_of
+    from simulator.studies.validation.measured_here import holding, runs_of
 
     wider, outside = holding(prediction, runs_of(prediction.scenario, alike, profiles))
     first = {(one.set, one.id): one for one in reversed(outside)}
@@ -30,7 +30,7 @@ def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Predict
 
 
 def _note(one: Outside) -> str:
-    from simulator.report.figures import figure
+    from simulator.report.format.figures import figure
     from simulator.results.metrics import measurable
 
     known = measurable(one.metric)

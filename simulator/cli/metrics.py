@@ -34,9 +34,9 @@ def metrics(*, name: str, form: str) -> None:
     """
     from functools import partial
 
+    from simulator.report.format.table import Format, rendered
     from simulator.report.reference import metrics as table
     from simulator.report.reference import metrics_text
-    from simulator.report.table import Format, rendered
 
     def tree() -> str:
         found = table(name)

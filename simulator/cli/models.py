@@ -22,7 +22,7 @@ def models(*, name: str, form: str) -> None:
     from functools import partial
 
     from simulator.report import models as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     emit(
         rendered(

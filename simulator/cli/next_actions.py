@@ -11,11 +11,11 @@ from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from simulator.errors import PlanError
-    from simulator.files.candidates import CandidateReader, Loaded
+    from simulator.files.search.candidates import CandidateReader, Loaded
     from simulator.results.prediction import Prediction
     from simulator.scenario.goal import Plain
     from simulator.scenario.scenario import Scenario
-    from simulator.studies.actions import Action
+    from simulator.studies.changes.actions import Action
 
 NOTHING: Final[Mapping[str, Plain]] = {}
 
@@ -60,9 +60,9 @@ def next_actions(
     given : mapping
         Settings over those of the scenario with which it was predicted.
     """
-    from simulator.files.catalogue import Catalogue
-    from simulator.studies.actions import actions
-    from simulator.studies.bugs import Met
+    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.studies.changes.actions import actions
+    from simulator.studies.search.bugs import Met
 
     met = Met()
     with progress_line("looking for what helps"):

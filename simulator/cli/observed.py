@@ -11,8 +11,8 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.studies.observed import Explained, Observation
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.studies.calibration.observed import Explained, Observation
 
 observed_option = click.option(
     "--observed",
@@ -27,7 +27,7 @@ observed_option = click.option(
 
 def explained(reader: CandidateReader, text: str, seed: int) -> Explained:
     """What would make the scenario show what ``--observed`` says."""
-    from simulator.studies.observed import explain_observation
+    from simulator.studies.calibration.observed import explain_observation
 
     with progress_line("explaining") as progress:
         return explain_observation(
@@ -40,7 +40,7 @@ def explained(reader: CandidateReader, text: str, seed: int) -> Explained:
 
 def observed_parts(found: Explained) -> tuple[str, dict[str, Any]]:
     """What the report says of the observation before all else, and the same for programs."""
-    from simulator.report.observed import as_object, as_text
+    from simulator.report.prediction.observed import as_object, as_text
 
     return as_text(found), as_object(found)
 
@@ -55,9 +55,9 @@ def observation_of(text: str) -> Observation:
     """
     from simulator.files.figures import NAMES, figure_value
     from simulator.files.quantity import nearest_hint
-    from simulator.report.named import is_share
+    from simulator.report.format.named import is_share
     from simulator.results.metrics import measurable
-    from simulator.studies.observed import Observation
+    from simulator.studies.calibration.observed import Observation
 
     said, equals, value = (part.strip() for part in text.partition("="))
     if not equals:

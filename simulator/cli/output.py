@@ -17,7 +17,7 @@ import click
 from simulator.cli.colour import coloured, wants_colour
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
-from simulator.report.layout import WIDTH, printable
+from simulator.report.format.layout import WIDTH, printable
 
 if TYPE_CHECKING:
     from simulator.report.page.made import Made

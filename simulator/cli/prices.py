@@ -17,8 +17,8 @@ from simulator.cli.output import emit, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.files.catalogue import Catalogue
-    from simulator.importers.prices import Prices
+    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.importers.prices.catalogue import Prices
 
 _OUTPUT: Final = "--output"
 
@@ -71,8 +71,8 @@ def import_(  # noqa: PLR0913 - one parameter an option
     All profiles are written, or none.
     """
     from simulator.confidence.provenance import Source
-    from simulator.files.catalogue import FOLDER
-    from simulator.importers.prices import read_prices
+    from simulator.files.hardware.catalogue import FOLDER
+    from simulator.importers.prices.catalogue import read_prices
     from simulator.importers.reading import changed
 
     folder = Path(FOLDER) if output is None else output
@@ -94,7 +94,7 @@ def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
     InputError
         If the folder is that of the profiles that come with plan, or is a file.
     """
-    from simulator.files.catalogue import Catalogue, packaged
+    from simulator.files.hardware.catalogue import Catalogue, packaged
 
     if folder.resolve() == packaged().resolve():
         message, hint = "is the folder of the profiles that come with plan", "name one of your own"
@@ -135,7 +135,7 @@ def _day(given: str) -> str:
 
 def _texts(found: Prices, folder: Path) -> dict[str, str]:
     """What each profile will hold, by its path below the folder."""
-    from simulator.files.price_text import price_blocks, with_prices
+    from simulator.files.hardware.price_text import price_blocks, with_prices
     from simulator.files.reading import decode, read_bytes
 
     texts = {}
@@ -151,7 +151,7 @@ def _texts(found: Prices, folder: Path) -> dict[str, str]:
 
 def _check(texts: Mapping[str, str], own: Catalogue) -> None:
     """Read every profile back as the catalogue will, before any is written."""
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
 
     with tempfile.TemporaryDirectory() as made:
         for name, text in texts.items():
@@ -164,9 +164,9 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
-    from simulator.files.catalogue import Catalogue
-    from simulator.importers.prices import MOST_SHOWN, said
-    from simulator.report.price_age import moved_price_line
+    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.importers.prices.catalogue import MOST_SHOWN, said
+    from simulator.report.hardware.price_age import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
     lines += map(moved_price_line, found.moved[:MOST_SHOWN])

@@ -13,7 +13,7 @@ from simulator.cli.options import examples, file_option, format_option, profiles
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.probe.profile import Profiles
     from simulator.probe.profile_lines import Known
     from simulator.probe.run import Probed, Wanted
@@ -95,12 +95,12 @@ def probe(  # noqa: PLR0913 - one parameter an option
             raise click.UsageError(msg)
         probe_loader(loader, output, seconds, as_json=form == "json")
         return
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.probe.profile import profiles as make
     from simulator.probe.profile import slug
     from simulator.probe.run import probe as measure
     from simulator.report import probe as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     chosen = slug(name or _host_name())
     catalogue = Catalogue.default(profiles)
@@ -151,7 +151,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
     """What the catalogue knows of the accelerator that was found, and doubts about it."""
-    from simulator.importers.gpu_names import matching
+    from simulator.importers.nvidia.gpu_names import matching
     from simulator.probe.profile_lines import Known
 
     found = probed.accelerator
@@ -199,7 +199,7 @@ def _check_folder(folder: Path, name: str) -> None:
 def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
     """Write profiles beside their place, read them back as a user would, then move them there."""
     from simulator.errors import InputError, Problem
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
 
     written = {}
     try:

@@ -29,9 +29,9 @@ from simulator.cli.serving import refuse
 from simulator.errors import PlanError, UnknownName
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.files.service import ServiceReader
-    from simulator.report.launch import Launch
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.files.service.scenario import ServiceReader
+    from simulator.report.recommendation.launch import Launch
     from simulator.scenario.goal import Goal
     from simulator.studies.recommend.answer import Recommendation
     from simulator.studies.recommend.evaluator import Ask
@@ -103,7 +103,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         beside = {"goal": goal, "html": html, "calibration": calibration}
         refuse(**beside)
         return _sized(services, form, seed, price_age, as_typed(scenarios[0], overrides))
-    from simulator.files.rented import RentingReader
+    from simulator.files.hardware.rented import RentingReader
 
     readers = [
         RentingReader(candidate_reader(name, overrides, profiles, calibration))
@@ -165,7 +165,7 @@ def _sized(
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
     """Why a table of choices holds no best one; reports and JSON say so themselves."""
-    from simulator.report.recommend import nothing_lines
+    from simulator.report.recommendation.text import nothing_lines
 
     for answer in answers:
         if answer.winner is None:
@@ -175,7 +175,7 @@ def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
 def _goal(
     reader: CandidateReader, name: str, path: Path | None, profiles: tuple[Path, ...]
 ) -> Goal:
-    from simulator.files.goal_section import read_goal
+    from simulator.files.search.goal_section import read_goal
 
     try:
         found = reader.goal if path is None else read_goal(path, profiles=profiles)
@@ -203,14 +203,14 @@ def _answer(  # noqa: PLR0913 - all of one scenario
 ) -> Recommendation:
     from dataclasses import replace
 
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.results.price_age import dated_prices
     from simulator.scenario.goal import Axes
-    from simulator.studies.candidates import expand
     from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
     from simulator.studies.recommend.buying import buying
     from simulator.studies.recommend.problem import inquire
     from simulator.studies.recommend.recommending import recommend as search_and_rank
+    from simulator.studies.search.candidates import expand
 
     catalogue = Catalogue.default(profiles)
     points = [c.settings for c in expand(Axes(axes=goal.search), reader)] if goal.search else [{}]
@@ -230,7 +230,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
 
 
 def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:
-    from simulator.report.launch import launch_of
+    from simulator.report.recommendation.launch import launch_of
 
     if answer.winner is None:
         return None
@@ -242,9 +242,10 @@ def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:
 def _rendered(
     answers: Sequence[Recommendation], launches: Sequence[Launch | None], form: str
 ) -> str:
-    from simulator.report import recommend as report
-    from simulator.report import recommend_json, recommend_table
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.recommendation import json as recommend_json
+    from simulator.report.recommendation import table as recommend_table
+    from simulator.report.recommendation import text as report
     from simulator.studies.recommend.several import common_machine
 
     together = len(answers) > 1 and all(answer.winner for answer in answers)

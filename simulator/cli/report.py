@@ -69,9 +69,9 @@ def report(  # noqa: PLR0913 - one parameter an option
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     job = reader.read({}).scenario
     from simulator.predict import predict
-    from simulator.report.actions import action_texts
     from simulator.report.page.prediction import as_page
-    from simulator.studies.ways_to_buy import with_ways
+    from simulator.report.prediction.actions import action_texts
+    from simulator.studies.changes.ways_to_buy import with_ways
 
     with progress_line("simulating") as progress:
         prediction = predict(job, seed=seed, trace=True, progress=progress)

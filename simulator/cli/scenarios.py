@@ -17,8 +17,8 @@ from simulator.errors import InputError, Problem
 from simulator.files.reading import LARGEST
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.files.service import ServiceReader
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.files.service.scenario import ServiceReader
     from simulator.scenario.scenario import Scenario
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
@@ -103,12 +103,12 @@ def service_reader(
     """
     from simulator.files.merge_documents import chain_of
     from simulator.files.scenario import default_name_of
-    from simulator.files.service_mode import describes_service
+    from simulator.files.service.mode import describes_service
 
     chain = chain_of(name, _standard_input(name))
     if not describes_service(chain):
         return None
-    from simulator.files.service import ServiceReader
+    from simulator.files.service.scenario import ServiceReader
 
     return ServiceReader(chain, default_name_of(name), overrides=overrides, profiles=profiles)
 
@@ -141,7 +141,7 @@ def candidate_reader(
     InputError
         If it cannot be read.
     """
-    from simulator.files.candidates import CandidateReader
+    from simulator.files.search.candidates import CandidateReader
 
     return CandidateReader(
         name,

@@ -28,7 +28,7 @@ def schema(*, what: str, form: str) -> None:
     """
     from simulator.files.json_schema import scenario_schema, service_schema
     from simulator.report import reference
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     found = service_schema() if what == "service" else scenario_schema()
     emit(

@@ -16,12 +16,12 @@ from simulator.cli.output import check_writable, complain
 from simulator.cli.progress import counting_line
 
 if TYPE_CHECKING:
-    from simulator.studies.explore import Request, Standing
-    from simulator.studies.outcome import Outcome
     from simulator.studies.recommend.evaluator import Ask
-    from simulator.studies.shards import Shard
-    from simulator.studies.store import Store
-    from simulator.studies.workers import Workers
+    from simulator.studies.search.explore import Request, Standing
+    from simulator.studies.search.outcome import Outcome
+    from simulator.studies.search.shards import Shard
+    from simulator.studies.search.store import Store
+    from simulator.studies.search.workers import Workers
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -77,7 +77,7 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
     PlanError
         If the store, the cluster or the request is no good.
     """
-    from simulator.studies.explore import explore
+    from simulator.studies.search.explore import explore
 
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
@@ -129,7 +129,7 @@ def open_store(means: Means) -> Iterator[Store]:
 
 def _opened(means: Means) -> Store:
     """The store; one in memory where nobody named any and the usual one cannot be written."""
-    from simulator.studies.store import MEMORY, VARIABLE, Store, StoreError, default_path
+    from simulator.studies.search.store import MEMORY, VARIABLE, Store, StoreError, default_path
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not
         check_writable(means.store, "--store")
@@ -147,14 +147,14 @@ def _opened(means: Means) -> Store:
 
 @contextmanager
 def _workers(means: Means) -> Iterator[Workers]:
-    from simulator.studies.workers import cores, local_workers
+    from simulator.studies.search.workers import cores, local_workers
 
     processes = means.jobs or cores()
     if means.cluster is None:
         with local_workers(processes) as workers:
             yield workers
         return
-    from simulator.studies.cluster import dask_workers
+    from simulator.studies.search.dask_cluster import dask_workers
 
     with dask_workers(means.cluster, processes) as workers:
         yield workers
@@ -171,7 +171,7 @@ def _counts(standing: Standing) -> str:
 
 
 def _kept(last: list[Standing], store: Store) -> str:
-    from simulator.studies.store import MEMORY
+    from simulator.studies.search.store import MEMORY
 
     predicted = last[0].predicted if last else 0
     if store.path == MEMORY:

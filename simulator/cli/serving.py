@@ -14,10 +14,10 @@ from simulator.cli.price_age import warn_of_old
 from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from simulator.files.service import ServiceReader
+    from simulator.files.service.scenario import ServiceReader
     from simulator.results.serving import ServicePrediction
     from simulator.scenario.serving import Service
-    from simulator.studies.compare_services import ServiceSide
+    from simulator.studies.service.compare import ServiceSide
 
 
 def simulated(  # noqa: PLR0913 - one parameter an option
@@ -31,8 +31,8 @@ def simulated(  # noqa: PLR0913 - one parameter an option
 ) -> Exit:
     """``plan simulate`` of a service; exit code 1: it does not fit or misses its limits."""
     from simulator.predict import predict_service
-    from simulator.report import serving as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.service import text as report
     from simulator.serving.cost import listed_prices
 
     service = reader.read({})
@@ -56,8 +56,8 @@ def next_of(
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """What to do next about a service, in words and as plain values."""
     from simulator.cli.progress import progress_line
-    from simulator.report.service_actions import service_action_objects, service_action_texts
-    from simulator.studies.service_actions import service_actions
+    from simulator.report.service.actions import service_action_objects, service_action_texts
+    from simulator.studies.service.actions import service_actions
 
     with progress_line("looking for what helps"):
         found = service_actions(reader.read, base, reader.catalogue)
@@ -69,10 +69,10 @@ def recommended(
 ) -> Exit:
     """``plan recommend`` of a service; exit code 1: no candidate keeps the limits."""
     from simulator.cli.progress import progress_line
-    from simulator.report.serving_studies import SizedReport
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.studies import SizedReport
     from simulator.serving.cost import listed_prices
-    from simulator.studies.serving import size
+    from simulator.studies.service.sizing import size
 
     _check_limits(reader)
     with progress_line("sizing") as progress:
@@ -85,9 +85,9 @@ def recommended(
 def sized_machines(reader: ServiceReader, form: str, seed: int, typed: str) -> Exit:
     """``plan size machines``; exit code 1: no number of its machines keeps the limits."""
     from simulator.cli.progress import progress_line
-    from simulator.report.serving_needs import NeedsReport
-    from simulator.report.table import Format, reported
-    from simulator.studies.serving import needs
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.needs import NeedsReport
+    from simulator.studies.service.sizing import needs
 
     service = _check_limits(reader)
     with progress_line("sizing") as progress:
@@ -108,10 +108,10 @@ def _check_limits(reader: ServiceReader) -> Service:
 def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) -> Exit:
     """``plan sweep`` of a service: every combination of the values of some keys."""
     from simulator.cli.progress import progress_line
-    from simulator.files.service_axes import variants
-    from simulator.report.serving_studies import SweptReport
-    from simulator.report.table import Format, reported
-    from simulator.studies.serving import sweep
+    from simulator.files.service.axes import variants
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.studies import SweptReport
+    from simulator.studies.service.sizing import sweep
 
     if not over:
         msg = "say what to vary, such as --over 'load.rate=1 /s,2 /s,4 /s'"
@@ -125,10 +125,10 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
 def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     """``plan whatif`` of a service: what changes do to a figure."""
     from simulator.files.quantity import nearest_hint
-    from simulator.report.serving_studies import WhatifReport
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.studies import WhatifReport
     from simulator.results.serving import metrics
-    from simulator.studies.serving import whatif
+    from simulator.studies.service.sizing import whatif
 
     found = whatif(reader.read({}), seed=seed)
     known = tuple(metrics(found[0]))
@@ -147,8 +147,8 @@ def compared(
     Exit code 1: one does not fit or misses its limits.
     """
     from simulator.cli.progress import progress_line
-    from simulator.report import compare_services as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service import compare as report
     from simulator.serving.cost import listed_prices
 
     sides = []
@@ -167,7 +167,7 @@ def _side(own: str, reader: ServiceReader, seed: int) -> ServiceSide:
     """A service with its prediction and its keys."""
     from simulator.files.effective_settings import service_inputs
     from simulator.predict import predict_service
-    from simulator.studies.compare_services import ServiceSide
+    from simulator.studies.service.compare import ServiceSide
 
     service = reader.read({})
     return ServiceSide(
@@ -181,9 +181,9 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     """``plan explain`` of a service: what its iterations are made of."""
     from simulator.compute.one_pass import batch_pass
     from simulator.predict import pass_of, predict_service
-    from simulator.report.batch_explain import BatchReport, ExplainedBatches
-    from simulator.report.serving_explain import Explained, ExplainReport
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
+    from simulator.report.service.batch_explain import BatchReport, ExplainedBatches
+    from simulator.report.service.explain import Explained, ExplainReport
 
     service = reader.read({})
     prediction = predict_service(service, seed=seed, doubts=False)
@@ -201,7 +201,7 @@ def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
     """``plan report`` of a service: one HTML file with latencies against the load."""
     from simulator.predict import predict_service
     from simulator.report.page.service import as_page
-    from simulator.studies.serving import against_load
+    from simulator.studies.service.sizing import against_load
 
     prediction = predict_service(reader.read({}), seed=seed)
     steps, _ = next_of(reader, prediction)

@@ -13,8 +13,8 @@ from simulator.cli.output import complain
 from simulator.cli.searching import Means, open_store
 
 if TYPE_CHECKING:
-    from simulator.studies.outcome import Candidate
-    from simulator.studies.shards import Shard
+    from simulator.studies.search.outcome import Candidate
+    from simulator.studies.search.shards import Shard
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -48,7 +48,7 @@ def shard_of(text: str | None, store: Path | None, *, merge: bool) -> Shard | No
     click.UsageError
         If it is none, or there is no file that the shards could be joined by.
     """
-    from simulator.studies.shards import Shard
+    from simulator.studies.search.shards import Shard
 
     if text is not None and merge:
         msg = "--shard and --merge exclude each other: merge once all shards have ended"
@@ -88,7 +88,7 @@ def merge_shards(means: Means) -> None:
     click.UsageError
         If there are none.
     """
-    from simulator.studies.shards import missing, shards_beside
+    from simulator.studies.search.shards import missing, shards_beside
 
     path = means.store or Path()
     found = shards_beside(path)

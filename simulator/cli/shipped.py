@@ -26,7 +26,7 @@ def scenarios(*, name: str, form: str) -> None:
     from functools import partial
 
     from simulator.report import shipped as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
 
     emit(
         rendered(

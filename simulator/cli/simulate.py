@@ -27,8 +27,8 @@ from simulator.cli.serving import refuse, simulated
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
-    from simulator.studies.actions import Action
-    from simulator.studies.observed import Explained
+    from simulator.studies.calibration.observed import Explained
+    from simulator.studies.changes.actions import Action
 
 
 @click.command(
@@ -105,7 +105,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     job = reader.read(seen.settings if seen else {}).scenario
     from simulator.predict import predict
     from simulator.results.price_age import listed_prices
-    from simulator.studies.ways_to_buy import with_ways
+    from simulator.studies.changes.ways_to_buy import with_ways
 
     with progress_line("simulating") as progress:
         prediction = predict(
@@ -134,10 +134,10 @@ def _rendered(  # noqa: PLR0913 - what may stand beside the prediction
     full: bool,
     found: tuple[Action, ...] | None,
 ) -> str:
-    from simulator.report import json, summary, text
-    from simulator.report.actions import action_texts
-    from simulator.report.figures import metric_page, metric_table
-    from simulator.report.table import Format, as_markdown, rendered
+    from simulator.report.format.figures import metric_page, metric_table
+    from simulator.report.format.table import Format, as_markdown, rendered
+    from simulator.report.prediction import json, summary, text
+    from simulator.report.prediction.actions import action_texts
 
     steps = [] if found is None else action_texts(found, prediction)
 
@@ -158,6 +158,6 @@ def _rendered(  # noqa: PLR0913 - what may stand beside the prediction
 
 
 def _write_timeline(prediction: Prediction, path: Path) -> None:
-    from simulator.report.timeline import timeline_text
+    from simulator.report.prediction.timeline import timeline_text
 
     write_file(path, timeline_text(prediction), "--trace")

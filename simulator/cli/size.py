@@ -25,16 +25,16 @@ from simulator.cli.scenarios import (
 from simulator.errors import InputError, PlanError, Problem, UnitError
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.files.service import ServiceReader
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.files.service.scenario import ServiceReader
     from simulator.scenario.scenario import Scenario
-    from simulator.studies.levers import Settings
-    from simulator.studies.size import Sized
+    from simulator.studies.changes.levers import Settings
+    from simulator.studies.changes.size import Sized
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
-"""Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines are
-those of a service."""
+"""Of jobs as `studies.changes.size.Resource` has them, whose module takes long to import; machines
+are those of a service."""
 _COUNT: Final = re.compile(r"\d+(?:\.\.\d+(?: +(?:step|x) *\d+)?)?")
 """A number of machines or a range of them."""
 _MOST: Final = 64
@@ -92,11 +92,11 @@ def size(  # noqa: PLR0913 - one parameter an option
     if resource == MACHINES:
         msg = "machines are sized for services; for a job: plan sweep --over hardware.count=1..8"
         raise click.UsageError(msg)
-    from simulator.files.catalogue import Catalogue
+    from simulator.files.hardware.catalogue import Catalogue
     from simulator.report import size as report
-    from simulator.report.table import Format, reported
-    from simulator.studies.offers import offers
-    from simulator.studies.size import Resource, sized
+    from simulator.report.format.table import Format, reported
+    from simulator.studies.changes.offers import offers
+    from simulator.studies.changes.size import Resource, sized
 
     asked, share, numbers = Resource(resource), _share(loss), _counts(counts)
     reader = candidate_reader(scenario, overrides, profiles, calibration)
@@ -134,7 +134,7 @@ def _stores_it(reader: CandidateReader, row: Sized, loss: float, seed: int, stor
     A volume that is only as large as the data, which is what its price is for, may be slower.
     """
     from simulator.predict import predict
-    from simulator.studies.size import run_speed
+    from simulator.studies.changes.size import run_speed
 
     settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
     try:
@@ -178,7 +178,7 @@ def _counts(text: str) -> tuple[int, ...]:
     """Numbers of machines, each once; a range goes as one of ``plan sweep``: one by one, or so."""
     if not text.strip():
         return ()
-    from simulator.files.axes import axis_of
+    from simulator.files.search.axes import axis_of
 
     origin, key = f"--machines {text}", "hardware.count"
     found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]

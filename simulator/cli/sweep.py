@@ -28,13 +28,13 @@ from simulator.cli.serving import refuse, swept
 from simulator.cli.shards import merge_shards, shard_of, shard_options, told_shard
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
+    from simulator.files.search.candidates import CandidateReader
     from simulator.report.page.made import Made
     from simulator.results.prediction import Prediction
     from simulator.scenario.goal import Axes, Plain
-    from simulator.studies.explore import Request
-    from simulator.studies.findings import Findings
-    from simulator.studies.nearest import Neighbourhood
+    from simulator.studies.search.explore import Request
+    from simulator.studies.search.findings import Findings
+    from simulator.studies.validation.nearest import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -191,7 +191,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     if merge:
         merge_shards(means)
     outcomes = run_search(request, means)
-    from simulator.studies.findings import findings
+    from simulator.studies.search.findings import findings
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
     found = replace(found, prices=_prices(reader, found), shard=part)
@@ -205,7 +205,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
 def _prices(reader: CandidateReader, found: Findings) -> tuple[str, ...]:
     """Whose listed prices are in the bills that are printed, each once."""
-    from simulator.report.sweep import SHOWN
+    from simulator.report.search.text import SHOWN
     from simulator.results.price_age import prices_of
 
     shown = [place.outcome for place in found.front[:SHOWN]] + list(found.best)
@@ -229,7 +229,7 @@ def _check(files: dict[str, Path | None]) -> None:
 
         check_format(plot)
     if parquet is not None:
-        from simulator.report.sweep_files import check_parquet
+        from simulator.report.search.files import check_parquet
 
         check_parquet()
 
@@ -244,7 +244,7 @@ def _axes(  # noqa: PLR0913 - one parameter an option
     seed: int,
 ) -> Axes:
     """The axes of the file with those of the command line."""
-    from simulator.files.axes import parse_axis, with_axes
+    from simulator.files.search.axes import parse_axis, with_axes
     from simulator.scenario.goal import Sampling
 
     axes = with_axes(reader.axes, [parse_axis(text) for text in over])
@@ -275,9 +275,9 @@ def _request(  # noqa: PLR0913 - one parameter an option
     exhaustive: bool,
     seed: int,
 ) -> Request:
-    from simulator.studies.candidates import expand
-    from simulator.studies.explore import TIME_AND_COST, Request
-    from simulator.studies.scoring import objective_of, share_of
+    from simulator.studies.search.candidates import expand
+    from simulator.studies.search.explore import TIME_AND_COST, Request
+    from simulator.studies.search.scoring import objective_of, share_of
 
     return Request(
         reader=reader,
@@ -301,11 +301,11 @@ def _write(
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
     if csv is not None:
-        from simulator.report.sweep_files import csv_text
+        from simulator.report.search.files import csv_text
 
         write_file(csv, csv_text(found), "--csv")
     if parquet is not None:
-        from simulator.report.sweep_files import parquet_bytes
+        from simulator.report.search.files import parquet_bytes
 
         write_file(parquet, parquet_bytes(found), "--parquet")
     if plot is not None:
@@ -323,9 +323,9 @@ def _write(
 
 
 def _rendered(found: Findings, name: str, form: str) -> str:
-    from simulator.report import sweep as report
-    from simulator.report.sweep_files import as_json
-    from simulator.report.table import Format, rendered
+    from simulator.report.format.table import Format, rendered
+    from simulator.report.search import text as report
+    from simulator.report.search.files import as_json
 
     kind = Format(form)
     return rendered(
@@ -339,7 +339,7 @@ def _rendered(found: Findings, name: str, form: str) -> str:
 
 
 def _code(found: Findings) -> Exit:
-    from simulator.studies.outcome import Status
+    from simulator.studies.search.outcome import Status
 
     bugs = [outcome.reason for outcome in found.outcomes if outcome.status is Status.BUG]
     return ended(_of_answer(found), bugs)
@@ -348,8 +348,8 @@ def _code(found: Findings) -> Exit:
 def _of_answer(found: Findings) -> Exit:
     if found.front:
         return Exit.FINE
-    from simulator.report.sweep import nothing_found
-    from simulator.studies.outcome import Status
+    from simulator.report.search.text import nothing_found
+    from simulator.studies.search.outcome import Status
 
     complain(nothing_found(found))
     refused = all(outcome.status is Status.REFUSED for outcome in found.outcomes)

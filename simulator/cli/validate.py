@@ -16,8 +16,8 @@ from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from simulator.confidence.measurement import MeasurementSet
-    from simulator.studies.unseen import LeftOut
-    from simulator.studies.validate import Validated
+    from simulator.studies.validation.unseen import LeftOut
+    from simulator.studies.validation.validate import Validated
 
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -91,14 +91,14 @@ def validate(  # noqa: PLR0913 - one parameter an option
     if unseen:
         emit(_rendered_unseen(_leave_out(chosen, jobs, profiles), form, worst or 0))
         return Exit.FINE
-    from simulator.studies.validate import validate as run
+    from simulator.studies.validation.validate import validate as run
 
     with progress_line("predicting") as progress:
         found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
     left_out = None if markdown is None else _leave_out(chosen, jobs, profiles)
     _write(found, html, markdown, left_out)
     if plot is not None:
-        from simulator.report.evidence_figure import validation_figure
+        from simulator.report.evidence.figure import validation_figure
         from simulator.report.plot.style import as_bytes
 
         write_file(plot, as_bytes(validation_figure(found), plot), "--plot")
@@ -109,7 +109,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
 def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
     from simulator.errors import InputError, Problem
-    from simulator.files.measured import load_set
+    from simulator.files.measured.measurement_set import load_set
     from simulator.files.shipped import set_names
 
     found: list[MeasurementSet] = []
@@ -134,8 +134,10 @@ def _refuse_namesakes(sets: list[MeasurementSet]) -> None:
 
 
 def _rendered(found: Validated, form: str, worst: int) -> str:
-    from simulator.report import evidence, evidence_json, evidence_table
-    from simulator.report.table import Format, rendered
+    from simulator.report.evidence import json as evidence_json
+    from simulator.report.evidence import table as evidence_table
+    from simulator.report.evidence import text as evidence
+    from simulator.report.format.table import Format, rendered
 
     return rendered(
         Format(form),
@@ -147,15 +149,15 @@ def _rendered(found: Validated, form: str, worst: int) -> str:
 
 
 def _leave_out(sets: list[MeasurementSet], jobs: int | None, profiles: tuple[Path, ...]) -> LeftOut:
-    from simulator.studies.unseen import leave_out
+    from simulator.studies.validation.unseen import leave_out
 
     with progress_line("predicting what was not seen") as progress:
         return leave_out(sets, processes=jobs, progress=progress, profiles=profiles)
 
 
 def _rendered_unseen(found: LeftOut, form: str, worst: int) -> str:
-    from simulator.report import evidence_unseen as report
-    from simulator.report.table import Format, rendered
+    from simulator.report.evidence import unseen as report
+    from simulator.report.format.table import Format, rendered
 
     return rendered(
         Format(form),
@@ -170,11 +172,11 @@ def _write(
     found: Validated, html: Path | None, markdown: Path | None, left_out: LeftOut | None
 ) -> None:
     if html is not None:
-        from simulator.report.evidence_html import as_html
+        from simulator.report.evidence.html import as_html
 
         write_file(html, as_html(found), "--html")
     if markdown is not None:
-        from simulator.report.evidence_markdown import as_markdown
+        from simulator.report.evidence.markdown import as_markdown
 
         write_file(markdown, as_markdown(found, left_out), "--markdown")
 
@@ -187,10 +189,10 @@ def _near(
     form: str,
 ) -> int:
     from simulator.cli.scenarios import read_scenario
-    from simulator.report import evidence_near as report
-    from simulator.report.evidence_table import near_table
-    from simulator.report.table import Format, rendered
-    from simulator.studies.nearest import nearest
+    from simulator.report.evidence import near as report
+    from simulator.report.evidence.table import near_table
+    from simulator.report.format.table import Format, rendered
+    from simulator.studies.validation.nearest import nearest
 
     scenario = read_scenario(name, (), profiles)
     with progress_line("comparing") as progress:

@@ -24,13 +24,13 @@ from simulator.cli.scenarios import (
 from simulator.cli.serving import changed, refuse
 
 if TYPE_CHECKING:
-    from simulator.files.candidates import CandidateReader
-    from simulator.report.whatif import WhatIf
+    from simulator.files.search.candidates import CandidateReader
+    from simulator.report.whatif.text import WhatIf
     from simulator.scenario.scenario import Scenario
-    from simulator.studies.accelerator_swap import Generation
-    from simulator.studies.bugs import Met
-    from simulator.studies.sensitivity import Sensitivity
-    from simulator.studies.whatif import Change
+    from simulator.studies.changes.accelerator_swap import Generation
+    from simulator.studies.changes.sensitivity import Sensitivity
+    from simulator.studies.changes.whatif import Change
+    from simulator.studies.search.bugs import Met
 
 ALL: Final = "all"
 DEFAULT: Final = "total_time_s"
@@ -91,8 +91,8 @@ def whatif(  # noqa: PLR0913 - one parameter an option
         refuse(calibration=calibration)
         usual = metric == DEFAULT
         return changed(service, "end_to_end_s.mean" if usual else metric, form, seed)
-    from simulator.studies.bugs import Met
-    from simulator.studies.whatif import check_number
+    from simulator.studies.changes.whatif import check_number
+    from simulator.studies.search.bugs import Met
 
     check_number(metric)
     if plot is not None:
@@ -122,11 +122,11 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     gpus: Sequence[str] | None,
     met: Met,
 ) -> WhatIf:
-    from simulator.report.called import device_called
-    from simulator.report.whatif import WhatIf
-    from simulator.studies.bottleneck_shifts import flips
-    from simulator.studies.levers import knobs
-    from simulator.studies.whatif import changes, margins
+    from simulator.report.format.called import device_called
+    from simulator.report.whatif.text import WhatIf
+    from simulator.studies.changes.bottleneck_shifts import flips
+    from simulator.studies.changes.levers import knobs
+    from simulator.studies.changes.whatif import changes, margins
 
     read = _reading(reader)
     scenario = read({})
@@ -196,7 +196,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
 def _swapped(
     reader: CandidateReader, gpus: Sequence[str], seed: int, met: Met
 ) -> tuple[Generation, ...]:
-    from simulator.studies.accelerator_swap import generations
+    from simulator.studies.changes.accelerator_swap import generations
 
     with progress_line("swapping accelerators") as progress:
         return generations(_reading(reader), gpus, seed=seed, progress=progress, met=met)
@@ -213,7 +213,7 @@ def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
 ) -> WhatIf:
     from dataclasses import replace
 
-    from simulator.studies import sensitivity
+    from simulator.studies.changes import sensitivity
 
     scenario = reader.read({}).scenario
     bars: Sensitivity | None = None
@@ -225,7 +225,7 @@ def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
 
 
 def _rendered(found: WhatIf, form: str) -> str:
-    from simulator.report import whatif as report
-    from simulator.report.table import Format, reported
+    from simulator.report.format.table import Format, reported
+    from simulator.report.whatif import text as report
 
     return reported(report, found, Format(form))

@@ -1,8 +1,9 @@
 """What a prediction does not know: doubts about the rates it rests on, each as a log deviation.
 
 A doubt says how far a rate (of the device, the workers, the store) may lie from the figure used,
-as the standard deviation of its logarithm: 0.1 is about 10% either way. `files.uncertainty` finds
-them for a scenario from the evidence behind each figure; `ensemble` turns them into intervals.
+as the standard deviation of its logarithm: 0.1 is about 10% either way. `files.fitted.uncertainty`
+finds them for a scenario from the evidence behind each figure; `engine.intervals` turns them into
+intervals.
 """
 
 from __future__ import annotations

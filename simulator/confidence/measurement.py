@@ -2,8 +2,8 @@
 
 A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
 scenario with some keys overridden, and the figures that somebody measured on such a run, named as
-in ``--json``. `files.measured` reads and writes sets; `studies.validate` predicts every row,
-`studies.calibrate` fits named parameters to rows.
+in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
+predicts every row, `studies.calibration.calibrate` fits named parameters to rows.
 
 A row's labels (plain columns: submitter, system, decoder) group rows and name them for people.
 They are never read by a prediction: what describes the run stands in the overrides.

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from simulator.files.convert_calibration import calibration_of
-from simulator.files.long_run import INTERRUPTIONS
+from simulator.files.convert.calibration import calibration_of
+from simulator.files.long_run.interruptions import INTERRUPTIONS
 from simulator.files.resolved import LOOKED_UP, SECTIONS, Ask, Draft, Part, part
 from simulator.memo import Memo
 from simulator.version import __version__

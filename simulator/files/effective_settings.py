@@ -13,7 +13,7 @@ from simulator.files.document import Document, check, shown
 from simulator.files.lines import KeyPath
 from simulator.files.reading import dotted
 from simulator.files.resolved import read_sections
-from simulator.files.serving_sections import ServiceFile, ServingSection
+from simulator.files.service.sections import ServiceFile, ServingSection
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.serving import Service
 

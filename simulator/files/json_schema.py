@@ -7,7 +7,7 @@ from typing import Any, Final
 from simulator.files.document import SCHEMA, FileModel
 from simulator.files.field_docs import with_meanings
 from simulator.files.sections import ScenarioFile
-from simulator.files.serving_sections import ServiceFile
+from simulator.files.service.sections import ServiceFile
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

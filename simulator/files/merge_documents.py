@@ -23,8 +23,8 @@ from simulator.files.document import (
     read_document,
     schema_problem,
 )
+from simulator.files.fitted.overlay import overrides_of, read_overlay
 from simulator.files.lines import DEEPEST, KeyPath, TooDeepError, key_lines
-from simulator.files.overlay import overrides_of, read_overlay
 from simulator.files.reading import LARGEST, fail, neighbour
 from simulator.files.shipped import find_scenario, nearest_scenarios
 

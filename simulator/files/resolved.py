@@ -14,10 +14,10 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from pydantic import ValidationError
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
-from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.files.document import AnyModel, Document, examine, kind_problem
 from simulator.files.lines import KeyPath
-from simulator.files.long_run_sections import (
+from simulator.files.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
+from simulator.files.long_run.sections import (
     CheckpointSection,
     FailuresSection,
     RunSection,

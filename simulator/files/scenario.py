@@ -10,23 +10,21 @@ from typing import BinaryIO, Final, TextIO, TypeAlias, TypeVar
 from simulator.confidence.calibration import Calibration
 from simulator.confidence.provenance import Assumption
 from simulator.errors import InputError, Problem
-from simulator.files.assumed_spread import with_assumed_spread
-from simulator.files.bill_sections import StoreSection
-from simulator.files.burst import with_mean_rates
-from simulator.files.catalogue import Catalogue
-from simulator.files.checks import find_problems
-from simulator.files.convert_calibration import calibration_notes, calibration_of, with_factors
-from simulator.files.convert_groups import cluster_of, group_notes, remote_of
-from simulator.files.convert_hardware import group_of
-from simulator.files.convert_input import (
+from simulator.files.checks.sections import find_problems
+from simulator.files.convert.assumed_spread import with_assumed_spread
+from simulator.files.convert.calibration import calibration_notes, calibration_of, with_factors
+from simulator.files.convert.groups import cluster_of, group_notes, remote_of
+from simulator.files.convert.hardware import group_of
+from simulator.files.convert.input import (
     dataset_of,
     input_notes,
     loader_of,
     preprocessing_of,
 )
-from simulator.files.convert_parallelism import parallelism_of
-from simulator.files.convert_software import software_of
-from simulator.files.convert_training import (
+from simulator.files.convert.models import build_model, load_model, model_names, read_model
+from simulator.files.convert.parallelism import parallelism_of
+from simulator.files.convert.software import software_of
+from simulator.files.convert.training import (
     core_notes,
     layout_notes,
     model_of,
@@ -36,11 +34,15 @@ from simulator.files.convert_training import (
     training_notes,
 )
 from simulator.files.document import Document
-from simulator.files.electricity import ENERGY
-from simulator.files.long_run import INTERRUPTIONS
+from simulator.files.fitted.sisters import sister_of
+from simulator.files.fitted.uncertainty import with_doubts
+from simulator.files.hardware.burst_credits import with_mean_rates
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.long_run.bill_sections import StoreSection
+from simulator.files.long_run.electricity import ENERGY
+from simulator.files.long_run.interruptions import INTERRUPTIONS
+from simulator.files.long_run.ownership import OWNERSHIP
 from simulator.files.merge_documents import STANDARD_INPUT, gather
-from simulator.files.models import build_model, load_model, model_names, read_model
-from simulator.files.ownership import OWNERSHIP
 from simulator.files.resolved import (
     SECTIONS,
     Ask,
@@ -51,9 +53,7 @@ from simulator.files.resolved import (
     read_sections,
 )
 from simulator.files.sections import CostSection, MemorySection, ScenarioFile
-from simulator.files.service_mode import refuse_service
-from simulator.files.sisters import sister_of
-from simulator.files.uncertainty import with_doubts
+from simulator.files.service.mode import refuse_service
 from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
 from simulator.scenario.store_plan import DURING_THE_RUN, StorePlan
 from simulator.scenario.workload.models import Model

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from simulator.files.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.files.choices import OptimizerField, PrecisionField, PurchaseField
 from simulator.files.document import FileModel
-from simulator.files.long_run_sections import (
+from simulator.files.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
+from simulator.files.long_run.sections import (
     CheckpointSection,
     FailuresSection,
     RunSection,
@@ -38,7 +38,7 @@ from simulator.files.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.files.search_sections import GoalSection, SweepSection
+from simulator.files.search.sections import GoalSection, SweepSection
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.scenario.workload.distribution import Shape

@@ -12,11 +12,11 @@ from typing import Final, TypeAlias, get_args
 from pydantic import BaseModel
 from pydantic_core import PydanticCustomError
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.convert.models import model_names, shape_keys
 from simulator.files.document import field_at, is_text, model_at
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.keys import OF_A_SEARCH
 from simulator.files.merge_documents import value_of_text
-from simulator.files.models import model_names, shape_keys
 from simulator.files.quantity import Choice, Number, Quantity, Text, nearest, nearest_hint, slip_of
 from simulator.files.sections import ScenarioFile
 from simulator.scenario.goal import Plain

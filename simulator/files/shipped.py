@@ -6,8 +6,11 @@ import difflib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+DATA: Final = _PACKAGE / "data"
+"""Where figures, models and measurement sets lie that ship inside the package."""
 
 
 def scenario_folder() -> Path:
@@ -22,7 +25,7 @@ def service_folder() -> Path:
 
 def _shipped(kind: str) -> Path:
     """Where files of a kind lie: inside an installed package, else of the checkout."""
-    packaged = _PACKAGE / "data" / kind
+    packaged = DATA / kind
     return packaged if packaged.is_dir() else _PACKAGE.parent / kind
 
 
@@ -130,7 +133,7 @@ def _tried(test: Callable[[], bool]) -> bool:
         return False
 
 
-_FOLDER = _PACKAGE / "data" / "measured"
+_FOLDER = DATA / "measured"
 _BASES = "bases"
 
 

@@ -9,16 +9,15 @@ import textwrap
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel
 
 from simulator.errors import UnitError
+from simulator.files.convert.models import load_model, model_names
 from simulator.files.field_docs import meaning
+from simulator.files.hardware.profile_text import quote
 from simulator.files.merge_documents import parse_override
-from simulator.files.models import load_model, model_names
-from simulator.files.profile_text import quote
 from simulator.files.sections import (
     CostSection,
     DataSection,
@@ -30,6 +29,7 @@ from simulator.files.sections import (
     SoftwareSection,
     TrainSection,
 )
+from simulator.files.shipped import DATA
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
@@ -63,7 +63,7 @@ _HANDY_TOKENS: Final = 8192
 HANDY: Final = parse("64 MB", BYTE)
 """Data that a worker takes at a time [B]."""
 MOST_FILES: Final = 256
-_STARTER: Final = Path(__file__).resolve().parents[1] / "data" / "starter.toml"
+_STARTER: Final = DATA / "starter.toml"
 
 
 def defaults(

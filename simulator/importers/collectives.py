@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import units
-from simulator.files.profile_text import Line, binary_size, comment, quantity, quote, table
+from simulator.files.hardware.profile_text import Line, binary_size, comment, quantity, quote, table
 from simulator.importers.result import Fragment, Kind
 from simulator.scenario.hardware.link import Collective, Link, LinkKind, Regime
 from simulator.units import Bytes, BytesPerSecond, Seconds

@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import InputError, Problem
-from simulator.files.measured_write import set_csv
-from simulator.files.profile_text import quote
-from simulator.files.request_trace import OWN, moment
+from simulator.files.hardware.profile_text import quote
+from simulator.files.measured.write import set_csv
+from simulator.files.service.request_trace import OWN, moment
 from simulator.files.table import Line, Table, capped, read_table
 from simulator.importers.reading import changed
 

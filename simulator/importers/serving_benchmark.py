@@ -19,8 +19,8 @@ from typing import Final
 
 from simulator.confidence.provenance import Source
 from simulator.errors import Problem
-from simulator.files.measured_write import set_csv
-from simulator.files.profile_text import quote
+from simulator.files.hardware.profile_text import quote
+from simulator.files.measured.write import set_csv
 from simulator.importers.reading import changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
 

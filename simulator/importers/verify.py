@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from simulator.confidence.provenance import Source
 from simulator.errors import InputError
-from simulator.files.catalogue import Catalogue
 from simulator.files.document import check, parse_document
-from simulator.files.hardware import to_link
-from simulator.files.hardware_figures import Figure
-from simulator.files.hardware_host import to_host
-from simulator.files.hardware_sections import LinkFile, StorageFile
-from simulator.files.hardware_storage import to_storage
+from simulator.files.hardware.accelerator import to_link
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.hardware.figures import Figure
+from simulator.files.hardware.host import to_host
+from simulator.files.hardware.sections import LinkFile, StorageFile
+from simulator.files.hardware.storage import to_storage
 from simulator.importers.result import Fragment, Kind
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator import units
-from simulator.files.profile_text import Line, quantity, quote, table
+from simulator.files.hardware.profile_text import Line, quantity, quote, table
 from simulator.probe.profile_gpu import accelerator, gpu_lines
 from simulator.probe.profile_lines import Known, Writer
 from simulator.probe.reading import Reading

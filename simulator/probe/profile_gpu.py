@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from simulator import units
-from simulator.files.profile_text import Line, binary_size, quantity, quote, table
+from simulator.files.hardware.profile_text import Line, binary_size, quantity, quote, table
 from simulator.probe.gpu import PRECISIONS
 from simulator.probe.profile_lines import Writer
 from simulator.probe.reading import Reading

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.files.profile_text import Line, comment, quantity
+from simulator.files.hardware.profile_text import Line, comment, quantity
 from simulator.probe.reading import SHARE, Reading
 from simulator.probe.run import Probed
 from simulator.scenario.hardware.gpu import Gpu

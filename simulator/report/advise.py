@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.report.bound_by import next_part
-from simulator.report.called import batch_called
-from simulator.report.layout import WIDTH, columns, count, section, wrapped
-from simulator.report.named import limit_called
-from simulator.report.rounded import quantity, rate_known, share_known, significant
-from simulator.report.rows import head
-from simulator.report.table import Cell, Table, as_markdown
-from simulator.report.verdict import device_word
+from simulator.report.format.called import batch_called
+from simulator.report.format.layout import WIDTH, columns, count, section, wrapped
+from simulator.report.format.named import limit_called
+from simulator.report.format.rounded import quantity, rate_known, share_known, significant
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.prediction.bound_by import next_part
+from simulator.report.prediction.rows import head
+from simulator.report.prediction.verdict import device_word
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
-from simulator.studies.advise import Advice, Setting
+from simulator.studies.changes.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1

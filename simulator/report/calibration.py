@@ -8,13 +8,21 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from simulator.files.keys import numeric_key
-from simulator.report.figures import figure
-from simulator.report.layout import INDENT, WIDTH, columns, percent, printable, section, wrapped
-from simulator.report.table import Cell, Table, as_markdown
+from simulator.report.format.figures import figure
+from simulator.report.format.layout import (
+    INDENT,
+    WIDTH,
+    columns,
+    percent,
+    printable,
+    section,
+    wrapped,
+)
+from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.results.metrics import measurable
-from simulator.studies.calibrate import Calibrated, Estimate, Residual
-from simulator.studies.fitted_overlay import errors_of
-from simulator.studies.likeliest import Tried
+from simulator.studies.calibration.calibrate import Calibrated, Estimate, Residual
+from simulator.studies.calibration.fitted_overlay import errors_of
+from simulator.studies.calibration.likeliest import Tried
 from simulator.version import __version__
 
 SCHEMA: Final = 1

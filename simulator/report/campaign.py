@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from simulator.report.layout import columns, percent, section, wrapped
-from simulator.report.rounded import rough_usd
-from simulator.report.table import Cell, Table, as_markdown
+from simulator.report.format.layout import columns, percent, section, wrapped
+from simulator.report.format.rounded import rough_usd
+from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.runs.campaign import CampaignOutlook, Queued
 from simulator.units import SECOND, show
 

@@ -7,25 +7,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from simulator.report import goodput
-from simulator.report.called import learns
 from simulator.report.even import even_text
-from simulator.report.figures import figure
-from simulator.report.layout import WIDTH, columns, percent, section, wrapped
-from simulator.report.named import (
+from simulator.report.format.called import learns
+from simulator.report.format.figures import figure
+from simulator.report.format.layout import WIDTH, columns, percent, section, wrapped
+from simulator.report.format.named import (
     bottleneck_called,
     is_share,
     limit_called,
     metric_called,
     setting_called,
 )
-from simulator.report.rounded import digits_of, quantity, share_known, significant
-from simulator.report.rows import head
-from simulator.report.table import Cell, Table, as_markdown
+from simulator.report.format.rounded import digits_of, quantity, share_known, significant
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.prediction.rows import head
 from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
 from simulator.scenario.hardware.price import Purchase
-from simulator.studies.compare import (
+from simulator.studies.changes.compare import (
     Rule,
     Side,
     differing,
@@ -33,7 +33,7 @@ from simulator.studies.compare import (
     published_rule,
     rule,
 )
-from simulator.studies.rent_or_buy import cheapest_rent, rent_or_buy
+from simulator.studies.changes.rent_or_buy import cheapest_rent, rent_or_buy
 
 SCHEMA: Final = 1
 METRICS: Final = (

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from simulator.files.names import asked_for
-from simulator.report.layout import columns, wrapped
-from simulator.report.table import Table, as_markdown
+from simulator.report.format.layout import columns, wrapped
+from simulator.report.format.table import Table, as_markdown
 from simulator.results.metrics import METRICS
 
 _BETTER: Final = {"high": "higher", "low": "lower", None: ""}

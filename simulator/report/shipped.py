@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from simulator.files.names import asked_for
 from simulator.files.shipped import scenario_names, scenario_path, service_names
-from simulator.report.layout import columns
-from simulator.report.table import Table
+from simulator.report.format.layout import columns
+from simulator.report.format.table import Table
 
 
 def _asked(wanted: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ goal and the argument of ``plan explain``. Rates, times and amounts are SI. None
 not apply to this scenario (no accelerator, no price).
 
 Left out on purpose: what identifies a run (schema, version, scenario, seed) and what explains it
-(interval, assumptions, warnings). Those are no figures; `report.json` adds them.
+(interval, assumptions, warnings). Those are no figures; `report.prediction.json` adds them.
 """
 
 from __future__ import annotations

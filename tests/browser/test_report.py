@@ -12,7 +12,7 @@ from support.browsing import complaints, requested, sideways, smallest_text
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.report.page.prediction import as_page
-from simulator.report.verdict import verdict
+from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, parse
 

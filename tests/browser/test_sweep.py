@@ -9,9 +9,9 @@ import pytest
 from support.browsing import complaints, requested, sideways, smallest_text
 
 from simulator.report.page.sweep import as_page
-from simulator.studies.explore import TIME_AND_COST
-from simulator.studies.findings import Findings, findings
-from simulator.studies.outcome import Candidate, Outcome, Status
+from simulator.studies.search.explore import TIME_AND_COST
+from simulator.studies.search.findings import Findings, findings
+from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 pytestmark = pytest.mark.slow
 

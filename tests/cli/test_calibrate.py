@@ -12,7 +12,7 @@ import pytest
 from simulator.cli.exits import Exit
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.studies import fitting
+from simulator.studies.calibration import fitting
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""

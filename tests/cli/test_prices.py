@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulator.cli.exits import Exit
-from simulator.files.catalogue import Catalogue, packaged
+from simulator.files.hardware.catalogue import Catalogue, packaged
 from simulator.scenario.hardware.price import Purchase, price_of
 
 Run = Callable[..., Any]

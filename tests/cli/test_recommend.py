@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from simulator.studies import explore as exploring
-from simulator.studies.evaluate import Chunk, evaluate
-from simulator.studies.outcome import Outcome as Predicted
+from simulator.studies.search import explore as exploring
+from simulator.studies.search.evaluate import Chunk, evaluate
+from simulator.studies.search.outcome import Outcome as Predicted
 from tests.cli.conftest import Outcome, Plan
 
 TWO = """\

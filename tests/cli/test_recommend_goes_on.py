@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from simulator.cli.exits import Exit
-from simulator.studies import explore as exploring
-from simulator.studies.evaluate import Chunk, evaluate
-from simulator.studies.outcome import Outcome as Predicted
+from simulator.studies.search import explore as exploring
+from simulator.studies.search.evaluate import Chunk, evaluate
+from simulator.studies.search.outcome import Outcome as Predicted
 from tests.cli.conftest import Plan
 
 pytestmark = pytest.mark.no_cover

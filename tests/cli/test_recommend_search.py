@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.goal import Axes, Goal
-from simulator.studies.candidates import expand
-from simulator.studies.explore import Request, explore
-from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.studies.recommend.evaluator import asking
@@ -21,7 +18,10 @@ from simulator.studies.recommend.problem import inquire
 from simulator.studies.recommend.ranking import CLOSE, front
 from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import HELPERS
-from simulator.studies.workers import local_workers
+from simulator.studies.search.candidates import expand
+from simulator.studies.search.explore import Request, explore
+from simulator.studies.search.outcome import Candidate
+from simulator.studies.search.workers import local_workers
 from tests.cli.conftest import Plan
 
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover]

@@ -17,7 +17,7 @@ from simulator.compute.footprint import (
     memory_fit,
 )
 from simulator.confidence.measurement import Split
-from simulator.files.measured import load_set
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
 from simulator.files.shipped import find_base, set_folder
 from simulator.scenario.scenario import Scenario

@@ -16,7 +16,7 @@ from simulator.compute.footprint import (
     page_cache_bytes,
     paging_warning,
 )
-from simulator.files.kernels import Use, memory_figures
+from simulator.files.fitted.kernels import Use, memory_figures
 from simulator.scenario.hardware.cluster import Cluster, Group, Role
 from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.hardware.host import CpuPool, Host

@@ -17,9 +17,9 @@ from simulator.compute.forward_pass import (
     kv_bytes,
     serving_device,
 )
-from simulator.files.catalogue import Catalogue
-from simulator.files.models import load_model
-from simulator.files.serving_figures import serving_figures, serving_kernels
+from simulator.files.convert.models import load_model
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.service.figures import serving_figures, serving_kernels
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.serving_figures import ServingFigures

@@ -11,7 +11,7 @@ from simulator.compute.forward_pass import Iteration
 from simulator.compute.one_pass import batch_pass, seconds, with_batch
 from simulator.compute.rates import core_rates
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.scenario.serving import OnePass, Service
 from simulator.scenario.workload.models import forward_flops
 

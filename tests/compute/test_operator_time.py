@@ -11,7 +11,7 @@ from simulator.compute.describe import describe, kernels_of
 from simulator.compute.operator_time import BLOCK_RATE, Rates, work_of
 from simulator.compute.products import product_times
 from simulator.confidence.provenance import Source
-from simulator.files.models import load_model
+from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.kernels import Launching

@@ -9,7 +9,7 @@ from coupling.build import VARIED, with_data, with_group, with_job, with_work
 from coupling.on_storage import behind_drives, placed, prepared_beforehand, windows
 from support.scenarios import host, scenario, store
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import placement_time, preparation_time
 from simulator.pipeline.stages.base import Demand, Path, Phase

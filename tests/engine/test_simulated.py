@@ -10,7 +10,7 @@ from simulator.engine.folding import Fold
 from simulator.engine.recorder import Epoch
 from simulator.engine.run import Options, plan_of, solve
 from simulator.engine.simulated import Asked, simulated
-from simulator.files.candidates import CandidateReader
+from simulator.files.search.candidates import CandidateReader
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import question_of
 from simulator.scenario.scenario import CostPlan, Scenario

@@ -8,7 +8,7 @@ import pytest
 
 import convert
 from converters.llm_training import COLUMNS
-from simulator.files.measured import load_set
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.scenario import load_scenario
 
 RUNS = [

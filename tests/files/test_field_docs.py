@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from simulator.files.field_docs import meaning, with_meanings
-from simulator.files.hardware_sections import StorageFile
+from simulator.files.hardware.sections import StorageFile
 from simulator.files.sections import ScenarioFile
 
 

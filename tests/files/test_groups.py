@@ -8,7 +8,7 @@ import pytest
 
 from simulator.compute.footprint import host_ram, memory_fit
 from simulator.errors import InputError, NotModelled
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.json_schema import scenario_schema
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase

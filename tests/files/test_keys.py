@@ -115,7 +115,7 @@ def test_every_key_of_a_scenario_is_read() -> None:
     Converters read keys as attributes or by their names; those of [parallelism] all at once.
     """
     read = {one.name for one in fields(Parallelism)}
-    for path in Path(sections.__file__).parent.glob("*.py"):
+    for path in Path(sections.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):
                 read.add(node.attr)

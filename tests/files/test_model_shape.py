@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.models import load_model
+from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
 
 SCENARIO = """

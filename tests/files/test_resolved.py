@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.merge_documents import gather
 from simulator.files.resolved import (
     LOOKED_UP,

@@ -9,9 +9,9 @@ import pytest
 
 import simulator
 from simulator.errors import InputError
-from simulator.files.catalogue import Catalogue
-from simulator.files.checks import CHECKS, find_problems
+from simulator.files.checks.sections import CHECKS, find_problems
 from simulator.files.document import parse_document
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.resolved import Draft, look_up, read_sections, settled
 from simulator.files.scenario import ModelLibrary, load_scenario
 from simulator.files.sections import ScenarioFile

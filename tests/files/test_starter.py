@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.starter import defaults
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from simulator.compute.device_time import device_time
-from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.scenario import Scenario
 
 STATED = """

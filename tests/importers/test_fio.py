@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.refusals import refusal
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.importers.fio import read
 from simulator.importers.result import Fragment
 from simulator.scenario.hardware.storage import Scope, Storage

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.measured import parse_set
+from simulator.files.measured.measurement_set import parse_set
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.importers import request_log
 from simulator.scenario.serving import Trace
 

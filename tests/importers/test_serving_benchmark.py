@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.measured import parse_set
+from simulator.files.measured.measurement_set import parse_set
 from simulator.importers import serving_benchmark
 
 VLLM = {

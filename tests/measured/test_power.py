@@ -14,7 +14,7 @@ from statistics import median
 
 import pytest
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.results.power import LOG_SD, draws_at
 from simulator.scenario.hardware.cluster import Group, Role
 from tests.support.scenarios import store

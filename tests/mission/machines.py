@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from simulator.confidence.provenance import Source
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.cluster import Cluster, Group, Role
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.storage import Storage

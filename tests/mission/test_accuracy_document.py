@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from simulator.files.measured import load_set
+from simulator.files.measured.measurement_set import load_set
 from simulator.files.shipped import set_names
-from simulator.report.evidence import HEAD, WORST_HEAD
-from simulator.report.evidence_markdown import INTERPOLATION
-from simulator.report.evidence_unseen import TITLE
+from simulator.report.evidence.markdown import INTERPOLATION
+from simulator.report.evidence.text import HEAD, WORST_HEAD
+from simulator.report.evidence.unseen import TITLE
 
 CHAPTER = re.compile(r"^## (.+)$", re.MULTILINE)
 SECTION = re.compile(r"^### (.+)$", re.MULTILINE)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from mission.machines import in_memory, job, rented, scenario, trainers
 
-from simulator.files.models import load_model
-from simulator.files.software import efficiency
+from simulator.files.convert.framework_figures import efficiency
+from simulator.files.convert.models import load_model
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
 from simulator.scenario.hardware.cluster import Role

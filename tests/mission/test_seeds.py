@@ -12,9 +12,9 @@ import pytest
 from mission.machines import in_memory, job, rented, scenario, store, trainers
 from support.scenarios import simulate
 
-from simulator.files.models import load_model
+from simulator.files.convert.framework_figures import efficiency
+from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
-from simulator.files.software import efficiency
 from simulator.predict import predict
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction

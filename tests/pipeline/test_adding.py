@@ -20,7 +20,7 @@ import json, sys
 from simulator import load
 from simulator.engine.estimate import estimate
 from simulator.predict import predict
-from simulator.report.explain import as_explanation
+from simulator.report.prediction.explain import as_explanation
 from simulator.results.prediction import Solver
 from simulator.studies.screening import best_cases
 

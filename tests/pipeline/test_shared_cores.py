@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.engine.run import Options, solve
-from simulator.files.candidates import CandidateReader
+from simulator.files.search.candidates import CandidateReader
 from simulator.pipeline.loads import least_step
 from simulator.pipeline.shared_cores import SharedCores, least_shared_step
 from simulator.pipeline.stages.base import Phase

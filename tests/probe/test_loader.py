@@ -15,7 +15,7 @@ import pytest
 
 from simulator import torch as door
 from simulator.errors import PlanError
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.probe import loader as probe

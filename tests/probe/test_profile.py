@@ -9,7 +9,7 @@ import pytest
 from support.probing import PAGEABLE, PEAK, PLACE, UP, FakeDevice
 
 from simulator import units
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.probe import gpu
 from simulator.probe.disk import Place
 from simulator.probe.machine import Machine

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from simulator import units
-from simulator.files.catalogue import KINDS, Catalogue, packaged
-from simulator.importers.price_faults import SPOT_FLOOR
-from simulator.report.hardware_figures import Figure, figures
+from simulator.files.hardware.catalogue import KINDS, Catalogue, packaged
+from simulator.importers.prices.faults import SPOT_FLOOR
+from simulator.report.hardware.figures import Figure, figures
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase, price_of
 from simulator.scenario.hardware.storage import Scope

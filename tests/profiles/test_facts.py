@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.host import PeerTopology
 from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.hardware.price import Purchase, price_of

@@ -13,7 +13,7 @@ from support.stages import sampled
 
 from simulator.compute.device_time import device_time
 from simulator.errors import PlanError
-from simulator.files.kernel_figures import kernel_files
+from simulator.files.fitted.kernel_figures import kernel_files
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.scenario.hardware.gpu import Gpu

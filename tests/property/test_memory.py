@@ -12,8 +12,8 @@ from support.stages import sampled
 
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import NotModelled
-from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
+from simulator.files.search.candidates import CandidateReader
 from simulator.files.settings import setting_from_text
 from simulator.pipeline.limits import check_modelled
 from simulator.scenario.goal import Plain

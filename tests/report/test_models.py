@@ -6,9 +6,9 @@ import csv
 import io
 import json
 
-from simulator.files.models import model_names
+from simulator.files.convert.models import model_names
+from simulator.report.format.table import as_csv
 from simulator.report.models import as_json, as_page, as_text, table
-from simulator.report.table import as_csv
 
 NAMES = model_names()
 

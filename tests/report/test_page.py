@@ -15,7 +15,7 @@ from simulator.report.page.bars import COLOURS, busy, idle, stack, waterfall
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import as_page, shown
 from simulator.report.page.timeline import timeline
-from simulator.report.verdict import verdict
+from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction, Slice, Trace
 
 SCENARIO = "resnet18-imagenet-hidden"

@@ -8,14 +8,14 @@ from html import unescape
 import pytest
 
 from simulator.files.scenario import load_scenario
-from simulator.report.launch import Launch
 from simulator.report.page.recommend import as_page
+from simulator.report.recommendation.launch import Launch
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Goal, Objective, Sense
-from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice
 from simulator.studies.recommend.machines import Machine
+from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 GOAL = Goal(objective=Objective(metric="cost.samples_per_usd", sense=Sense.MAXIMIZE))
 

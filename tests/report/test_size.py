@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simulator.report.size import Answer, as_text
-from simulator.studies.offers import Offer
-from simulator.studies.size import Resource, Sized
+from simulator.studies.changes.offers import Offer
+from simulator.studies.changes.size import Resource, Sized
 
 
 @pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.report.timeline import timeline_text
+from simulator.report.prediction.timeline import timeline_text
 from simulator.results.prediction import Prediction
 
 perfetto: Any = pytest.importorskip(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.report.verdict import verdict
+from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction, Usage
 
 

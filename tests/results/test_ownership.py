@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.assumptions import assumptions

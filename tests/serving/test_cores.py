@@ -9,7 +9,7 @@ import pytest
 from simulator.compute.forward_pass import Iteration, serving_cores
 from simulator.errors import InputError
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import pass_of, predict_service
 from simulator.results.serving import metrics
 from simulator.scenario.precision import Precision

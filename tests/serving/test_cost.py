@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.energy import energy_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from simulator.confidence.doubts import P90
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
 from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
 from simulator.results.serving import metrics

@@ -8,9 +8,9 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import layout_of, predict, predict_service
-from simulator.report.serving import as_text
+from simulator.report.service.text import as_text
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.scenario.serving import Routing, Service
 from simulator.serving.fleet import Fleet
@@ -19,7 +19,7 @@ from simulator.serving.inputs import Inputs
 from simulator.serving.layout import Reading
 from simulator.serving.links import with_inputs
 from simulator.serving.load import Requests
-from simulator.studies.serving import whatif
+from simulator.studies.service.sizing import whatif
 from tests.support.serving import MadePass, fleet, settings
 
 BULK = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
-from simulator.report.serving import as_text
+from simulator.report.service.text import as_text
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.serving import Speculation

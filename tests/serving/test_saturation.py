@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.scenario.serving import Service
 from simulator.serving.forward import Pass, ScaledPass
 from simulator.serving.kv_pool import Pool

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulator.files.merge_documents import chain_of
-from simulator.files.service import ServiceReader
+from simulator.files.service.scenario import ServiceReader
 from simulator.predict import layout_of, predict_service
 from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.serving import Routing, Service

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from simulator.engine.run import Options, later_epoch
-from simulator.files.candidates import CandidateReader
+from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict, question_of
-from simulator.studies.evaluate import (
+from simulator.studies.search.evaluate import (
     Assignment,
     Bounded,
     Chunk,
@@ -17,10 +17,10 @@ from simulator.studies.evaluate import (
     evaluate,
     look_closer,
 )
-from simulator.studies.explore import Request, alike_together, explore
-from simulator.studies.outcome import Candidate, Status
-from simulator.studies.store import Store
-from simulator.studies.workers import local_workers
+from simulator.studies.search.explore import Request, alike_together, explore
+from simulator.studies.search.outcome import Candidate, Status
+from simulator.studies.search.store import Store
+from simulator.studies.search.workers import local_workers
 
 SCENARIO = "resnet50-imagenet-p4d"
 WORKERS = tuple(

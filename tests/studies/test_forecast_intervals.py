@@ -6,7 +6,7 @@ import pytest
 
 from simulator.confidence.doubts import Axis
 from simulator.confidence.measurement import Row
-from simulator.studies.forecast import Case, forecast, noise
+from simulator.studies.validation.forecast import Case, forecast, noise
 
 METRIC = "step_time_s.mean"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from simulator.studies.findings import findings
-from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.scoring import objective_of
+from simulator.studies.search.findings import findings
+from simulator.studies.search.outcome import Candidate, Outcome, Status
+from simulator.studies.search.scoring import objective_of
 
 TIME = objective_of("total_time_s")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from simulator.confidence.measurement import MeasurementSet
-from simulator.files.measured import parse_set
-from simulator.studies import validate as study
-from simulator.studies.facts import Facts
-from simulator.studies.forecast import Fitted, Forecast, Forecasts
-from simulator.studies.validate import Validated
+from simulator.files.measured.measurement_set import parse_set
+from simulator.studies.validation import validate as study
+from simulator.studies.validation.facts import Facts
+from simulator.studies.validation.forecast import Fitted, Forecast, Forecasts
+from simulator.studies.validation.validate import Validated
 
 STEPS = """
 schema = 1

@@ -19,8 +19,8 @@ from pydantic import BaseModel
 
 from simulator import units
 from simulator.errors import PlanError
-from simulator.files.catalogue import Catalogue
-from simulator.files.models import model_names
+from simulator.files.convert.models import model_names
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.quantity import Choice, Number, Quantity
 from simulator.files.scenario import load_scenario
 from simulator.files.sections import ScenarioFile

@@ -14,7 +14,7 @@ from support import theory
 from support.mission_cases import cases
 
 from simulator.equations import host_memory, roofline
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.results.prediction import Prediction

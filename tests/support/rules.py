@@ -23,7 +23,7 @@ from simulator.predict import predict
 from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Preparation
-from simulator.studies.levers import Knob, knobs, turned
+from simulator.studies.changes.levers import Knob, knobs, turned
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simulator.errors import NotModelled
-from simulator.files.candidates import CandidateReader, Loaded
+from simulator.files.search.candidates import CandidateReader, Loaded
 from simulator.scenario.goal import Plain
-from simulator.studies.outcome import Candidate
+from simulator.studies.search.outcome import Candidate
 
 BASE = "resnet18-imagenet-one-worker"
 SHORT = ("data.samples=4096", "train.epochs=2")

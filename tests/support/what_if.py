@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import load_scenario
 from simulator.scenario.scenario import Scenario
-from simulator.studies.levers import Read, Settings
+from simulator.studies.changes.levers import Read, Settings
 from tests.support.scenarios import scenario
 
 CATALOGUE = Catalogue.default()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.report.scales import is_wide, scaled
+from simulator.report.format.scales import is_wide, scaled
 from simulator.units import Unit
 
 ROOM: Final = 0.04

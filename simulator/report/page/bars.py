@@ -8,10 +8,10 @@ from typing import Final
 
 from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
-from simulator.report.named import parts_called, resource_called
-from simulator.report.rounded import digits_of, quantity, share_known, significant
-from simulator.report.rows import DIGITS, parts
-from simulator.report.verdict import marks
+from simulator.report.format.named import parts_called, resource_called
+from simulator.report.format.rounded import digits_of, quantity, share_known, significant
+from simulator.report.prediction.rows import DIGITS, parts
+from simulator.report.prediction.verdict import marks
 from simulator.results.prediction import Prediction, Usage
 from simulator.units import BYTE, SECOND, Bytes, Seconds, show
 

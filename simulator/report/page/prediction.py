@@ -10,25 +10,25 @@ from markupsafe import Markup
 
 from simulator.confidence.provenance import Assumption
 from simulator.report import goodput
-from simulator.report.called import batch_called, batches_called
-from simulator.report.evidence_near import about, apart, headline, score_lines
-from simulator.report.layout import printable
-from simulator.report.named import limit_called
+from simulator.report.evidence.near import about, apart, headline, score_lines
+from simulator.report.format.called import batch_called, batches_called
+from simulator.report.format.layout import printable
+from simulator.report.format.named import limit_called
+from simulator.report.format.rounded import GUESSES, digits_of, known, quantity, share_known
 from simulator.report.page.bars import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.timeline import Timeline, timeline
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.rounded import GUESSES, digits_of, known, quantity, share_known
-from simulator.report.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
-from simulator.report.setting import setting_rows
+from simulator.report.prediction.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
+from simulator.report.prediction.setting import setting_rows
+from simulator.report.prediction.verdict import device_word, marks, verdict
 from simulator.report.stores import in_all
-from simulator.report.verdict import device_word, marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.scenario.workload.train import Mode
-from simulator.studies.measured_here import widened
-from simulator.studies.nearest import Neighbourhood
+from simulator.studies.validation.measured_here import widened
+from simulator.studies.validation.nearest import Neighbourhood
 from simulator.units import USD_PER_SECOND
 
 FEW: Final = 3

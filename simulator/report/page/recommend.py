@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.report import recommend as text
-from simulator.report import recommend_words as words
-from simulator.report.figures import figure
-from simulator.report.launch import Launch
-from simulator.report.layout import printable
+from simulator.report.format.figures import figure
+from simulator.report.format.layout import printable
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
 from simulator.report.page.scatter import Point, Scatter, scatter
-from simulator.report.recommend_best import (
+from simulator.report.recommendation import text, words
+from simulator.report.recommendation.best import (
     BEYOND,
     about_lines,
     before_lines,
@@ -24,12 +22,13 @@ from simulator.report.recommend_best import (
     trade_lines,
     winner_figures,
 )
+from simulator.report.recommendation.launch import Launch
 from simulator.results.prediction import Prediction
 from simulator.scenario.hardware.naming import short_name
-from simulator.studies.nearest import Neighbourhood
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.weighing import is_beyond
+from simulator.studies.validation.nearest import Neighbourhood
 from simulator.units import SECOND, USD
 
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.report.named import metric_called
+from simulator.report.format.named import metric_called
+from simulator.report.format.rounded import quantity
 from simulator.report.page.axes import Axis, axis
-from simulator.report.rounded import quantity
-from simulator.report.rows import DIGITS
+from simulator.report.prediction.rows import DIGITS
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Plain
-from simulator.studies.findings import Findings
-from simulator.studies.outcome import Outcome, Status
+from simulator.studies.search.findings import Findings
+from simulator.studies.search.outcome import Outcome, Status
 
 MACHINES: Final = "hardware.count"
 RATES: Final = ("tokens_per_s", "throughput_samples_per_s")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.report.named import metric_called
+from simulator.report.format.named import metric_called
 from simulator.report.page.axes import Axis, Tick, axis
 from simulator.results.metrics import METRICS
 

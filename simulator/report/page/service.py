@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from simulator.report import serving as report
+from simulator.report.format.rounded import quantity, significant
 from simulator.report.page.axes import Axis, Tick, axis
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile
 from simulator.report.page.scatter import Dot, Scatter
-from simulator.report.rounded import quantity, significant
+from simulator.report.service import text as report
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.units import PERCENT, SECOND, USD, show
 

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.files.settings import unit_of
-from simulator.report.figures import figure, metric_figure
-from simulator.report.layout import printable
-from simulator.report.named import bottleneck_called, is_share, metric_called
+from simulator.report.format.figures import figure, metric_figure
+from simulator.report.format.layout import printable
+from simulator.report.format.named import bottleneck_called, is_share, metric_called
+from simulator.report.format.rounded import quantity
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
 from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, Scatter, scatter
-from simulator.report.rounded import quantity
-from simulator.report.rows import DIGITS
-from simulator.report.sweep import BESIDE, best_candidates, fates_text, reason_lines, told
+from simulator.report.prediction.rows import DIGITS
+from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
 from simulator.results.metrics import METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Objective, Sense
-from simulator.studies.findings import Findings
-from simulator.studies.nearest import Neighbourhood
-from simulator.studies.outcome import Outcome, Status
-from simulator.studies.scoring import value_of
+from simulator.studies.search.findings import Findings
+from simulator.studies.search.outcome import Outcome, Status
+from simulator.studies.search.scoring import value_of
+from simulator.studies.validation.nearest import Neighbourhood
 from simulator.units import PER_SECOND, Unit, parse, show
 
 MOST_DOTS: Final = 4000

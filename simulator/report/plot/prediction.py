@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.errors import UnknownName
 from simulator.report.plot.style import COLOURS, Figure, style
-from simulator.report.rows import NEGLIGIBLE, parts
-from simulator.report.verdict import device_word
+from simulator.report.prediction.rows import NEGLIGIBLE, parts
+from simulator.report.prediction.verdict import device_word
 from simulator.results.prediction import Prediction
 from simulator.units import BYTE, SECOND, scale
 

@@ -13,14 +13,14 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
 from simulator.files.settings import unit_of
-from simulator.report.layout import printable
+from simulator.report.format.layout import printable
+from simulator.report.format.scales import is_wide, scaled
 from simulator.report.plot.style import COLOURS, MARKERS, ORDERED, style
-from simulator.report.scales import is_wide, scaled
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Objective, Sense
-from simulator.studies.findings import Findings
-from simulator.studies.outcome import Outcome, Status
-from simulator.studies.scoring import value_of
+from simulator.studies.search.findings import Findings
+from simulator.studies.search.outcome import Outcome, Status
+from simulator.studies.search.scoring import value_of
 from simulator.units import Unit, parse
 
 SIZE: Final = (7.0, 5.0)

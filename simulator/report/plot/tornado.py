@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from simulator.report.plot.style import COLOURS, style
 from simulator.results.metrics import select
-from simulator.studies.sensitivity import Sensitivity
+from simulator.studies.changes.sensitivity import Sensitivity
 from simulator.units import PER_SECOND, scale
 
 WIDTH: Final = 7.0

@@ -8,13 +8,13 @@ from typing import Protocol
 
 from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import InputError, UnknownName
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
-from simulator.studies.evaluate import Reader as Bare
 from simulator.studies.recommend.machines import Machine, machine_of, machines_on_offer
+from simulator.studies.search.evaluate import Reader as Bare
 
 Settings = Mapping[str, Plain]
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from simulator.results.metrics import Value
 from simulator.scenario.goal import Plain
-from simulator.studies.outcome import Outcome, Status
 from simulator.studies.recommend.machines import Machine
+from simulator.studies.search.outcome import Outcome, Status
 
 TIME = "total_time_s"
 MONEY = "cost.usd_to_train"

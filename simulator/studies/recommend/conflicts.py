@@ -19,13 +19,13 @@ from simulator.results.ownership import missing
 from simulator.scenario.goal import Goal, Limits, Objective, Sense
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.naming import short_name
-from simulator.studies.outcome import Candidate
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.baseline import COUNT, Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.evaluator import Ask, Search, limits_as_text
 from simulator.studies.recommend.limits import Subject, broken
 from simulator.studies.recommend.problem import Inquiry, inquire
+from simulator.studies.search.outcome import Candidate
 from simulator.units import SECOND, USD, show
 
 FURTHER: Final = 4

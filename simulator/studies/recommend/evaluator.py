@@ -8,8 +8,11 @@ from typing import Final
 
 from simulator.compute.footprint import Verdict
 from simulator.scenario.goal import Goal, Limits, Objective
-from simulator.studies.evaluate import Bounded
-from simulator.studies.explore import (
+from simulator.studies.recommend.baseline import Reader
+from simulator.studies.recommend.choice import MONEY, TIME
+from simulator.studies.recommend.problem import Inquiry
+from simulator.studies.search.evaluate import Bounded
+from simulator.studies.search.explore import (
     NOT_STORED,
     TIME_AND_COST,
     Judge,
@@ -18,12 +21,9 @@ from simulator.studies.explore import (
     bounds_of,
     explore,
 )
-from simulator.studies.outcome import Candidate, Outcome, Status
-from simulator.studies.recommend.baseline import Reader
-from simulator.studies.recommend.choice import MONEY, TIME
-from simulator.studies.recommend.problem import Inquiry
-from simulator.studies.store import Store
-from simulator.studies.workers import Workers
+from simulator.studies.search.outcome import Candidate, Outcome, Status
+from simulator.studies.search.store import Store
+from simulator.studies.search.workers import Workers
 
 AT_FIRST: Final = 2
 """Candidates that are predicted first for each one wanted."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import InputError, PlanError
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase
 from simulator.scenario.hardware.storage import Scope, Storage

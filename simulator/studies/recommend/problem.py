@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 
 from simulator.results.metrics import Value
 from simulator.scenario.goal import Goal, Plain
-from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.baseline import COUNT, MACHINE, PURCHASE, STORE, Ground, Settings
 from simulator.studies.recommend.choice import PREPARES, TIME, Choice, number
@@ -28,6 +27,7 @@ from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.software import Program, program_of
 from simulator.studies.recommend.space import Space, space_of
 from simulator.studies.recommend.spot import interrupted, with_losses
+from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 _PLACING: Final = (MACHINE, STORE, "data.", "remote.", PREPARES, "input.prepared")
 """Beginnings of the keys that say where the data lie, and how large they are."""

@@ -9,10 +9,10 @@ from simulator.pipeline.stages.base import Resource
 from simulator.results.binding import LIMITS, Part
 from simulator.results.prediction import STARVED
 from simulator.scenario.goal import Objective
-from simulator.studies.outcome import Status
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule
 from simulator.studies.recommend.ranking import CLOSE, by_factor, ratio
+from simulator.studies.search.outcome import Status
 
 _BOUND: Final[Mapping[str, str]] = {
     Resource.GPU: "its accelerators are busy",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.scenario.goal import Sense
-from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.baseline import Settings
@@ -20,6 +19,7 @@ from simulator.studies.recommend.ranking import front, in_order, runner_up, with
 from simulator.studies.recommend.reasons import is_cpu_bound, why
 from simulator.studies.recommend.spot import Interrupted, interrupted
 from simulator.studies.recommend.weighing import trades, weighed
+from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 SURE_OF: Final = 3
 """Best candidates by the goal that are predicted for sure."""

@@ -13,7 +13,7 @@ from converters import Columns, TableRow, door
 from converters.door import import_table, table_names
 from simulator.confidence.measurement import Split
 from simulator.errors import InputError, UnknownName
-from simulator.files.measured import load_set
+from simulator.files.measured.measurement_set import load_set
 
 DECLARED = """
 schema = 1

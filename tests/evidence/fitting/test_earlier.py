@@ -8,8 +8,8 @@ import pytest
 from fitting import earlier
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import causal_pairs
-from simulator.files.catalogue import Catalogue
-from simulator.files.serving_figures import earlier_file
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.service.figures import earlier_file
 
 RUN = earlier.Run("meta-llama/Llama-2-7b-hf", "llama-2-7b", 1, 512, 4, 8.0)
 

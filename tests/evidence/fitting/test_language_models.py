@@ -11,7 +11,7 @@ from fitting.language_models import Runs, runs
 from simulator.compute.describe import describe, kernels_of
 from simulator.compute.footprint import memory_fit
 from simulator.compute.step import training_step
-from simulator.files.kernel_figures import kernel_files, with_values
+from simulator.files.fitted.kernel_figures import kernel_files, with_values
 
 pytestmark = pytest.mark.slow
 

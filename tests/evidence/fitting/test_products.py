@@ -13,7 +13,7 @@ from fitting.products import (
     large_shares,
     memory_shares,
 )
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.precision import Precision
 
 PROFILE = "gpu/a100-sxm4-80gb"

@@ -9,7 +9,7 @@ import pytest
 
 from fitting import serving
 from simulator.compute.forward_pass import Iteration
-from simulator.files.serving_figures import serving_file
+from simulator.files.service.figures import serving_file
 from tests.support.serving_rows import ROW
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from simulator.results.metrics import Value
 from simulator.scenario.goal import Objective, Plain, Sense
-from simulator.studies.outcome import Candidate, Outcome, Status
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.machines import Machine
+from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 CHEAPEST = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
 

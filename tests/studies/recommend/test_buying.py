@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
-from simulator.files.rented import RentingReader
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.hardware.rented import RentingReader
+from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
 from simulator.results.price_age import dated_prices
 from simulator.scenario.goal import Plain
+from simulator.studies.changes.rent_or_buy import rent_or_buy
 from simulator.studies.recommend.buying import buying
-from simulator.studies.rent_or_buy import rent_or_buy
 from tests.studies.recommend.made import choice
 
 READER = RentingReader(CandidateReader("llama3-8b-fsdp"))

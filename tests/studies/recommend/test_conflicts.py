@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.goal import Goal, Limits, Objective, Sense
-from simulator.studies.outcome import Status
 from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.conflicts import FURTHER, conflict_of, smallest_conflict
 from simulator.studies.recommend.evaluator import Search, asking
 from simulator.studies.recommend.problem import Inquiry, inquire
-from simulator.studies.workers import local_workers
+from simulator.studies.search.outcome import Status
+from simulator.studies.search.workers import local_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 

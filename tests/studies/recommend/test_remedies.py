@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.goal import Plain
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.baseline import ground_of
@@ -17,7 +17,7 @@ from simulator.studies.recommend.evaluator import asking
 from simulator.studies.recommend.problem import inquire
 from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
-from simulator.studies.workers import local_workers
+from simulator.studies.search.workers import local_workers
 
 pytestmark = [pytest.mark.slow, pytest.mark.untraced]
 

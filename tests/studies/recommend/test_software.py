@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.goal import Goal, Limits, Plain
 from simulator.studies.recommend.baseline import MACHINE, ground_of
 from simulator.studies.recommend.limits import PORTING

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.files.candidates import CandidateReader
-from simulator.files.catalogue import Catalogue
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.search.candidates import CandidateReader
 from simulator.scenario.goal import Goal, Objective, Sense
 from simulator.studies.recommend.baseline import MACHINE, ground_of
 from simulator.studies.recommend.space import Space, space_of, splits

@@ -17,8 +17,8 @@ from support.stages import sampled
 
 from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
-from simulator.files.candidates import CandidateReader
 from simulator.files.scenario import load_scenario
+from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
 from simulator.results import metrics
 from simulator.scenario.candidates import stack
@@ -26,8 +26,8 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.distribution import Shape, Spread
 from simulator.scenario.workload.loader import LoaderKind
-from simulator.studies.pareto import front, may_beat
 from simulator.studies.screening import best_cases
+from simulator.studies.search.pareto import front, may_beat
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
 CHOICES = {

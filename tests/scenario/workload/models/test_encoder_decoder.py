@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.files.models import load_model
+from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
@@ -41,7 +41,10 @@ def flops(model: EncoderDecoder) -> dict[str, float]:
 
 
 def test_version_1_1_has_gated_mlps_and_a_head_of_its_own() -> None:
-    """248 million parameters, as transformers builds them (tests/importers/test_hf_config.py)."""
+    """248 million parameters, as transformers builds them.
+
+    See tests/importers/huggingface/test_config.py.
+    """
     assert base(ffn=2048, gated=True, tied=False).parameters == 247_577_856
 
 

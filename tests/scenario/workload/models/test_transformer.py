@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.files.models import load_model
+from simulator.files.convert.models import load_model
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Operator, forward_flops
 from simulator.scenario.workload.models.families import bert, gpt, llama, vit, with_attention

@@ -1,0 +1,1 @@
+"""What must agree between the keys and sections of a scenario."""

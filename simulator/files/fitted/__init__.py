@@ -1,0 +1,1 @@
+"""Fitted figures on disk: kernels, deviations, calibrations, and which hold for a scenario."""

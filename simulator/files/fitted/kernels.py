@@ -1,0 +1,391 @@
+"""Fitted figures of kernels, launches and exchanges: which files hold for a device and a framework.
+
+One file of `data/kernels/` is for all of them, one for each architecture of devices, one for each
+era of software, one for networks, and one says what the figures were fitted to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from simulator.compute.describe import summed_in
+from simulator.confidence.provenance import Source
+from simulator.files.fitted.kernel_figures import (
+    Figures,
+    KernelFile,
+    KernelFiles,
+    VariantTable,
+    kernel_files,
+    launch_factor,
+    source_of,
+)
+from simulator.files.fitted.launches import launching
+from simulator.scenario.hardware.gpu import Gpu, Stack
+from simulator.scenario.hardware.link import Link
+from simulator.scenario.precision import Precision
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.kernels import (
+    ExchangeFigures,
+    ExpertFigures,
+    KernelFigures,
+    Kernels,
+    LaunchFigures,
+    MemoryFigures,
+    ProductFigures,
+    UpdateFigures,
+)
+from simulator.scenario.workload.software import CudaGraphs, GradientSum, Scaling, Software
+from simulator.units import Bytes
+
+ANY: Final = "any"
+"""A framework nobody measured: it takes the figures of one, as carried over."""
+_FULL: Final = (Precision.FP32, Precision.TF32)
+_CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What of a job decides which figures hold.
+
+    `summed_in` is what gradients of micro-batches are added up in, `link` that of the machines'
+    network.
+    """
+
+    software: Software
+    precision: Precision
+    summed_in: Precision
+    link: Link | None = None
+
+
+def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kernels | None:
+    """Fitted figures for a device and the software on it.
+
+    Parameters
+    ----------
+    gpu : Gpu or None
+        The accelerator; its architecture picks a file.
+    use : Use
+        The framework picks another; its switches combine what both say.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
+
+    Returns
+    -------
+    Kernels or None
+        None where no file holds for one of them.
+    """
+    if gpu is None or gpu.multiprocessors is None:
+        return None
+    files = kernel_files() if files is None else files
+    device = _of_device(gpu, files)
+    era = next(iter(_with(use, files)), None)
+    if device is None or era is None:
+        return None
+    found = Figures(files["shared"], device, era, *_remembers(use, files))
+    kernel = use.software.attention_kernel or era.attention_kernel or ""
+    if f"attention_{_key(kernel)}" not in found:
+        return None
+    wide = found.value("network_gradients"), found.value("network_sends")
+    factors = _network_factors(use.link, files)
+    return Kernels(
+        product=_product(found, device, gpu, use),
+        kernel=_kernel(found, device, gpu, kernel, use),
+        launch=_launch(found, use.software),
+        exchange=_exchange(found, (wide[0] * factors[0], wide[1] * factors[1])),
+        update=UpdateFigures(
+            traffic=found.value("update_traffic"),
+            layer=found.value("update_layer"),
+            host=found.value("update_host"),
+            accumulated=_accumulated(found, era, use),
+        ),
+        expert=ExpertFigures(
+            eager=found.value("expert_eager"),
+            fused=found.value("expert_fused"),
+            padding=found.value("expert_padding"),
+        ),
+        carried_over=_carried_over(gpu, device, era, use),
+        slowness=found.value("degraded") if use.software.degraded else 1.0,
+        at_bound=tuple(found.at_bound()),
+        apart=_apart(device, gpu),
+        sources=found.sources(),
+    )
+
+
+def _apart(device: KernelFile, gpu: Gpu) -> tuple[float, Source] | None:
+    """What rows measured on the device say of its products beside those of its architecture."""
+    found = _variant(device, gpu)
+    return None if found is None else (found.products, source_of(found.source))
+
+
+def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bool:
+    """Whether figures are those of another device, framework or precision."""
+    stands_in = use.software.framework.lower() in _stands_for(era) or use.precision in _FULL
+    return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceShares:
+    """What kernels reach of a device's data sheet, whatever the model.
+
+    `products`: share of the peak at a precision that large matrix products reach while the clock
+    is whole. `throttle`: how far the clock sinks when only matrix units work. `memory`: share of
+    the memory's bandwidth.
+    """
+
+    products: float
+    throttle: float
+    memory: float
+
+
+def device_shares(
+    gpu: Gpu, precision: Precision, files: KernelFiles | None = None
+) -> DeviceShares | None:
+    """Shares of a device's rates, fitted to language models on its architecture.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        The accelerator; its architecture, or that of its relative, picks a file.
+    precision : Precision
+        That of linear layers.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
+
+    Returns
+    -------
+    DeviceShares or None
+        None where no file holds for it.
+    """
+    files = kernel_files() if files is None else files
+    device = _of_device(gpu, files)
+    if device is None:
+        return None
+    return _shares(Figures(files["shared"], device), device, gpu, precision)
+
+
+def _shares(found: Figures, device: KernelFile, gpu: Gpu, precision: Precision) -> DeviceShares:
+    variant = _variant(device, gpu)
+    factor = 1.0 if variant is None else variant.products
+    return DeviceShares(
+        products=found.value(_share_at(found, gpu, precision)) * factor * gpu.reach,
+        throttle=found.value("throttle"),
+        memory=found.value("memory") * gpu.streaming,
+    )
+
+
+def _share_at(found: Figures, gpu: Gpu, precision: Precision) -> str:
+    """The share of the peak that holds for products at a precision, by its name."""
+    narrow = {Precision.FP8: "share8", Precision.FP4: "share4"}
+    own = narrow.get(gpu.fallback.get(precision, precision), "")
+    return own if own in found else "share16"
+
+
+def _variant(device: KernelFile, gpu: Gpu) -> VariantTable | None:
+    """What sets a device apart from the rest of its architecture, if anything does."""
+    return next((v for v in device.variant if gpu.name in v.gpus), None)
+
+
+def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
+    """The file of its architecture, or of its relative's."""
+    own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
+    return next((file for file in files.values() if own in file.architectures), None)
+
+
+def _with(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
+    name, compiled = use.software.framework.lower(), use.software.compiled
+    for file in files.values():
+        names = (*file.frameworks, *_stands_for(file))
+        if file.kind == "software" and name in names and file.compiled in (None, compiled):
+            yield file
+
+
+def _stands_for(file: KernelFile) -> tuple[str, ...]:
+    """Frameworks that nothing was fitted to, for which a file's figures are taken."""
+    return (*file.stands_for, *((ANY,) if file.generic else ()))
+
+
+def stood_in(software: Software) -> bool:
+    """Whether nothing was fitted to a framework, so that another's kernels stand in for its own."""
+    name, files = software.framework.lower(), kernel_files().values()
+    own = (file.frameworks for file in files if file.kind == "software")
+    return not any(name in names for names in own)
+
+
+def frameworks(*, compiled: bool) -> tuple[str, ...]:
+    """Frameworks whose kernels are known, or stood in for, sorted."""
+    files = [file for file in kernel_files().values() if file.kind == "software"]
+    fitting = [file for file in files if file.compiled in (None, compiled)]
+    return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.stands_for)}))
+
+
+def attentions() -> tuple[str, ...]:
+    """Fused attention kernels that figures are known of, by their `software.attention_kernel`."""
+    names = {name for file in kernel_files().values() for name in file.figures}
+    lead, back = "attention_", "_backward"
+    own = {n.removeprefix(lead) for n in names if n.startswith(lead) and not n.endswith(back)}
+    return tuple(sorted(name.replace("_", "-") for name in own))
+
+
+def _remembers(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
+    """Files on the memory a framework takes, whatever its kernels."""
+    name = use.software.framework.lower()
+    return (f for f in files.values() if f.kind == "memory" and name in f.frameworks)
+
+
+def _key(kernel: str) -> str:
+    return kernel.lower().replace("-", "_")
+
+
+def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
+    variant, own = _variant(device, gpu), _shares(found, device, gpu, use.precision)
+    others = 1.0 if variant is None else variant.others
+    return ProductFigures(
+        share16=found.value("share16") * others * gpu.reach,
+        share=own.products,
+        tile_half=found.value("tile_half"),
+        wave=found.value("wave"),
+        fill=found.value("fill"),
+        unaligned=found.value("unaligned"),
+        throttle=0.0 if use.software.profiled_kernels else own.throttle,
+    )
+
+
+def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use) -> KernelFigures:
+    variant = _variant(device, gpu)
+    factor = 1.0 if variant is None else variant.attention.get(kernel, 1.0)
+    cast = "cast_4" if use.precision is Precision.FP4 else ""
+    if use.software.fp8_recipe is Scaling.BLOCK:
+        cast = "cast_block"
+    loss = "loss" if use.software.padded_vocabulary else "loss_unpadded"
+    name = f"attention_{_key(kernel)}"
+    return KernelFigures(
+        memory=_shares(found, device, gpu, use.precision).memory,
+        start=found.value("start"),
+        attention=found.value(name) * factor * gpu.reach,
+        attention_backward=found.value(f"{name}_backward"),
+        gated=found.value("gated"),
+        plain=found.value("plain"),
+        cast=found.first(cast, "cast"),
+        loss=found.value(loss),
+        softmax=found.value("softmax"),
+        unbalanced_context=found.value("unbalanced_context"),
+    )
+
+
+def _launch(found: Figures, software: Software) -> LaunchFigures:
+    """Launches; a step that was put together from kernels has no program around them."""
+    recorded = software.cuda_graphs is not CudaGraphs.NONE
+    experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
+    return LaunchFigures(
+        forward=found.value("launch_forward"),
+        backward=found.value("launch_backward"),
+        unfused=found.value("launch_unfused"),
+        collective=found.value("launch_collective"),
+        embedding=found.value("launch_embedding"),
+        head=found.value("launch_head"),
+        step=0.0 if software.profiled_kernels else found.value("launch_step"),
+        experts=found.value("launch_experts") * experts,
+        overlapped_experts=found.value("launch_overlapped_experts"),
+        factor=launch_factor(found, software),
+        jitter=found.value("jitter"),
+        blend=found.value("blend"),
+    )
+
+
+def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
+    gradients, sends = network
+    combined = {"network_gradients", "network_sends"}
+    names = [each.name for each in fields(ExchangeFigures) if each.name not in combined]
+    values = {name: found.value(name) for name in names}
+    return ExchangeFigures(**values, network_gradients=gradients, network_sends=sends)
+
+
+def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> MemoryFigures:
+    """What allocator and libraries take of a device beside what is counted.
+
+    Parameters
+    ----------
+    gpu : Gpu or None
+        The accelerator; a compiler that lays out all memory beforehand, as those of TPUs, Trainium
+        and Gaudi do, wastes none and keeps no context there.
+    use : Use
+        The framework and its switches.
+    files : mapping of str to KernelFile, optional
+        Another set of figures than the one that ships.
+    """
+    files = kernel_files() if files is None else files
+    era = next(iter(_with(use, files)), None)
+    own = () if era is None else (era,)
+    found = Figures(files["shared"], *own, *_remembers(use, files))
+    scores = "memory_scores_compiled" if use.software.compiled_loss else "memory_scores"
+    figures = MemoryFigures(
+        scores=0.0 if use.software.chunked_loss else found.value(scores),
+        unread=found.value("memory_unread"),
+        copies=found.value("memory_copies"),
+        narrow=found.value("memory_narrow"),
+        separate_gate=found.value("memory_separate_gate"),
+        autocast=found.value("memory_autocast"),
+        bucket_copy=found.value("memory_bucket_copy"),
+        buckets=found.value("memory_buckets"),
+        bucket_bytes=found.value("memory_bucket_bytes"),
+        live=found.value("memory_live") or math.inf,
+    )
+    if gpu is None or gpu.stack not in _CONTEXT_STACKS:
+        return figures
+    context = [f"memory_context_{_key(gpu.architecture)}", "memory_context"]
+    return replace(
+        figures,
+        waste=found.value("memory_waste"),
+        context=found.first(*context),
+        group=found.value("memory_group"),
+        sources={
+            "context": found.source(next(name for name in context if name in found)),
+            "waste": found.source("memory_waste"),
+            "group": found.source("memory_group"),
+        },
+    )
+
+
+def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, float]:
+    """Factors of gradients and of sends on a network."""
+    name = "" if link is None else link.name
+    tables = [table for file in files.values() for table in file.network]
+    found = next((table for table in tables if name in table.links), None)
+    return (1.0, 1.0) if found is None else (found.gradients, found.sends)
+
+
+def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
+    """Bytes that adding up the gradient of a parameter moves for each micro-batch [B]."""
+    way = use.software.gradient_sum or era.gradient_sum
+    if way is GradientSum.IN_PLACE:
+        return 0.0
+    wide = "sum_32" if use.summed_in is Precision.FP32 else "sum_16"
+    if use.precision in _FULL and "sum_uncast" in found:
+        wide = "sum_uncast"
+    return found.first("sum_fused", wide) if way is GradientSum.FUSED else found.value(wide)
+
+
+def use_of(scenario: Scenario) -> Use:
+    """What of a scenario's job decides which kernel figures hold."""
+    job, network = scenario.job, scenario.cluster.trainers.host.network
+    return Use(
+        software=job.software,
+        precision=job.train.precision,
+        summed_in=summed_in(job),
+        link=None if network is None else network.link,
+    )
+
+
+def with_kernel_files(scenario: Scenario, files: KernelFiles) -> Scenario:
+    """The scenario with what `files` say of kernels, launches, exchanges and memory."""
+    job, gpu, use = scenario.job, scenario.cluster.trainers.host.gpu, use_of(scenario)
+    software = replace(
+        job.software,
+        kernels=kernels(gpu, use, files),
+        launching=launching(gpu, job.software, files),
+        memory=memory_figures(gpu, use, files),
+    )
+    return replace(scenario, jobs=(replace(job, software=software), *scenario.jobs[1:]))

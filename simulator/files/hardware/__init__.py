@@ -1,0 +1,1 @@
+"""Hardware profiles on disk: read, checked and turned into devices, machines, links and stores."""

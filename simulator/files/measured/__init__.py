@@ -1,0 +1,1 @@
+"""Measurement sets on disk: their declaration, their rows, and how they are written."""

@@ -1,0 +1,66 @@
+"""What requests hold, in a store: the job that reads it, on the machines of a service."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from simulator.errors import InputError, Problem
+from simulator.files.document import Document
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.files.scenario import from_document, to_scenario
+from simulator.files.service.sections import ServiceFile
+from simulator.scenario.scenario import Scenario
+
+_INPUTS: Final = ("load", "inputs")
+_KEYS: Final = {
+    "hardware.storage": "store",
+    "data.bytes_per_sample": "bytes",
+    "input.workers": "readers",
+}
+"""Keys of the job that have another name in the service."""
+
+
+def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scenario | None:
+    """The job that reads the requests of a service; None where they are there already.
+
+    Parameters
+    ----------
+    file : ServiceFile
+        The service; requests are samples, and each of a machine's readers is a worker.
+    document : Document
+        What it says and where.
+    known : Catalogue
+        Machines and stores.
+
+    Raises
+    ------
+    InputError
+        If the store is none, or cannot be reached from the machines.
+    """
+    inputs = file.load.inputs
+    if inputs is None:
+        return None
+    hardware: dict[str, Any] = {"machine": file.hardware.machine, "count": file.hardware.count}
+    data = {
+        "schema": 1,
+        "hardware": {**hardware, "storage": inputs.store},
+        "data": {
+            "samples": file.load.requests or 1,
+            "bytes_per_sample": f"{inputs.bytes} B",
+            "cache": "none",
+        },
+        "input": {"workers": inputs.readers, "output_bytes_per_sample": "0 B"},
+        "train": {"mode": "prepare", "batch_size": 1},
+    }
+    asked = Document(origin=document.origin, data=data, lines={})
+    try:
+        return to_scenario(from_document(asked, known, ()), "inputs")
+    except InputError as error:
+        raise InputError(tuple(_own(one, document) for one in error.problems)) from None
+
+
+def _own(problem: Problem, document: Document) -> Problem:
+    """A mistake of the job as one of the service that it was made from."""
+    key = _KEYS.get(problem.key or "")
+    path = _INPUTS if key is None else (*_INPUTS, key)
+    return document.problem(path, problem.message, hint=problem.hint, show=key is not None)

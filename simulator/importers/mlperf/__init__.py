@@ -1,0 +1,1 @@
+"""MLPerf Storage (DLIO) and MLPerf Training: workloads, result folders and logs."""

@@ -1,0 +1,1 @@
+"""What nvidia-smi shows of a machine, as a node profile."""

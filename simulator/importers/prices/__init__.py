@@ -1,0 +1,1 @@
+"""Published catalogues of cloud prices, with what is known to be wrong in them."""

@@ -1,0 +1,1 @@
+"""Traces of the PyTorch profiler: their steps, operators and messages, at other sizes too."""

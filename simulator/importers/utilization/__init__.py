@@ -1,0 +1,1 @@
+"""Logs of how busy devices and hosts were, from several monitoring tools."""

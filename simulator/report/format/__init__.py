@@ -1,0 +1,1 @@
+"""How reports write names, numbers, tables and lines."""

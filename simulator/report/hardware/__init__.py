@@ -1,0 +1,1 @@
+"""Reports of hardware profiles and of the age of their prices."""

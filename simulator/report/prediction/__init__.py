@@ -1,0 +1,1 @@
+"""Reports of one prediction: the short answer, the full one, JSON, timeline and explanation."""

@@ -1,0 +1,575 @@
+"""The waterfall of a number: which equation, given what, from which source.
+
+Three depths: what each stage asks of each resource (with equation, inputs and their origin), the
+step as the sum of its exposed parts, and what bounds the whole.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from simulator.compute import model_flops
+from simulator.compute.footprint import HostRam, MemoryFit
+from simulator.pipeline.ledger import LINES
+from simulator.pipeline.loads import alone, pressures, slowest_unit
+from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.run_length import checkpoint_time, checkpoints
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
+from simulator.pipeline.topology import Location, Topology, build
+from simulator.report.format.called import batch_called, batches_called
+from simulator.report.format.figures import metric_figure
+from simulator.report.format.layout import WIDTH, bar, columns, count, percent, section, wrapped
+from simulator.report.format.rounded import chance
+from simulator.report.prediction.origins import Origin, find, origins
+from simulator.report.prediction.rows import run_rows
+from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
+from simulator.report.prediction.verdict import verdict
+from simulator.results.cost import listed_price, paid_time
+from simulator.results.metrics import Metric, select
+from simulator.results.power import draws
+from simulator.results.prediction import Prediction
+from simulator.results.storage_bill import priced
+from simulator.scenario.hardware.naming import short_name
+from simulator.terms import Term, plain
+from simulator.units import (
+    BYTE,
+    BYTE_PER_SECOND,
+    FLOP,
+    FLOP_PER_SECOND,
+    JOULE,
+    SECOND,
+    USD,
+    USD_PER_SECOND,
+    WATT,
+    Unit,
+    show,
+)
+
+OWN_UNIT: Final = "own unit"
+"""What the formula sheet says of quantities that may have any unit."""
+TINY_SHARE: Final = 1e-6
+"""Share of a step below which a line of its ledger is not shown."""
+MONEY: Final = {
+    "per_second": USD_PER_SECOND,
+    "per_step": USD,
+    "for_machines": USD,
+    "samples_per_usd": None,
+    "energy_per_step": JOULE,
+    "electricity": USD,
+}
+"""Units of what a run costs; None: a count for a dollar."""
+_POWERED: Final = {"of_machines": "J", "of_building": "J", "emitted": "kg", "price": "$"}
+"""Units of what a run draws."""
+CORE_SECOND: Final = Unit("core-s", "CPU work")
+_WHOLE_RUN: Final = ("first_step", "epoch", "total")
+_INNER: Final = WIDTH - 4
+"""Columns left inside a stage of a section."""
+_SYMBOLS: Final = {
+    u.symbol: u
+    for u in (
+        BYTE,
+        BYTE_PER_SECOND,
+        SECOND,
+        FLOP,
+        FLOP_PER_SECOND,
+        USD,
+        USD_PER_SECOND,
+        CORE_SECOND,
+    )
+}
+"""Units that the name of an input may end with, in brackets."""
+_UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
+
+
+def as_explanation(prediction: Prediction, path: str | None = None) -> str:
+    """Explain a metric, a group of metrics, or (without `path`) the step time.
+
+    Raises
+    ------
+    UnknownName
+        If `path` is no metric.
+    """
+    metrics = select("step_time_s" if path is None else path)
+    called = batch_called(prediction.scenario)
+    title = f"{prediction.scenario.name}: where {path or f'the {called} time'} comes from"
+    lines = [*wrapped(title, width=WIDTH), *section("Figures", _figures(prediction, metrics))]
+    chapters = dict.fromkeys(_chapter(metric.name) for metric in metrics)
+    for chapter in chapters:
+        lines += chapter(prediction, metrics)
+    lines += section("Rests on", assumption_lines(prediction.assumptions))
+    return "\n".join(lines)
+
+
+def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    rows = [(m.name, metric_figure(m.name, m.get(prediction)), m.doc) for m in metrics]
+    lines = columns([row[:2] for row in rows], "<<")
+    if all(len(line) + len(row[2]) < WIDTH - 4 for line, row in zip(lines, rows, strict=True)):
+        return columns(rows, "<<<")
+    return [part for line in lines for part in wrapped(line)]
+
+
+Chapter = Callable[[Prediction, tuple[Metric, ...]], list[str]]
+
+
+def _chapter(name: str) -> Chapter:
+    return next(chapter for start, chapter in _CHAPTERS.items() if name.startswith(start))
+
+
+def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    called = batch_called(prediction.scenario)
+    whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
+    return [
+        *_demands(prediction, None),
+        *_checkpoint(prediction),
+        *section(
+            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
+        ),
+        *section(f"The mean {called}, slot by slot", _ledger(prediction)),
+        *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
+        *_bound(prediction, ()),
+    ]
+
+
+def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    called = batch_called(prediction.scenario)
+    none = section("Checkpoints", ["none are written (train.checkpoint_every_steps)"])
+    return [
+        *(_checkpoint(prediction) or none),
+        *section(
+            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
+        ),
+    ]
+
+
+def _checkpoint(prediction: Prediction) -> list[str]:
+    """What writing a checkpoint takes, and the part of it that falls on a step."""
+    scenario = prediction.scenario
+    written = float(checkpoints(scenario))
+    stages = ask(CHECKPOINTING, scenario, Phase.WARM)
+    if not written or not any(stage.demands for stage in stages):
+        return []
+    topology, known = build(scenario), origins(scenario)
+    taken = float(checkpoint_time(topology, stages))
+    lines = [
+        f"  {line}"
+        for stage in stages
+        for demand in stage.demands
+        for line in _demand(demand, topology, Location(rank=0), known)
+    ]
+    share = show(taken * written / prediction.total_steps, SECOND)
+    total = f"{count(written)} in {count(prediction.total_steps)} steps"
+    lines += wrapped(
+        f"{show(taken, SECOND)} each, {total}: {share} of a step, while training waits"
+    )
+    return section("A checkpoint asks for, all machines writing at once", lines)
+
+
+def _ledger(prediction: Prediction) -> list[str]:
+    """Lines of the step's ledger, each with the part of the step that it counts for."""
+    rows = [
+        (name, show(seconds, SECOND), f"in {LINES[name]}")
+        for name, seconds in prediction.timing.ledger.items()
+        if seconds > TINY_SHARE * prediction.timing.step_time.mean
+    ]
+    return columns(rows, "<><")
+
+
+def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    names = {metric.name.split(".")[1] for metric in metrics}
+    return _demands(prediction, frozenset(r for r in Resource if str(r) in names))
+
+
+def _cpu(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    group = prediction.scenario.cluster.trainers
+    pool = group.host.cpu
+    facts = [
+        ("vCPUs of one machine", count(pool.threads)),
+        ("physical cores", count(pool.cores)),
+        ("worth of a second thread", f"{pool.smt_worth:.3g} of a core"),
+        ("accelerators in use", count(group.gpus_per_host)),
+    ]
+    return [
+        *_demands(prediction, frozenset({Resource.CPU, Resource.GPU})),
+        *section("vCPUs", columns(facts, "<>")),
+    ]
+
+
+def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    wanted = {metric.name.split(".")[0].removesuffix("_bytes") for metric in metrics}
+    lines: list[str] = []
+    known = origins(prediction.scenario)
+    for key, title, fit in (
+        ("host_ram", "Host RAM of one machine", prediction.host_ram),
+        ("gpu_memory", "Memory of one accelerator", prediction.memory),
+    ):
+        if fit is None or wanted.isdisjoint({key, "fits"}):
+            continue
+        sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
+        lines += section(title, item_lines(fit, *sums, *_sureness(fit)))
+        lines += section(f"{title}: equations", _equations(fit.terms, BYTE.symbol, known))
+        origin = origin_texts(find(known, "ram memory", fit.capacity))
+        lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
+    return lines
+
+
+def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
+    """How far what is needed may be off, and how probable it is that it fits."""
+    if not isinstance(fit, MemoryFit) or fit.probability is None:
+        return ()
+    low, high = (show(end, BYTE) for end in fit.band)
+    return (("80% interval", f"{low} to {high}"), ("fits with", chance(fit.probability)))
+
+
+def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    """What each part of the machines draws, at rest, at work, and in the mean of a step."""
+    found, called = draws(prediction.scenario, prediction.timing), batch_called(prediction.scenario)
+    if found is None:
+        gpu = prediction.scenario.cluster.trainers.host.gpu
+        name = "an accelerator" if gpu is None else gpu.name
+        return section(
+            f"Energy of a {called}", [f"not known: the profile of {name} states no power"]
+        )
+    head = ("", "at rest", "at work", "busy", "mean")
+    rows = [
+        (d.part, show(d.idle, WATT), show(d.full, WATT), percent(d.busy), show(d.mean, WATT))
+        for d in found
+    ]
+    total = show(sum(d.mean for d in found), WATT)
+    rows += [("= all machines", "", "", "", total)]
+    step = show(prediction.timing.step_time.mean, SECOND)
+    sources = dict.fromkeys(
+        f"{draw.part}: {draw.source.reference}, {draw.source.date}"
+        + ("" if draw.source.verified else ", UNVERIFIED")
+        for draw in found
+    )
+    return [
+        *section("Power of all machines", columns([head, *rows], "<>>>>")),
+        *section(f"Energy of a {called}", [f"{total} x mean {called} {step}"]),
+        *section("Energy of the run", _run_energy(prediction)),
+        *section("Power from", [line for text in sources for line in wrapped(text)]),
+    ]
+
+
+def _run_energy(prediction: Prediction) -> list[str]:
+    """The equations of the run's energy, and what is not known of it."""
+    energy, known = prediction.energy, origins(prediction.scenario)
+    made = [
+        line
+        for name, one in energy.terms.items()
+        for line in _equations({name: one}, _POWERED[name], known)
+    ]
+    return [*made, *(line for text in energy.missing for line in wrapped(f"not known: {text}"))]
+
+
+def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    cost = prediction.cost
+    group = prediction.scenario.cluster.trainers
+    if cost.per_second is None:
+        return section("Price", [f"the profile of {short_name(group.host.name)} states no price"])
+    price = listed_price(prediction.scenario, group)
+    stated = (
+        "stated by the scenario"
+        if price is None
+        else f"{price.region}; {price.source.reference}, {price.source.date}"
+    )
+    rows = [
+        ("rent of all machines", show(cost.per_second, USD_PER_SECOND)),
+        (
+            f"x mean {batch_called(prediction.scenario)}",
+            show(prediction.timing.step_time.mean, SECOND),
+        ),
+        ("x billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
+        ("machines", count(group.count)),
+    ]
+    known = origins(prediction.scenario)
+    made = [
+        line
+        for name, one in cost.terms.items()
+        for line in _equations({name: one}, _symbol(name), known)
+    ]
+    return [
+        *section("Price", columns(rows, "<>")),
+        *section("Price from", wrapped(stated)),
+        *section("Equations", made),
+    ]
+
+
+def _symbol(name: str) -> str:
+    unit = MONEY[name]
+    return "1/$" if unit is None else unit.symbol
+
+
+def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    """Machines and stores, as they are added up."""
+    machines, stores = prediction.cost.for_machines, prediction.storage
+    if machines is None or prediction.in_all is None:
+        return _cost(prediction, metrics)
+    least = "at least " if stores.missing else ""
+    rows = [
+        ("machines", show(machines, USD)),
+        ("+ stores", f"{least}{show(stores.known, USD)}"),
+        ("in all", f"{least}{show(prediction.in_all, USD)}"),
+    ]
+    return [
+        *section("The whole bill", columns(rows, "<>")),
+        *_cost(prediction, metrics),
+        *_stores(prediction, metrics),
+    ]
+
+
+def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    bill = prediction.storage
+    if not bill.terms and not bill.missing:
+        return section("Stores", ["all data lie on drives that are paid with their machines"])
+    told = [*(f"not known: {text}" for text in bill.missing), *bill.notes]
+    prices = [line for text in priced(prediction.scenario) for line in wrapped(text)]
+    return [
+        *section("Prices of stores from", prices),
+        *section("Stores", _equations(bill.terms, "$", origins(prediction.scenario))),
+        *section("So", [line for text in told for line in wrapped(text)]),
+    ]
+
+
+def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
+    """Terms by name, each with its value and what made it; those that are nothing are left out."""
+    lines: list[str] = []
+    for name, one in terms.items():
+        if (value := float(one.value)) != 0.0:
+            lines += [f"{name} = {_shown(unit, value)}", *term_lines(one, known, unit, 2)]
+    return lines
+
+
+_COUNTED: Final = {
+    "mfu": model_flops.model_utilization,
+    "hfu": model_flops.hardware_utilization,
+    "flops_per_s_per_gpu": model_flops.rate_per_device,
+}
+"""How metrics are made that count a model's arithmetic."""
+
+
+def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+    """The calls that count FLOPs, each with its inputs."""
+    scenario, rate = prediction.scenario, prediction.timing.throughput
+    known = origins(scenario)
+    lines: list[str] = []
+    for metric in metrics:
+        one = _COUNTED[metric.name](scenario, rate)
+        if one is not None:
+            unit = "" if metric.unit is None else metric.unit.symbol
+            lines += _equations({metric.name: one}, unit, known)
+    return section("Equations", lines)
+
+
+def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+    timing, bounds = prediction.timing, prediction.bounds
+    called = batch_called(prediction.scenario)
+    rows = [
+        ("at least", show(bounds.lower, SECOND), "the busiest unit's work / its capacity"),
+        (
+            "simulated",
+            show(timing.total_time / max(1, prediction.total_steps), SECOND),
+            f"total time / {batches_called(prediction.scenario)}, start and end included",
+        ),
+        ("at most", show(bounds.upper, SECOND), "all work of all ranks one after another"),
+    ]
+    return [
+        *section(f"What each resource would make of the {called} by itself", _imposed(prediction)),
+        *section(f"What bounds the whole run, per {called}", columns(rows, "<><")),
+        *section("So", wrapped(verdict(prediction), hang="")),
+    ]
+
+
+def _imposed(prediction: Prediction) -> list[str]:
+    scenario, usage = prediction.scenario, prediction.timing.usage
+    imposed = pressures(scenario, build(scenario), prediction.demands)
+    longest = max(imposed.values(), default=0.0) or 1.0
+    rows = [
+        (
+            str(resource),
+            show(seconds, SECOND),
+            f"{percent(usage[resource].mean)} busy" if resource in usage else "",
+            bar(seconds / longest),
+        )
+        for resource, seconds in imposed.items()
+    ]
+    return columns(rows, "<>><")
+
+
+_CHAPTERS: Final[dict[str, Chapter]] = {
+    **dict.fromkeys(_COUNTED, _arithmetic),
+    "utilization.": _utilization,
+    "vcpus": _cpu,
+    "host_ram": _memory,
+    "gpu_memory": _memory,
+    "fits": _memory,
+    "cost.energy": _energy,
+    "energy": _energy,
+    "cost.storage": _stores,
+    "cost.usd_to_train": _whole_bill,
+    "cost.usd_with_storage": _whole_bill,
+    "cost": _cost,
+    "bound_s": _bound,
+    "step_split_s.checkpoint": _checkpoints,
+    "": _time,
+}
+"""First chapter whose key the metric's name starts with."""
+
+
+def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[str]:
+    topology = build(prediction.scenario)
+    known = origins(prediction.scenario)
+    lines: list[str] = []
+    for stage in prediction.demands:
+        place = Location(rank=0, site=topology.sites_of(stage.group)[0])
+        wanted = [d for d in stage.demands if asks(d) and _is_of(d, only, topology, place)]
+        where = f" of group '{stage.group}'" if stage.group else ""
+        lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
+        for demand in wanted:
+            lines += [f"  {line}" for line in _demand(demand, topology, place, known)]
+    return section("What one batch of one rank asks for", lines)
+
+
+def _is_of(
+    demand: Demand, only: frozenset[Resource] | None, topology: Topology, place: Location
+) -> bool:
+    """Whether a demand is for one of these resources; an exchange is for all links it passes."""
+    if only is None or demand.resource in only:
+        return True
+    exchanged = topology.way(demand, place) if demand.path is Path.EXCHANGE else ()
+    return any(
+        float(use) > 0.0 and topology.units[unit].resource in only for unit, use in exchanged
+    )
+
+
+def _way(
+    demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
+) -> list[str]:
+    """What slows a demand most on its way through an otherwise idle machine."""
+    slowest = slowest_unit(topology, demand, place) if float(demand.amount) > 0.0 else None
+    if slowest is None or not math.isfinite(float(slowest[1])):
+        return []
+    unit, rate = slowest
+    label = "rate peak achievable bandwidth cap limit operations"
+    origin = find(known, label, float(topology.units[unit].capacity))
+    source = "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
+    return [f"slowest on its way = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
+
+
+def asks(demand: Demand) -> bool:
+    """Whether a demand is for anything at all."""
+    return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
+
+
+def _demand(
+    demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
+) -> list[str]:
+    amount = show(float(demand.amount), unit_of(demand))
+    parts = [f"{demand.resource}: {amount}", *_limits(demand)]
+    if demand.resource is not Resource.GPU:
+        parts.append(f"{show(float(alone(topology, demand, place)), SECOND)} on an idle machine")
+    lines = wrapped(", ".join(parts), width=_INNER)
+    way = [
+        part
+        for row in _way(demand, topology, place, known)
+        for part in wrapped(f"    {row}", " " * 8, _INNER)
+    ]
+    unit = SECOND if float(demand.amount) == 0.0 else unit_of(demand)
+    made = [] if demand.term is None else term_lines(demand.term, known, unit.symbol, 2)
+    if demand.delay is not None and float(demand.latency) > 0.0:
+        made += [f"  latency = {show(float(demand.latency), SECOND)}"]
+        made += term_lines(demand.delay, known, SECOND.symbol, 4)
+    return [*lines, *made, *way]
+
+
+def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0) -> list[str]:
+    """An equation and what it was given; what other equations gave stands with theirs below it.
+
+    `unit` is that of the term's value.
+    """
+    lines = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
+    for name, given in term.inputs.items():
+        symbol, lead = symbol_of(term, name, unit), " " * (indent + 2)
+        label = f"{name} [{symbol}]"
+        value = plain(given)
+        if isinstance(value, str | tuple):
+            said = value if isinstance(value, str) else ", ".join(f"{one:.6g}" for one in value)
+            lines += wrapped(f"{lead}{name} = {said}", lead + " " * 4, _INNER)
+            continue
+        lines += wrapped(f"{lead}{_input(label, float(value), known)}", lead + " " * 4, _INNER)
+        if isinstance(given, Term):
+            lines += term_lines(given, known, symbol, indent + 4)
+    return lines
+
+
+def symbol_of(term: Term, parameter: str, unit: str) -> str:
+    """The unit that the formula sheet states for a parameter of a term's equation; empty: none.
+
+    Where that is the parameter's own, the term's value has the same: `unit`.
+    """
+    text = inspect.getdoc(term.equation) or ""
+    head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
+    block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
+    found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
+    symbol = found[1] if found else ""
+    return unit if symbol == OWN_UNIT else symbol
+
+
+def unit_of(demand: Demand) -> Unit:
+    """The unit of a demand's amount."""
+    return _UNIT_OF.get(demand.resource, BYTE)
+
+
+def _limits(demand: Demand) -> list[str]:
+    """What else than its amount slows a demand."""
+    parts = []
+    if float(demand.operations) > 0.0:
+        parts.append(f"{count(float(demand.operations))} operations")
+    if float(demand.latency) > 0.0:
+        parts.append(f"{show(float(demand.latency), SECOND)} of latency")
+    if demand.ceiling is not None and math.isfinite(demand.ceiling):
+        parts.append(f"at most {show(float(demand.ceiling), BYTE_PER_SECOND)}")
+    if float(demand.outward) > 0.0:
+        parts.append(f"{percent(float(demand.outward))} of it out of the machine")
+    if demand.sharers is not None and float(demand.sharers) > 1.0:
+        parts.append(f"{count(float(demand.sharers))} machines at once")
+    if demand.threads > 1.0:
+        parts.append(f"{demand.threads:.3g} threads")
+    return parts
+
+
+def _shown(symbol: str, value: float) -> str:
+    unit = _SYMBOLS.get(symbol)
+    return f"{value:.6g}" if unit is None else show(value, unit)
+
+
+def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
+    name, unit, origin = input_of(label, value, known)
+    shown = f"{value:.6g}" if unit is None else show(value, unit)
+    return f"{name} = {shown}" + (
+        "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
+    )
+
+
+def input_of(
+    label: str, value: float, known: tuple[Origin, ...]
+) -> tuple[str, Unit | None, Origin | None]:
+    """Name, unit and origin of what an equation was given."""
+    name, _, rest = label.partition(" [")
+    origin = find(known, label, value)
+    unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)
+    return name, unit, origin
+
+
+def origin_texts(origin: Origin | None) -> list[str]:
+    """Where a figure comes from; nothing where that is not known."""
+    if origin is None:
+        return []
+    if origin.source is None:
+        return [f"{origin.path} of the scenario"]
+    mark = "" if origin.source.verified else ", UNVERIFIED"
+    source = f"{origin.source.reference}, {origin.source.date}{mark}"
+    return [f"{origin.owner} {origin.name} [{source}]"]

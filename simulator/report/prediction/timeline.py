@@ -1,0 +1,251 @@
+"""A simulated run as a Chrome trace, which Perfetto and ``chrome://tracing`` open.
+
+Every rank is a process with a thread for each of its lanes: compute, communication, copies,
+receiver, loader workers. Every other machine is a process too, and so is the machine that trains,
+with the steps and the utilization of its units as counters. ``otherData`` holds what the report
+says about the run.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from simulator.report.format.layout import printable
+from simulator.report.prediction.timeline_part import Part, part_of
+from simulator.results.prediction import PIPELINE, Counter, Prediction, Slice, Trace
+from simulator.units import SECOND, Seconds, parse
+from simulator.version import __version__
+
+TICK: Final = parse("1 us", SECOND)
+"""The format's unit of time [s]."""
+DIGITS: Final = 3
+"""Decimals of a time: whole nanoseconds, as fine as Perfetto counts."""
+SHARE_DIGITS: Final = 9
+VALUE: Final = "utilization"
+"""What a counter counts: 0 idle, 1 fully used."""
+
+_ORDER: Final = ("steps", "compute", "communication", "copy", "copy back", "receiver", "main")
+WAITS: Final = ("waits", "bubble")
+"""How the names of bars begin in which nothing is done."""
+_WORDS: Final = {"cpu": "CPU", "pcie": "PCIe", "nvlink": "NVLink", "storage": "storage"}
+_NUMBERED: Final = re.compile(r"^(gpu|switch)(\d+)$")
+
+Event = dict[str, Any]
+
+
+def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
+    """The prediction's trace as the object the format asks for.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        With a trace; without one the file holds what the report says, and no events.
+    """
+    trace = prediction.timing.trace or Trace()
+    part = part_of(trace)
+    home = prediction.scenario.cluster.trainers.name
+    pids = {name: pid for pid, name in enumerate(_processes(part.trace, home), start=1)}
+    return {
+        "traceEvents": [
+            *_process_names(pids, prediction),
+            *_steps(part, pids[home]),
+            *_bars(part.trace.slices, pids),
+            *_counts(part.trace, pids),
+        ],
+        "displayTimeUnit": "ms",
+        "otherData": _about(prediction, part),
+    }
+
+
+def timeline_text(prediction: Prediction) -> str:
+    """The prediction's trace as JSON text."""
+    tree = as_chrome_trace(prediction)
+    return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def counter_name(counter: Counter) -> str:
+    """What a unit's counter is called in the file, without its machine.
+
+    Examples
+    --------
+    >>> counter_name(Counter(unit="pcie gpu3 up", machine="train", resource="pcie"))
+    'PCIe GPU 3 up'
+    """
+    words = counter.unit.removeprefix(f"{counter.machine} ").split()
+    return " ".join(_word(word) for word in words)
+
+
+def _word(word: str) -> str:
+    found = _NUMBERED.match(word)
+    if found is None:
+        return _WORDS.get(word, word)
+    kind, number = found.groups()
+    return f"{kind.upper() if kind == 'gpu' else kind} {number}"
+
+
+def _processes(trace: Trace, home: str) -> list[str]:
+    """The machine that trains, the ranks by number, then all else as it comes."""
+    others = dict.fromkeys(part.process for part in trace.slices)
+    others |= dict.fromkeys(counter.machine for counter in trace.counters)
+    others.pop(home, None)
+    return [home, *sorted(others, key=lambda name: (not name.startswith("rank "), _natural(name)))]
+
+
+def _natural(text: str) -> list[tuple[str, int]]:
+    """Sorts worker 2 before worker 10."""
+    return [
+        (word, -1) if number == "" else ("", int(number))
+        for word, number in re.findall(r"(\D+)|(\d+)", text)
+    ]
+
+
+def _process_names(pids: Mapping[str, int], prediction: Prediction) -> Iterator[Event]:
+    scenario = printable(prediction.scenario.name)
+    home = prediction.scenario.cluster.trainers.name
+    for name, pid in pids.items():
+        shown = f"{scenario}: machine {name}" if name == home else name
+        yield _metadata("process_name", pid, 0, {"name": printable(shown)})
+        yield _metadata("process_sort_index", pid, 0, {"sort_index": pid})
+
+
+def _steps(part: Part, pid: int) -> Iterator[Event]:
+    """Steps of all ranks as bars, and their ends as instants."""
+    trace, tid = part.trace, 0
+    if not trace.ends:
+        return
+    yield _metadata("thread_name", pid, tid, {"name": "steps"})
+    starts = (trace.start, *trace.ends)
+    for number, (start, end) in enumerate(zip(starts, trace.ends, strict=False)):
+        step = part.left_out + number
+        steady = trace.first <= number < trace.last
+        yield _bar(f"step {step}", pid, tid, start, end) | {"args": {"steady": steady}}
+        instant = {"ph": "i", "s": "p", "name": "step ends", "pid": pid, "tid": tid}
+        yield instant | {"ts": _ticks(end), "args": {"step": step}}
+
+
+def _bars(slices: Sequence[Slice], pids: Mapping[str, int]) -> Iterator[Event]:
+    """Every lane as a thread; what overlaps on a lane goes to further threads of the same name."""
+    lanes: dict[tuple[int, str], list[Slice]] = {}
+    for part in slices:
+        name = part.track.removeprefix(f"{part.process} ")
+        lanes.setdefault((pids[part.process], name), []).append(part)
+    tid = 0
+    for pid, name in sorted(lanes, key=lambda lane: (lane[0], _place(lane[1]))):
+        for row in _rows(lanes[pid, name]):
+            tid += 1
+            yield _metadata("thread_name", pid, tid, {"name": printable(name)})
+            yield _metadata("thread_sort_index", pid, tid, {"sort_index": tid})
+            yield from (_slice(part, pid, tid) for part in row)
+
+
+def _place(lane: str) -> tuple[int, list[tuple[str, int]]]:
+    named = [number for number, name in enumerate(_ORDER) if lane.startswith(name)]
+    return max(named, default=len(_ORDER)), _natural(lane)
+
+
+def _rows(slices: Sequence[Slice]) -> list[list[Slice]]:
+    """The slices in rows of which each holds one at a time."""
+    rows: list[list[Slice]] = []
+    free: list[float] = []
+    for part in sorted(slices, key=lambda part: part.start):
+        start = _ticks(part.start)
+        number = next((i for i, since in enumerate(free) if since <= start), len(rows))
+        if number == len(rows):
+            rows.append([])
+            free.append(start)
+        rows[number].append(part)
+        free[number] = _ticks(part.start + part.length)
+    return rows
+
+
+def _slice(part: Slice, pid: int, tid: int) -> Event:
+    bar = _bar(part.name, pid, tid, part.start, part.start + part.length)
+    numbers = {"step": part.step, "batch": part.batch}
+    args = {name: number for name, number in numbers.items() if number is not None}
+    return bar | {"cat": "wait" if part.name.startswith(WAITS) else "work", "args": args}
+
+
+def _bar(name: str, pid: int, tid: int, start: Seconds, end: Seconds) -> Event:
+    begin = _ticks(start)
+    length = round(_ticks(end) - begin, DIGITS)
+    return {"ph": "X", "name": name, "pid": pid, "tid": tid, "ts": begin, "dur": length}
+
+
+def _counts(trace: Trace, pids: Mapping[str, int]) -> Iterator[Event]:
+    known = {counter.unit: counter for counter in trace.counters}
+    for sample in trace.samples:
+        counter = known[sample.unit]
+        yield {
+            "ph": "C",
+            "name": counter_name(counter),
+            "pid": pids[counter.machine],
+            "ts": _ticks(sample.time),
+            "args": {VALUE: round(sample.value, SHARE_DIGITS)},
+        }
+
+
+def _about(prediction: Prediction, part: Part) -> dict[str, Any]:
+    timing, trace = prediction.timing, part.trace
+    start, end = trace.window
+    steps = trace.last - trace.first
+    return {
+        "scenario": printable(prediction.scenario.name),
+        "version": __version__,
+        "seed": prediction.seed,
+        "bottleneck": timing.bottleneck,
+        "next_bottleneck": timing.next_bottleneck,
+        "step_time_s": timing.step_time.mean,
+        "utilization": {name: usage.mean for name, usage in timing.usage.items()},
+        "steady_window": {"start_s": start, "end_s": end, "steps": steps},
+        "steps": _which(part),
+        "beside_the_steps": "checkpoints, evaluation and start-up are composed, not simulated: "
+        "they have no lanes",
+        "lanes": _stand_for(trace, prediction.scenario.ranks_per_host),
+        "counters": {
+            f"{counter.machine}: {counter_name(counter)}": counter.resource
+            for counter in trace.counters
+        },
+    }
+
+
+def _which(part: Part) -> str:
+    """Which of the simulated steps the file holds, in words."""
+    shown = len(part.trace.ends)
+    if shown == part.simulated:
+        return f"all {shown} simulated steps of the last simulated epoch"
+    return (
+        f"{shown} of {part.simulated} simulated steps, from step {part.left_out} on: the last "
+        f"whole steps of the steady window that fit into {part.most:,} events"
+    )
+
+
+def _stand_for(trace: Trace, ranks: float) -> dict[str, str]:
+    """What each rank's lanes stand for, in words."""
+    beside = f", on each of {trace.machines} machines alike" if trace.machines > 1 else ""
+    found = {
+        f"rank {rank}": f"{_stands_for(rank, trace, ranks)}{beside}" for rank in trace.shown_as
+    }
+    if any(part.process == PIPELINE for part in trace.slices):
+        found[PIPELINE] = "stages of one step as its schedule places them; ranks show the slowest"
+    return found
+
+
+def _stands_for(rank: int, trace: Trace, ranks: float) -> str:
+    count, simulated = trace.stands_for[rank], trace.shown_as[rank]
+    if count == 1.0:
+        return "itself"
+    if simulated != rank:
+        return f"itself, which does the same as rank {simulated}"
+    shown = sum(other == simulated for other in trace.shown_as.values())
+    return "itself" if shown > 1 else f"{count:g} of {ranks:g} ranks of its machine"
+
+
+def _ticks(time: Seconds) -> float:
+    return round(time / TICK, DIGITS)
+
+
+def _metadata(kind: str, pid: int, tid: int, args: dict[str, Any]) -> Event:
+    return {"ph": "M", "name": kind, "pid": pid, "tid": tid, "args": args}

@@ -1,0 +1,196 @@
+"""A hint how to start the job that was recommended: arguments, loader, a block of resources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.report.format.layout import printable
+from simulator.scenario.hardware.gpu import Stack
+from simulator.scenario.hardware.naming import short_name
+from simulator.scenario.hardware.price import Purchase
+from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.loader import LoaderKind
+from simulator.scenario.workload.parallelism import Sharding
+from simulator.scenario.workload.train import Mode
+from simulator.units import SECOND, show
+
+_PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
+"""A machine that is rented with accelerators put into it."""
+_PLAIN: Final = re.compile(r"[A-Za-z][\w.-]*")
+PROGRAM: Final = "train.py"
+_LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
+"""Software of accelerators for which PyTorch starts one process for each, all alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How to start it: a command, the arguments of the loader, resources as YAML; empty: none."""
+
+    command: str
+    loader: str
+    resources: str
+    notes: tuple[str, ...] = ()
+
+
+def launch_of(
+    scenario: Scenario, rentable: Collection[str], checkpoint_every: float | None = None
+) -> Launch:
+    """How to start a scenario's job.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What was recommended.
+    rentable : collection of str
+        Clouds that the block of resources can name.
+    checkpoint_every : float, optional
+        Time between two checkpoints [s].
+    """
+    every = () if checkpoint_every is None else (_checkpoints(checkpoint_every),)
+    return Launch(
+        command=_command(scenario),
+        loader=_loader(scenario),
+        resources=_resources(scenario, rentable),
+        notes=(*_ported(scenario), *_spread(scenario), *every),
+    )
+
+
+def _checkpoints(every: float) -> str:
+    return f"write a checkpoint every {show(every, SECOND, 3)}"
+
+
+def _command(scenario: Scenario) -> str:
+    """Accelerate where it shards the model, torchrun for any other training on accelerators."""
+    trainers, job = scenario.cluster.trainers, scenario.job
+    nodes, devices = trainers.count, trainers.gpus_per_host // job.copies
+    alone = devices == 0 or not _is_launched(scenario)
+    if job.mode is not Mode.TRAIN or alone or job.loader.kind is LoaderKind.TF_DATA:
+        return f"python {PROGRAM}"
+    degrees = job.parallelism
+    if degrees.sharding is not Sharding.NONE and degrees.devices == 1:
+        return _accelerate(scenario, nodes, devices)
+    meeting = " --node-rank=$RANK --master-addr=$HEAD" if nodes > 1 else " --standalone"
+    return f"torchrun --nnodes={nodes} --nproc-per-node={devices}{meeting} {PROGRAM}"
+
+
+def _is_launched(scenario: Scenario) -> bool:
+    """Whether its accelerators are those that PyTorch's own launchers start processes for."""
+    gpu = scenario.cluster.trainers.host.gpu
+    return gpu is not None and gpu.stack in _LAUNCHED
+
+
+def _ported(scenario: Scenario) -> tuple[str, ...]:
+    """That the program has to be written for these accelerators; nothing where they are usual."""
+    trainers = scenario.cluster.trainers
+    gpu = trainers.host.gpu
+    if gpu is None or trainers.gpus_per_host == 0 or gpu.stack in _LAUNCHED:
+        return ()
+    text = (
+        f"{PROGRAM} has to be written for {gpu.stack.value}; how it is started on "
+        f"{trainers.gpus_per_host} accelerators follows from that"
+    )
+    return (text,)
+
+
+_STRATEGIES: Final = {
+    Sharding.OPTIMIZER: "SHARD_GRAD_OP",
+    Sharding.GRADIENTS: "SHARD_GRAD_OP",
+    Sharding.PARAMETERS: "FULL_SHARD",
+}
+
+
+def _accelerate(scenario: Scenario, nodes: int, devices: int) -> str:
+    train = scenario.job.train
+    strategy = _STRATEGIES[scenario.job.parallelism.sharding]
+    meeting = " --machine_rank $RANK --main_process_ip $HEAD" if nodes > 1 else ""
+    mixed = train.precision.value if train.mixed and train.precision.value != "fp32" else "no"
+    return (
+        f"accelerate launch --num_machines {nodes} --num_processes {nodes * devices}{meeting} "
+        f"--mixed_precision {mixed} --use_fsdp --fsdp_sharding_strategy {strategy} "
+        f"--gradient_accumulation_steps {train.accumulation} {PROGRAM}"
+    )
+
+
+def _loader(scenario: Scenario) -> str:
+    """The loader's settings, in the words of its framework."""
+    job, loader = scenario.job, scenario.job.loader
+    if loader.kind is not LoaderKind.PYTORCH:
+        return (
+            f"{loader.kind.value}: {loader.workers} threads, {loader.prefetch} batches ahead, "
+            f"batches of {job.train.batch_size:g}"
+        )
+    settings: list[tuple[str, object]] = [
+        ("batch_size", f"{job.train.batch_size:g}"),
+        ("num_workers", loader.workers),
+    ]
+    if loader.workers:
+        settings += [
+            ("prefetch_factor", loader.prefetch),
+            ("persistent_workers", loader.persistent_workers),
+        ]
+    if _is_launched(scenario) or not loader.pin_memory:
+        settings.append(("pin_memory", loader.pin_memory))
+    settings.append(("drop_last", loader.drop_last))
+    inside = ", ".join(f"{name}={value}" for name, value in settings)
+    return f"DataLoader(dataset, {inside})"
+
+
+def _spread(scenario: Scenario) -> tuple[str, ...]:
+    """What the program itself has to set up."""
+    job, degrees = scenario.job, scenario.job.parallelism
+    notes = []
+    if job.train.accumulation > 1:
+        notes.append(f"accumulate gradients over {job.train.accumulation} batches")
+    if degrees.devices > 1:
+        notes.append(
+            f"tensor parallel {degrees.tensor}, pipeline parallel {degrees.pipeline}, "
+            f"optimizer sharded: {'yes' if degrees.sharding is not Sharding.NONE else 'no'}"
+        )
+    if job.remote is not None:
+        helpers = next(g for g in scenario.cluster.groups if g.name == job.remote.group)
+        notes.append(
+            f"{helpers.count} x {short_name(printable(helpers.host.name))} make batches with "
+            f"{job.remote.workers} workers each; rent them in the same network"
+        )
+    return tuple(notes)
+
+
+def _resources(scenario: Scenario, rentable: Collection[str]) -> str:
+    """A SkyPilot task; empty for a machine that it cannot rent."""
+    trainers = scenario.cluster.trainers
+    kind, _, rest = trainers.host.name.partition("/")
+    cloud, _, machine = rest.partition("/")
+    if kind != "instance" or cloud not in rentable or not machine:
+        return ""
+    parted = _PARTED.fullmatch(machine)
+    lines = ["resources:", f"  cloud: {_scalar(cloud)}"]
+    if parted is None:
+        lines.append(f"  instance_type: {_scalar(machine)}")
+    else:
+        lines.append(f"  instance_type: {_scalar(parted['machine'])}")
+        lines.append(f"  accelerators: {_scalar(parted['device'] + ':' + parted['count'])}")
+    if scenario.cost.purchase is Purchase.SPOT:
+        lines.append("  use_spot: true")
+    lines += [f"num_nodes: {trainers.count}", "run: |", *_run(scenario)]
+    return "\n".join(lines)
+
+
+def _run(scenario: Scenario) -> list[str]:
+    command = _command(scenario)
+    several = scenario.cluster.trainers.count > 1
+    meeting = [
+        "  RANK=$SKYPILOT_NODE_RANK",
+        '  HEAD=$(echo "$SKYPILOT_NODE_IPS" | head -n1)',
+    ]
+    return [*(meeting if several else []), f"  {command}"]
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML, quoted where it could be read as anything else."""
+    if _PLAIN.fullmatch(text) and text.lower() not in {"yes", "no", "on", "off", "true", "false"}:
+        return text
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

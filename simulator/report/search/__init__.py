@@ -1,0 +1,1 @@
+"""Reports of a sweep: as text, as JSON and as files."""

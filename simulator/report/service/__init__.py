@@ -1,0 +1,1 @@
+"""Reports of services: latencies, limits, needs, changes and calibrations."""

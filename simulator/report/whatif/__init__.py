@@ -1,0 +1,1 @@
+"""Reports of what each resource is worth, and of swapped accelerators."""

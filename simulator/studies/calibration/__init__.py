@@ -1,0 +1,1 @@
+"""Which values of parameters explain measured rows, and how well rows determine them."""

@@ -1,0 +1,490 @@
+"""What to do next: the few changes that gain most, each predicted, priced and with its line.
+
+Every lever is weighed by closed forms first; only what looks best of each kind is predicted. A
+change counts if the run becomes shorter or cheaper by more than `LEAST`, and by more than what both
+predictions know of their mean step; where a job likely does not fit, if it then likely does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.compute.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
+from simulator.confidence.doubts import P90
+from simulator.engine.bounds import lower_bound
+from simulator.engine.intervals import all_doubts, draw, figures
+from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.pipeline.limits import check_modelled
+from simulator.predict import predict, question_of
+from simulator.results.cost import machines_price
+from simulator.results.prediction import STARVED, Prediction
+from simulator.results.storage_bill import bill_of
+from simulator.results.stores import data_rent, uses
+from simulator.scenario.goal import Plain
+from simulator.scenario.hardware.storage import Storage
+from simulator.scenario.scenario import Scenario
+from simulator.studies.changes.action_levers import Kind, Lever, levers
+from simulator.studies.changes.whatif import chance
+from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
+from simulator.studies.recommend.machines import Machine, machine_of
+from simulator.studies.recommend.moving import Move, moves, rewritten, waited
+from simulator.studies.screening import best_cases
+from simulator.studies.search.bugs import Met, noted
+from simulator.units import Seconds, Usd, UsdPerSecond
+
+LEAST: Final = 0.03
+"""Share of time or bill below which no change is advised: models of both err by as much."""
+SURE: Final = 1.4
+"""Half-widths of a 95% interval by which a gain must exceed the chance of two simulated runs: 2.7
+standard deviations, which none of seven changes without effect reaches in 19 of 20 jobs."""
+MOST: Final = 3
+"""How many changes are told."""
+TRIES: Final = 5
+"""How many are predicted at most."""
+SLOW_TRIES: Final = 3
+"""How many of a job that takes long to simulate: as many as are told."""
+LIKELY: Final = 0.5
+"""Probability from which on a job that may fit into the memory of its devices is taken to fit."""
+SURELY: Final = 0.9
+"""Probability from which on it fits as well as any, as `Verdict.YES` has it."""
+ALIKE: Final = 0.01
+"""Worth by which a change must beat one of its kind that asks for less."""
+UNSHARED: Final = 0.5
+"""What of the doubt of a step is not the same after the device computes in another way: a guess,
+as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
+SHORT: Final = 600
+"""Simulated steps from which on a job takes long to simulate."""
+METRIC: Final = "total_time_s"
+
+
+class PlainReader(Reader, Protocol):
+    """Reads candidates of one scenario file, for closed forms too."""
+
+    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+        """The scenario with some keys set, with equal samples and no doubts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One change and what it does.
+
+    `copies` of the data are needed first: they count in all figures here. `time` and `bill` are
+    the run's after the change, `shorter` how much shorter it becomes as a share, `low` and `high`
+    the 80% interval of that. `rent` is what machines, and the space for the data, cost more [$/s],
+    None where no price of machines is known. `fits` says that the job is likely not to fit now and
+    likely to fit then, or may not fit now and surely does then; `fitting` is how likely it fits.
+    """
+
+    lever: Lever
+    prediction: Prediction
+    shorter: float
+    low: float
+    high: float
+    rent: UsdPerSecond | None
+    fits: bool = False
+    fitting: float = 1.0
+    copies: tuple[Move, ...] = ()
+
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """The keys to change."""
+        return self.lever.settings
+
+    @property
+    def time(self) -> Seconds:
+        """The run after the change, with the copies before it [s]."""
+        return self.prediction.timing.total_time + waited(self.copies)
+
+    @property
+    def bill(self) -> Usd | None:
+        """Its whole bill, machines, stores and copies [$]; None: no price is known."""
+        return _in_all(self.prediction.in_all, self.copying)
+
+    @property
+    def copying(self) -> Usd:
+        """What its copies cost, while machines wait for them [$]."""
+        rent = machines_price(self.prediction.scenario) or 0.0
+        return sum(one.bill(rent) for one in self.copies)
+
+
+def bills(base: Prediction, action: Action) -> tuple[Usd | None, Usd | None]:
+    """Bills before and after a change that leave out the same [$]; None: no price is known.
+
+    Where other charges of stores are unknown after it, both are those of machines and copies alone.
+    """
+    after = action.prediction
+    if base.storage.missing == after.storage.missing:
+        return base.in_all, action.bill
+    return base.cost.for_machines, _in_all(after.cost.for_machines, action.copying)
+
+
+def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
+    return None if bill is None else bill + more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    """A lever by closed forms: the run's time, what it costs a second, how probably it fits.
+
+    `rent` is what of the price goes on as long as the run does; the rest is charged once.
+    """
+
+    lever: Lever
+    time: Seconds
+    price: float | None
+    rent: float | None
+    fitting: float
+
+
+def actions(
+    reader: PlainReader,
+    base: Prediction,
+    catalogue: Catalogue,
+    *,
+    met: Met | None = None,
+) -> tuple[Action, ...]:
+    """What gains most, best first; nothing where nothing gains more than is known.
+
+    Parameters
+    ----------
+    reader : PlainReader
+        Reads the scenario of `base` with some keys set.
+    base : Prediction
+        The job as it is, with its intervals.
+    catalogue : Catalogue
+        Machines and stores on offer.
+    met : Met, optional
+        Where bugs of ours that changes meet are noted; without it the first one is raised.
+    """
+    ground = _ground(reader, base.scenario, catalogue)
+    unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
+    offered = levers(ground, starved=_waits(base), cramped=is_too_large(base))
+    own, *others = _tried((unchanged, *offered), reader, base.scenario)
+    if own is None:
+        return ()
+    found: list[Action] = []
+    slack = base.timing.total_time / own.time
+    promising = _roomier(own, others) + _promising(own, others, slack)
+    slow = base.timing.simulated_steps > SHORT
+    promising = _few(own, promising) if slow else promising[:TRIES]
+    for tried in promising:
+        action = _action(base, tried.lever, reader, met, found)
+        if action is not None and _counts(base, action):
+            found = _with(found, action)
+        if len(found) == MOST:
+            break
+    return tuple(sorted(found, key=lambda one: (not one.fits, -_worth(base, one))))
+
+
+def _with(found: Sequence[Action], new: Action) -> list[Action]:
+    """The changes to tell with a new one, without what is rented for nothing."""
+    if _for_nothing(new.rent, new.time, found):
+        return list(found)
+    return [*(one for one in found if not _for_nothing(one.rent, one.time, [new])), new]
+
+
+def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Action]) -> bool:
+    """Whether what is found costs less an hour than a run of that time, and is as good."""
+    return bool(rent) and any(
+        (other.rent or 0.0) < (rent or 0.0) and other.time <= (1.0 + LEAST) * time
+        for other in found
+    )
+
+
+def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Action]) -> bool:
+    """Whether a change needs no prediction, as it is rented for nothing whatever its run takes.
+
+    No run is shorter than its best case: what is as good as that is as good as the run.
+    """
+    if not rent or not found:
+        return False
+    least = best_cases([scenario])[0].figures.get(METRIC)
+    return least is not None and _for_nothing(rent, least, found)
+
+
+def _waits(base: Prediction) -> bool:
+    """Whether making batches takes time of its own."""
+    timing = base.timing
+    return timing.split.data_stall >= STARVED * timing.step_time.mean
+
+
+def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Ground:
+    """The scenario, with machines of its own cloud and stores that only some clouds reach."""
+    own = machine_of(scenario.cluster.trainers.host)
+    return Ground(
+        reader=reader,
+        scenario=scenario,
+        own=own,
+        machines=tuple(machines_beside(catalogue, own)),
+        stores=tuple(_stores(catalogue)),
+    )
+
+
+def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
+    """Priced machines of the cloud, which lie beside its own in the catalogue."""
+    folder = own.name.rpartition("/")[0]
+    if not own.cloud:
+        return
+    for name in catalogue.names("instance"):
+        if name.rpartition("/")[0] != folder:
+            continue
+        try:
+            machine = machine_of(catalogue.host(name))
+        except (InputError, UnknownName):
+            continue
+        if machine.priced:
+            yield machine
+
+
+def _stores(catalogue: Catalogue) -> Iterator[Storage]:
+    """Stores that only some clouds reach."""
+    for name in catalogue.names("storage"):
+        try:
+            store = catalogue.storage(name)
+        except (InputError, UnknownName):
+            continue
+        if store.clouds:
+            yield store
+
+
+def _promising(own: _Tried, found: Iterable[_Tried | None], slack: float) -> list[_Tried]:
+    """The best lever of each kind by closed forms, best first.
+
+    Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
+    its bound, which more of them bring it closer to.
+    """
+    waiting = replace(own, time=slack * own.time)
+
+    def value(tried: _Tried) -> float:
+        return _value(waiting if tried.lever.kind in _FILLING else own, tried)
+
+    best: dict[StrEnum, _Tried] = {}
+    for tried in found:
+        if tried is None or tried.fitting < _enough(own.fitting):
+            continue
+        if own.fitting >= LIKELY and value(tried) <= math.log(1.0 + LEAST):
+            continue
+        known = best.get(tried.lever.kind)
+        if known is None or value(tried) > value(known) + ALIKE:
+            best[tried.lever.kind] = tried
+    return sorted(best.values(), key=lambda one: -value(one))
+
+
+def _roomier(own: _Tried, found: Iterable[_Tried | None]) -> list[_Tried]:
+    """The change that costs least of those after which a job that may not fit surely does."""
+    if not LIKELY <= own.fitting < SURELY:
+        return []
+    sure = [tried for tried in found if tried is not None and tried.fitting >= SURELY]
+    return sorted(sure, key=lambda tried: -_value(own, tried))[:1]
+
+
+def _few(own: _Tried, found: Sequence[_Tried]) -> list[_Tried]:
+    """What of a slow job is predicted: the first, and the best of the rest that rents no more."""
+    first, rest = list(found[: SLOW_TRIES - 1]), found[SLOW_TRIES - 1 :]
+    free = (one for one in rest if (one.rent or 0.0) <= (own.rent or 0.0))
+    return [*first, next(free, rest[0])] if rest else first
+
+
+def _enough(own: float) -> float:
+    """How probably a change must fit: as probably as now, where that is likely and not certain."""
+    return LIKELY if own < LIKELY else min(own, SURELY)
+
+
+def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
+    """How probable it is that a job fits: 0 or 1 for RAM, and for memory without its doubts."""
+    if ram.verdict is Verdict.NO:
+        return 0.0
+    if memory is None:
+        return 1.0
+    if memory.probability is not None:
+        return memory.probability
+    return float(memory.total <= memory.capacity)
+
+
+_FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
+"""Levers that keep a resource busier without more of it."""
+
+
+def _value(own: _Tried, other: _Tried) -> float:
+    """What a change is worth: time and money saved count alike, as shares."""
+    if own.price and other.price is None:
+        return -math.inf
+    return _score(own.time, other.time, own.price, other.price)
+
+
+def _score(before: Seconds, after: Seconds, rent: float | None, now: float | None) -> float:
+    faster = math.log(before / after)
+    dearer = math.log(now / rent) if rent and now else 0.0
+    return 2.0 * faster - dearer
+
+
+def _worth(base: Prediction, action: Action) -> float:
+    """What it is worth, once predicted: time and the whole bill count alike, as shares."""
+    before, after = bills(base, action)
+    cheaper = math.log(before / after) if before and after else 0.0
+    return math.log(base.timing.total_time / action.time) + cheaper
+
+
+def _tried(found: Sequence[Lever], reader: PlainReader, now: Scenario) -> list[_Tried | None]:
+    """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
+    return [_in_closed_form(lever, reader, now) for lever in found]
+
+
+def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried | None:
+    try:
+        scenario = reader.plainly(lever.settings)
+        check_modelled(scenario)
+        question = question_of(scenario)
+        memory, ram = memory_fit(scenario), host_ram(scenario)
+    except PlanError:
+        return None
+    at, parts = question.lengths, question.extras
+    least = lower_bound(scenario, question.topology, question.demands, at, parts)
+    machines, copies = machines_price(scenario), _copies(now, scenario, lever)
+    time = float(least) * at.total_steps + waited(copies)
+    charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
+    rent = None if machines is None else machines + data_rent(scenario)
+    return _Tried(
+        lever=lever,
+        time=time,
+        price=None if rent is None else rent + charged,
+        rent=rent,
+        fitting=_fitting(memory, ram),
+    )
+
+
+def _asked(scenario: Scenario) -> Usd:
+    """What stores charge for a run however long it takes: requests and bytes that leave [$]."""
+    bill = bill_of(scenario, uses(scenario), 0.0)
+    return (bill.requests or 0.0) + (bill.egress or 0.0)
+
+
+def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
+    """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
+    copied = moves(now, after, elsewhere=MACHINE in lever.settings)
+    return copied or rewritten(now, after)
+
+
+def _action(
+    base: Prediction, lever: Lever, reader: Reader, met: Met | None, found: Sequence[Action]
+) -> Action | None:
+    """The change, predicted; None where it is refused, or outdone by what was found before."""
+    try:
+        scenario = reader.read(lever.settings).scenario
+        rent = _rent(base.scenario, scenario)
+        if _outdone(rent, scenario, found):
+            return None
+        after = predict(scenario, seed=base.seed or 0, doubts=False)
+    except PlanError:
+        return None
+    except BrokenLaw as error:
+        noted(error, met)
+        return None
+    copies = _copies(base.scenario, scenario, lever)
+    longer = waited(copies)
+    low, high = _interval(base, after, lever, longer)
+    return Action(
+        lever=lever,
+        prediction=after,
+        copies=copies,
+        shorter=1.0 - (after.timing.total_time + longer) / base.timing.total_time,
+        low=low,
+        high=high,
+        rent=rent,
+        fitting=_fitting(after.memory, after.host_ram),
+        fits=_relieved(base, after),
+    )
+
+
+def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
+    """What machines, and the space for the data, cost more after a change [$/s], if known."""
+    before, now = machines_price(base), machines_price(after)
+    if before is None or now is None:
+        return None
+    return now - before + (data_rent(after) - data_rent(base))
+
+
+def _relieved(base: Prediction, after: Prediction) -> bool:
+    """Whether a job that likely did not fit likely does, or one that may not surely does."""
+    before, now = (_fitting(one.memory, one.host_ram) for one in (base, after))
+    return before < SURELY <= now or before < LIKELY <= now
+
+
+_COMPUTED: Final = frozenset(
+    {
+        Kind.PRECISION,
+        Kind.SOFTWARE,
+        Kind.MEMORY,
+        Kind.BATCH,
+        Kind.PARALLELISM,
+        Kind.LEARNING,
+    }
+)
+"""Levers after which the device computes in another way."""
+
+
+def _interval(
+    base: Prediction, after: Prediction, lever: Lever, longer: Seconds
+) -> tuple[float, float]:
+    """80% interval of how much shorter the run becomes, `longer` for the copies before it.
+
+    What both do not know is the same on the same devices, so that most of it cancels; another
+    machine errs by itself, and so does a part of what another way to compute takes.
+    """
+    times = [
+        _drawn(prediction, seed)
+        for prediction, seed in ((base, 0), (after, int(MACHINE in lever.settings)))
+    ]
+    ratios = (times[1] + longer) / times[0]
+    middle = (after.timing.total_time + longer) / base.timing.total_time
+    low, high = (float(q) for q in np.quantile(ratios, [0.1, 0.9]))
+    own = lever.log_sd
+    if lever.kind in _COMPUTED:
+        own = UNSHARED * float(np.std(np.log(times[0])))
+    far = P90 * own
+    below = math.hypot(math.log(middle / min(low, middle)), far)
+    above = math.hypot(math.log(max(high, middle) / middle), far)
+    return 1.0 - middle * math.exp(above), 1.0 - middle * math.exp(-below)
+
+
+def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
+    """The run's time at many rates [s]; the same seed draws the same rates."""
+    question = question_of(prediction.scenario)
+    doubts = all_doubts(question, prediction)
+    figured = np.array([prediction.timing.total_time])
+    if not doubts:
+        return figured
+    return figures(question, prediction, draw(doubts, seed)).get(METRIC, figured)
+
+
+def is_too_large(prediction: Prediction) -> bool:
+    """Whether a job is likely not to fit."""
+    return _fitting(prediction.memory, prediction.host_ram) < LIKELY
+
+
+def _counts(base: Prediction, action: Action) -> bool:
+    """Whether a change gains more than is known, in most cases."""
+    if is_too_large(base) or action.fits:
+        return action.fits
+    noise = max(LEAST, SURE * math.hypot(chance(base), chance(action.prediction)))
+    if action.fitting < _enough(_fitting(base.memory, base.host_ram)):
+        return False
+    # Whoever tries what is free loses nothing, so three chances in four are enough.
+    least = 0.0 if action.rent else -action.shorter
+    surely_shorter = action.shorter > noise and action.low > least
+    before, after = bills(base, action)
+    if before is None or after is None:
+        return surely_shorter
+    longest = (1.0 - action.low) / (1.0 - action.shorter)
+    surely_cheaper = after * longest < (1.0 - LEAST) * before
+    if not action.rent and surely_shorter:
+        return True
+    return _worth(base, action) > noise and (surely_shorter or surely_cheaper)

@@ -1,0 +1,94 @@
+"""What the catalogue has of a size: stores that deliver it, machines that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from simulator.files.hardware.catalogue import Catalogue
+from simulator.scenario.hardware.host import Host
+from simulator.scenario.hardware.price import Purchase, price_of
+from simulator.scenario.scenario import Scenario
+from simulator.studies.changes.size import Resource, Sized
+from simulator.units import MONTH, Usd, UsdPerSecond
+
+MOST: Final = 4
+"""Offers that are named."""
+TRIED: Final = 12
+"""Offers that are looked at closer, the cheapest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A profile that is large enough; None where its price is unknown.
+
+    `per_month` is what the job's data costs there for a month, `per_second` what a machine does.
+    """
+
+    name: str
+    per_month: Usd | None = None
+    per_second: UsdPerSecond | None = None
+
+
+def offers(
+    found: Sized,
+    resource: Resource,
+    scenario: Scenario,
+    catalogue: Catalogue,
+    suits: Callable[[str], bool] = lambda _: True,
+) -> list[Offer]:
+    """Profiles that are large enough, the cheapest first, those without a price last.
+
+    Machines are those with as many of the same accelerator as the job uses, or with none where it
+    uses none; stores those that its cloud reaches and that `suits` says are fast enough, since a
+    store that has the rates may take too long to answer each read.
+    """
+    wanted = {size.knob.name: size.value or 0.0 for size in found.sizes}
+    if resource is Resource.STORAGE:
+        every = list(_stores(wanted, scenario, catalogue))
+        every.sort(key=lambda one: (one.per_month is None, one.per_month or 0.0, one.name))
+        every = list(islice((one for one in every[:TRIED] if suits(one.name)), MOST))
+    else:
+        every = list(_machines(wanted, scenario, catalogue))
+        every.sort(key=lambda one: (one.per_second is None, one.per_second or 0.0, one.name))
+    return every[:MOST]
+
+
+def _stores(
+    wanted: Mapping[str, float], scenario: Scenario, catalogue: Catalogue
+) -> Iterator[Offer]:
+    data, cloud = scenario.job.stored_total, scenario.cluster.trainers.host.cloud
+    for name in catalogue.names("storage"):
+        store = catalogue.storage(name)
+        operations = store.read_operations
+        enough = store.read_rate >= wanted.get("storage bandwidth", 0.0)
+        if operations is not None:
+            enough = enough and operations >= wanted.get("storage IOPS", 0.0)
+        if enough and (not cloud or not store.clouds or cloud in store.clouds):
+            rent = store.standing(data)
+            yield Offer(name=name, per_month=None if rent is None else rent * MONTH)
+
+
+def _machines(
+    wanted: Mapping[str, float], scenario: Scenario, catalogue: Catalogue
+) -> Iterator[Offer]:
+    group = scenario.cluster.trainers
+    used = None if group.gpus_per_host == 0 else group.host.gpu
+    wanted_gpu = None if used is None else used.name
+    for name in (*catalogue.names("instance"), *catalogue.names("node")):
+        host = catalogue.host(name)
+        own = None if host.gpu is None else host.gpu.name
+        if own == wanted_gpu and host.gpu_count >= group.gpus_per_host and _has(host, wanted):
+            price = price_of(host.prices, Purchase.ON_DEMAND)
+            yield Offer(name=name, per_second=None if price is None else price.usual)
+
+
+def _has(host: Host, wanted: Mapping[str, float]) -> bool:
+    network = 0.0 if host.network is None else host.network.bandwidth
+    return (
+        host.cpu.threads >= max(wanted.get("vCPUs", 0.0), wanted.get("vCPUs+workers", 0.0))
+        and host.ram >= wanted.get("RAM", 0.0)
+        and network >= wanted.get("network bandwidth", 0.0)
+    )

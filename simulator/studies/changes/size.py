@@ -1,0 +1,226 @@
+"""The least of a resource with which a job loses no more than a share of its speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from simulator.errors import PlanError
+from simulator.predict import predict
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Plain
+from simulator.studies.changes.levers import Knob, Read, Settings, knobs
+from simulator.units import PerSecond
+
+Progress = Callable[[float], None]
+
+PLENTIES: Final = (64.0, 16.0, 4.0, 1.0)
+"""So many times as much as there is stands for more than enough; the next where it is faster."""
+FASTER: Final = 1.005
+"""Ratio of two speeds from which on one is the higher one."""
+LEAST: Final = 1e-4
+"""Down to this share of what there is is looked at."""
+CLOSE: Final = 1.02
+"""Ratio of two sizes, of which one is enough and one is not, that is close enough."""
+TOGETHER: Final = 1.1
+"""Step by which sizes that are enough one by one grow until they are enough together."""
+MOST_STEPS: Final = 40
+
+
+class Resource(StrEnum):
+    """What can be sized."""
+
+    STORAGE = "storage"
+    NETWORK = "network"
+    CPU = "cpu"
+    RAM = "ram"
+
+
+_KNOBS: Final[Mapping[Resource, tuple[str, ...]]] = {
+    Resource.STORAGE: ("storage bandwidth", "storage IOPS"),
+    Resource.NETWORK: ("network bandwidth",),
+    Resource.CPU: ("vCPUs+workers", "vCPUs"),
+    Resource.RAM: ("RAM",),
+}
+_ALTERNATIVES: Final = frozenset({Resource.CPU})
+"""Resources of which one knob is turned, the first that the job has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """The least of a knob that is enough; None where the least that was tried still is."""
+
+    knob: Knob
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A number of machines with what is enough for them.
+
+    `ample` is the speed of the run with more than enough of the resource, `speed` with the sizes
+    found [samples/s]; `now` with what the scenario says. `settings` are the sizes as keys.
+    """
+
+    machines: int
+    devices: int
+    sizes: tuple[Size, ...]
+    ample: PerSecond
+    speed: PerSecond
+    now: PerSecond
+    settings: Settings
+
+    @property
+    def loss(self) -> float:
+        """Share of the speed that is lost with the sizes found."""
+        return 1.0 - self.speed / self.ample
+
+
+def sized(  # noqa: PLR0913 - what is asked
+    read: Read,
+    resource: Resource,
+    loss: float,
+    *,
+    counts: Sequence[int] = (),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Sized, ...]:
+    """Find the least of a resource for one or several numbers of machines.
+
+    Parameters
+    ----------
+    read : callable
+        The scenario with some keys set.
+    resource : Resource
+        What is sized; all else stays as it is.
+    loss : float
+        Share of the speed that may be lost, above 0.
+    counts : sequence of int
+        Numbers of machines; the scenario's own by default.
+    seed : int
+        Of the simulations, the same for all.
+    progress : callable, optional
+        Told the share that is done.
+
+    Raises
+    ------
+    NotModelled
+        If the job has nothing of the resource.
+    """
+    wanted: Sequence[Mapping[str, Plain]] = [{"hardware.count": n} for n in counts] or [{}]
+    found = []
+    for number, settings in enumerate(wanted, start=1):
+        found.append(_Search(read, settings, resource, loss, seed).found())
+        if progress is not None:
+            progress(number / len(wanted))
+    return tuple(found)
+
+
+def run_speed(prediction: Prediction) -> PerSecond:
+    """Samples a second over the whole run: its start and its first epoch, which fills caches, too.
+
+    The mean step alone says nothing of a store that is read once and then held in RAM.
+    """
+    timing = prediction.timing
+    steps = prediction.total_steps * timing.step_time.mean
+    return timing.throughput * steps / timing.total_time
+
+
+class _Search:
+    """The job at one number of machines, with more or less of a resource."""
+
+    def __init__(
+        self, read: Read, given: Settings, resource: Resource, loss: float, seed: int
+    ) -> None:
+        self._read: Read = lambda settings: read({**given, **settings})
+        self._resource, self._seed = resource, seed
+        self._scenario = self._read({})
+        self._knobs = tuple(_of(resource, knobs(self._scenario)))
+        if not self._knobs:
+            msg = f"the job has no {resource} that could be larger or smaller"
+            raise PlanError(msg)
+        self._ample, self._best = self._plenty()
+        self._enough = self._best * (1.0 - loss)
+
+    def _plenty(self) -> tuple[Mapping[str, float], PerSecond]:
+        """More than enough of each knob, and the speed with it.
+
+        Thousands of workers take longer to start than they save, so that less may be plenty.
+        """
+        found: list[tuple[Mapping[str, float], PerSecond]] = []
+        for factor in PLENTIES:
+            values = {knob.name: knob.value * factor for knob in self._knobs}
+            found.append((values, self._speed(values)))
+            if len(found) > 1 and found[-1][1] <= FASTER * found[-2][1]:
+                return found[-2]
+        return found[-1]
+
+    def found(self) -> Sized:
+        """The least of each knob with the others ample, grown until they are enough together."""
+        sizes = {knob.name: self._least(knob) for knob in self._knobs}
+        values = {knob.name: sizes[knob.name] or knob.value * LEAST for knob in self._knobs}
+        for _ in range(MOST_STEPS):
+            if self._speed(values) >= self._enough:
+                break
+            values = {name: value * TOGETHER for name, value in values.items()}
+        scenario = self._scenario
+        return Sized(
+            machines=sum(group.count for group in scenario.cluster.groups),
+            devices=scenario.devices,
+            sizes=tuple(
+                Size(knob=knob, value=None if sizes[knob.name] is None else values[knob.name])
+                for knob in self._knobs
+            ),
+            ample=self._best,
+            speed=self._speed(values),
+            now=self._speed({}),
+            settings=self._settings(values),
+        )
+
+    def _least(self, knob: Knob) -> float | None:
+        """The least that is enough; None if the least that is tried is."""
+        low, high = max(knob.least, knob.value * LEAST), self._ample[knob.name]
+        if self._is_enough(knob, low):
+            return None if low == knob.value * LEAST else low
+        while high / low > CLOSE:
+            middle = math.sqrt(low * high)
+            if self._is_enough(knob, middle):
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _is_enough(self, knob: Knob, value: float) -> bool:
+        try:
+            return self._speed({**self._ample, knob.name: value}) >= self._enough
+        except PlanError:
+            # So little that there is no such machine.
+            return False
+
+    def _speed(self, values: Mapping[str, float]) -> PerSecond:
+        """Samples per second of the run, 0 where the job does not fit into RAM."""
+        scenario = self._read(self._settings(values))
+        prediction = predict(scenario, seed=self._seed, doubts=False)
+        return run_speed(prediction) if self._fits(prediction) else 0.0
+
+    def _fits(self, prediction: Prediction) -> bool:
+        """RAM that is only just short is short: the report of the job warns of it."""
+        ram = prediction.host_ram
+        return ram.total <= ram.capacity if self._resource is Resource.RAM else True
+
+    def _settings(self, values: Mapping[str, float]) -> Settings:
+        found: dict[str, Plain] = {}
+        for knob in self._knobs:
+            if knob.name in values and knob.settings is not None:
+                found |= knob.settings(values[knob.name])
+        return found
+
+
+def _of(resource: Resource, known: Sequence[Knob]) -> Iterator[Knob]:
+    names = [name for name in _KNOBS[resource] if any(k.name == name for k in known)]
+    if resource in _ALTERNATIVES:
+        names = names[:1]
+    yield from (knob for name in names for knob in known if knob.name == name)

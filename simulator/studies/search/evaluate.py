@@ -1,0 +1,243 @@
+"""One candidate at a time, in whatever process: read it, predict it, and say what came out.
+
+Figures leave as plain numbers, texts and tables, so that an outcome is the same whether it was
+worked out here, came from another process or lay in a store.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Protocol, TypeVar
+
+from simulator.compute.footprint import Verdict
+from simulator.engine.run import Options, later_epoch
+from simulator.errors import InputError, PlanError
+from simulator.pipeline.limits import check_modelled
+from simulator.predict import predict, question_of
+from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
+from simulator.scenario.goal import Plain
+from simulator.scenario.scenario import Scenario
+from simulator.studies.screening import BestCase, best_cases, best_with
+from simulator.studies.search.bugs import told
+from simulator.studies.search.outcome import Candidate, Outcome, Status
+from simulator.studies.search.scoring import exact
+from simulator.units import BYTE, show
+
+Answer = TypeVar("Answer")
+
+
+class Loaded(Protocol):
+    """A scenario that was read, and the content hash of all it was read from."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """What is predicted."""
+
+    @property
+    def key(self) -> str:
+        """Changes with whatever a prediction may depend on."""
+
+
+class Reader(Protocol):
+    """Reads candidates of one scenario file; goes to other processes as a pickle."""
+
+    def read(self, settings: Mapping[str, Plain]) -> Loaded:
+        """The scenario with some keys set."""
+
+    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> Sequence[Loaded | PlanError]:
+        """Many of them for closed forms; a mistake in place of a scenario."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What all candidates of a search have in common: the pickled reader and how to predict."""
+
+    reader: bytes
+    seed: int = 0
+    doubts: bool = False
+
+    @staticmethod
+    def of(reader: Reader, *, seed: int, doubts: bool) -> Assignment:
+        """With the reader packed once, however many tasks it travels with."""
+        return Assignment(reader=pickle.dumps(reader), seed=seed, doubts=doubts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Candidates that one worker takes at once; `best` are their best figures, where known."""
+
+    assignment: Assignment
+    candidates: tuple[Candidate, ...]
+    best: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """What is known of a candidate before it is predicted.
+
+    `outcome` is there if nothing more needs to be known: it was refused or does not fit.
+    """
+
+    candidate: Candidate
+    key: str = ""
+    best: Mapping[str, float] = field(default_factory=dict)
+    outcome: Outcome | None = None
+
+
+def bound(chunk: Chunk) -> tuple[Bounded, ...]:
+    """Read every candidate of a chunk and say what is known of it at once."""
+    reader = _unpacked(chunk.assignment.reader)
+    read = _read_bare(reader, chunk.candidates)
+    cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
+    return tuple(
+        Bounded(candidate=candidate, outcome=one)
+        if isinstance(one, Outcome)
+        else _bounded(candidate, stored_key(one.key, chunk.assignment), next(cases))
+        for candidate, one in zip(chunk.candidates, read, strict=True)
+    )
+
+
+def _read_bare(reader: Reader, candidates: Sequence[Candidate]) -> list[Loaded | Outcome]:
+    """Scenarios for closed forms; where one spoils the lot, one after another."""
+    try:
+        found = reader.read_bare([one.settings for one in candidates])
+    except Exception:  # noqa: BLE001 - whose it is shows when they are read one by one
+        return [settled(one, lambda c: reader.read(c.settings)) for one in candidates]
+    return [
+        settled(candidate, partial(_raised, one)) if isinstance(one, PlanError) else one
+        for candidate, one in zip(candidates, found, strict=True)
+    ]
+
+
+def _raised(error: PlanError, _: Candidate) -> Loaded:
+    raise error
+
+
+def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
+    if not case.infeasible:
+        return Bounded(candidate=candidate, key=key, best=case.figures)
+    outcome = Outcome(
+        candidate=candidate,
+        status=Status.INFEASIBLE if case.figures else Status.REFUSED,
+        figures=exact(case.figures),
+        reason=case.infeasible,
+        key=key,
+    )
+    return Bounded(candidate=candidate, key=key, outcome=outcome)
+
+
+def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
+    """The best that every candidate of a chunk can be, with its later epochs simulated.
+
+    Most of a run are its later epochs, so this is within a per mille of a prediction in most
+    searches, for less than half of its work. There are no figures where no epoch is a later one,
+    or where a candidate cannot be predicted; its prediction then says why.
+    """
+    reader, assignment = _unpacked(chunk.assignment.reader), chunk.assignment
+
+    def closer(candidate: Candidate) -> Outcome:
+        loaded = reader.read(candidate.settings)
+        check_modelled(loaded.scenario)
+        later = later_epoch(question_of(loaded.scenario), Options(seed=assignment.seed))
+        best = {} if later is None else best_with(loaded.scenario, later, known(candidate, loaded))
+        key = closer_key(stored_key(loaded.key, assignment))
+        return Outcome(candidate=candidate, status=Status.SCREENED, figures=best, key=key)
+
+    def known(candidate: Candidate, loaded: Loaded) -> Mapping[str, float]:
+        return chunk.best.get(candidate.index) or best_cases([loaded.scenario])[0].figures
+
+    return tuple(settled(candidate, closer) for candidate in chunk.candidates)
+
+
+def closer_key(key: str) -> str:
+    """What a closer look at a candidate goes by in a store, beside its prediction's key."""
+    return f"{key}-later-epochs"
+
+
+def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
+    """Predict every candidate of a chunk; one that cannot be is an outcome too."""
+    reader = _unpacked(chunk.assignment.reader)
+
+    def predicted(candidate: Candidate) -> Outcome:
+        loaded = reader.read(candidate.settings)
+        assignment, scenario = chunk.assignment, loaded.scenario
+        key = stored_key(loaded.key, assignment)
+        prediction = predict(scenario, seed=assignment.seed, doubts=assignment.doubts)
+        return _outcome(candidate, prediction, key)
+
+    return tuple(settled(candidate, predicted) for candidate in chunk.candidates)
+
+
+def stored_key(key: str, assignment: Assignment) -> str:
+    """What a stored outcome goes by: contents, seed and whether intervals were asked for."""
+    return f"{key}-{assignment.seed}{'-intervals' if assignment.doubts else ''}"
+
+
+def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
+    """What `work` makes of a candidate, or why it makes nothing of it."""
+    try:
+        return work(candidate)
+    except PlanError as error:
+        return Outcome(candidate=candidate, status=Status.REFUSED, reason=_first(error))
+    except Exception as error:  # noqa: BLE001 - a bug met by one candidate must not end the others
+        return Outcome(candidate=candidate, status=Status.BUG, reason=told(error))
+
+
+def _first(error: PlanError) -> str:
+    """The first of the mistakes, in a line."""
+    problems = error.problems if isinstance(error, InputError) else (error,)
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return " ".join(str(problems[0]).split()) + more
+
+
+@lru_cache(maxsize=2)
+def _unpacked(reader: bytes) -> Reader:
+    """Unpacked once in a process: a reader remembers what it has read."""
+    unpacked: Reader = pickle.loads(reader)  # noqa: S301 - packed by `Assignment.of`, never a file
+    return unpacked
+
+
+def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
+    short = shortages(prediction)
+    return Outcome(
+        candidate=candidate,
+        status=Status.INFEASIBLE if short else Status.PREDICTED,
+        figures={metric.name: plain(metric.get(prediction)) for metric in METRICS},
+        intervals={
+            name: {point: float(value) for point, value in band.items()}
+            for name, band in prediction.interval.items()
+        },
+        reason=short,
+        warnings=prediction.warnings,
+        key=key,
+    )
+
+
+def shortages(prediction: Prediction) -> str:
+    """What the job does not fit into; empty if it fits, or may."""
+    ram, memory = prediction.host_ram, prediction.memory
+    told: Iterable[tuple[str, Verdict, float, float]] = (
+        ("host RAM", ram.verdict, ram.total, ram.capacity),
+        *(() if memory is None else
+          (("accelerator memory", memory.verdict, memory.total, memory.capacity),)),
+    )  # fmt: skip
+    return "; ".join(
+        f"{name}: needs {show(float(total), BYTE)} of {show(float(capacity), BYTE)}"
+        for name, verdict, total, capacity in told
+        if verdict is Verdict.NO
+    )
+
+
+def plain(value: Value) -> Value:
+    """A figure as built-in types: the same after a journey as before."""
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): float(item) for name, item in value.items()}
+    return float(value)

@@ -1,0 +1,511 @@
+"""The search itself: which candidates are predicted, by whom, and what is kept of each.
+
+Every candidate is read and bounded. Those that could still be wanted are predicted in rounds; what
+a round takes depends on the results of earlier rounds alone, never on time or on who worked, so
+the outcomes are the same to the last bit wherever they were worked out. What a store has is not
+worked out again, but it is asked only for what a round takes: a search that goes on takes the same
+way as one that was never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from itertools import chain, compress
+from typing import Final, TypeAlias, TypeVar
+
+import numpy as np
+
+from simulator.errors import PlanError
+from simulator.results.metrics import Value
+from simulator.scenario.goal import Objective, Sense
+from simulator.studies.search.evaluate import (
+    Assignment,
+    Bounded,
+    Chunk,
+    Reader,
+    bound,
+    closer_key,
+    evaluate,
+    look_closer,
+)
+from simulator.studies.search.outcome import Candidate, Outcome, Status
+from simulator.studies.search.pareto import comparable
+from simulator.studies.search.rounds import FIRST, Rounds, beaten_by
+from simulator.studies.search.scoring import Criteria, exact
+from simulator.studies.search.store import Store
+from simulator.studies.search.workers import Lost, Workers, lent_workers
+
+READ_AT_ONCE: Final = 2500
+"""Candidates that a worker reads and bounds as one task at most."""
+READ_IN_PARTS: Final = 8
+"""Tasks that reading is made of at least, so that all workers have some of it."""
+READ_FIRST: Final = 16
+"""Candidates that are read before workers have started, for a first prediction to store."""
+EARLY: Final = 2
+"""Of those that are read first, candidates that are predicted at once: those that seem best."""
+PREDICTED_AT_ONCE: Final = 4
+"""Candidates that a worker predicts as one task at most; what it has finished is stored then."""
+ALIKE_AT_ONCE: Final = 8
+"""Candidates that seem alike and that one worker takes at most: they may differ after all."""
+TASKS_OF_A_ROUND: Final = 16
+"""Tasks that a round is made of at least, where it has as many candidates: one of them may take a
+hundred times as long as another, and all workers are to be busy to the end."""
+NOTHING: Final[Mapping[int, Mapping[str, float]]] = {}
+UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
+"""Outcomes that are not stored: another time, another version or another search may do better."""
+READING: Final = 0.05
+"""Reading and bounding a candidate, in predictions."""
+LOOKING: Final = 0.5
+"""Simulating the later epochs of a candidate, in predictions."""
+NOT_STORED: Final = "not predicted in what is stored"
+"""Why a candidate that was wanted has no figures where only what is stored counts."""
+
+TIME_AND_COST: Final = (
+    Objective(metric="total_time_s", sense=Sense.MINIMIZE),
+    Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE),
+)
+
+Answer = TypeVar("Answer")
+Judge: TypeAlias = Callable[[Candidate, Mapping[str, Value]], Mapping[str, Value]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked of a search.
+
+    Parameters
+    ----------
+    reader : Reader
+        Reads the candidates' scenarios.
+    candidates : tuple of Candidate
+        In the order in which outcomes come back; no index twice.
+    objectives : tuple of Objective
+        What the Pareto front is over.
+    top : int, optional
+        Also be sure of so many that are best by the first objective.
+    margin : float
+        Also be sure of those that are so much worse than the front, as a share; below zero: what
+        could be better by no more than that share need not be known.
+    first : int
+        Candidates that are predicted before any is ruled out.
+    exhaustive : bool
+        Predict every candidate that can run.
+    stored_only : bool
+        Predict nothing: what a store does not have stays unknown, for the reason `NOT_STORED`.
+    where : str
+        An expression over metrics and keys that a candidate must meet.
+    seed : int
+        Of all random draws.
+    doubts : bool
+        Work out intervals too.
+    judge : callable, optional
+        A candidate's figures as they count for the objectives and the condition: never better
+        than those predicted, and in the same order.
+    bounded : mapping of int to Bounded, optional
+        What `bounds_of` has told of the candidates, by their index; they are not read again.
+    """
+
+    reader: Reader
+    candidates: tuple[Candidate, ...]
+    objectives: tuple[Objective, ...] = TIME_AND_COST
+    top: int | None = None
+    margin: float = 0.0
+    exhaustive: bool = False
+    stored_only: bool = False
+    where: str = ""
+    seed: int = 0
+    doubts: bool = False
+    first: int = FIRST
+    judge: Judge | None = None
+    bounded: Mapping[int, Bounded] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a search is: the share of the work that is `done`, and candidates by what is known.
+
+    `settled` need no more work, `predicted` were worked out now and `stored` before.
+    """
+
+    done: float
+    candidates: int
+    read: int
+    settled: int
+    predicted: int
+    stored: int
+
+
+def explore(
+    request: Request,
+    *,
+    workers: Workers | None = None,
+    executor: Executor | None = None,
+    store: Store | None = None,
+    progress: Callable[[Standing], None] | None = None,
+) -> tuple[Outcome, ...]:
+    """What is known of every candidate, in their order.
+
+    Parameters
+    ----------
+    request : Request
+        What is looked for, and among what.
+    workers : Workers, optional
+        Who does it; this process by default.
+    executor : concurrent.futures.Executor, optional
+        In place of `workers`: any executor, which its owner shuts down.
+    store : Store, optional
+        Answers what it has, and is given what is finished, as it comes.
+    progress : callable, optional
+        Told how far the search is.
+
+    Raises
+    ------
+    PlanError
+        If an objective or the condition is none.
+    StoreError
+        If the store cannot be used; what was finished is in it.
+    """
+    keys = dict.fromkeys(key for c in request.candidates for key in c.settings)
+    criteria = Criteria(request.objectives, request.where, tuple(keys))
+    team = lent_workers(executor) if executor is not None else workers or Workers(None)
+    search = _Search(request, criteria, team, store, progress or (lambda _: None))
+    left = search.read()
+    if request.exhaustive:
+        search.predict(left)
+    else:
+        _in_rounds(search, request, criteria, left)
+    return tuple(search.found[candidate.index] for candidate in request.candidates)
+
+
+def bounds_of(
+    request: Request,
+    *,
+    workers: Workers,
+    store: Store | None = None,
+    progress: Callable[[Standing], None] | None = None,
+) -> dict[int, Bounded]:
+    """What is known of every candidate of a request without predicting it, by their index.
+
+    For several requests with parts of the same candidates. A store is given predictions of a few
+    that seem good meanwhile, so that a search which is stopped early has done something.
+    """
+    criteria = Criteria(request.objectives)
+    search = _Search(request, criteria, workers, store, progress or (lambda _: None))
+    return {one.candidate.index: one for one in search.bounds()}
+
+
+def _in_rounds(
+    search: _Search, request: Request, criteria: Criteria, left: Sequence[Bounded]
+) -> None:
+    """Predict what could still be wanted, and say of the others what beats them."""
+    width = len(request.objectives)
+    least = np.array([criteria.least(one.best) for one in left], dtype=float).reshape(-1, width)
+    known = comparable(least)
+    for one in compress(left, ~known):
+        search.give_up(one, "has no figure for an objective that others have one for")
+    left, least = list(compress(left, known)), least[known]
+    rounds = Rounds(least, top=request.top, margin=request.margin, first=request.first)
+    scores: dict[int, tuple[float, ...]] = {}
+    while chosen := rounds.next():
+        if rounds.compares:
+            nearer = search.look_closer([left[row] for row in chosen])
+            rounds.know(chosen, [criteria.least(best) for best in nearer])
+        while closest := rounds.closest():
+            found = search.predict([left[row] for row in closest])
+            new = {
+                outcome.candidate.index: criteria.score(search.judged(outcome))
+                for outcome in found
+                if outcome.status is Status.PREDICTED
+            }
+            scores |= new
+            rounds.tell(tuple(new.values()))
+        search.tell(given_up=len(least) - rounds.taken - int(rounds.possible.sum()))
+    spared = [row for row, one in enumerate(left) if one.candidate.index not in search.found]
+    beaters = beaten_by(rounds.least[spared], scores)
+    for row, beater in zip(spared, beaters, strict=True):
+        search.give_up(left[row], f"even at best worse than candidate {beater}")
+
+
+class _Search:
+    """What is known so far, and the ways to know more."""
+
+    def __init__(
+        self,
+        request: Request,
+        criteria: Criteria,
+        workers: Workers,
+        store: Store | None,
+        progress: Callable[[Standing], None],
+    ) -> None:
+        self.found: dict[int, Outcome] = {}
+        self._criteria = criteria
+        self._workers = workers
+        self._store = store
+        self._progress = progress
+        self._all = request.candidates
+        self._exhaustive = request.exhaustive
+        self._stored_only = request.stored_only
+        self._judge = request.judge
+        self._bounded = request.bounded
+        self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
+        self._by_key: dict[str, Outcome] = {}
+        self._read = self._looked = self._predicted = self._stored = self._given_up = 0
+
+    def read(self) -> list[Bounded]:
+        """Candidates that may run, with the best they can be; the others are found already."""
+        left = []
+        for one in self.bounds():
+            if one.outcome is not None:
+                self.found[one.candidate.index] = one.outcome
+            elif self._may_meet(one):
+                left.append(one)
+            else:
+                self.found[one.candidate.index] = self._missed(one.candidate, exact(one.best))
+        return left
+
+    def bounds(self) -> list[Bounded]:
+        """What is known of all candidates at once, in their order."""
+        if self._bounded is not None:
+            self._read = len(self._all)
+            return [self._bounded[candidate.index] for candidate in self._all]
+        bounded: list[Bounded] = []
+        for number, part in enumerate(self._read_parts()):
+            bounded += part
+            self._read += len(part)
+            if number == 0:
+                self._predict_early(part)
+            self.tell()
+        place = {candidate.index: number for number, candidate in enumerate(self._all)}
+        return sorted(bounded, key=lambda one: place[one.candidate.index])
+
+    def _read_parts(self) -> Iterator[tuple[Bounded, ...]]:
+        """The candidates bounded: a few in this process at once, then all others."""
+        few = self._all[:READ_FIRST] if self._begins_early() else ()
+        if few:
+            yield bound(Chunk(assignment=self._assignment, candidates=few))
+        rest = self._all[len(few) :]
+        at_once = min(READ_AT_ONCE, -(-len(rest) // READ_IN_PARTS) or 1)
+        yield from self._answers(bound, _parts(rest, at_once), READING, _unread)
+
+    def _begins_early(self) -> bool:
+        return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
+
+    def _predict_early(self, part: Sequence[Bounded]) -> None:
+        """Store predictions of the best of the first part, as it seems, before others are read.
+
+        Few are wanted later, and one takes as long as reading hundreds: no other part has any.
+        Which candidates are wanted shows when all have been read, and does not depend on what was
+        predicted early, or on how often a search was stopped.
+        """
+        if self._store is None or not self._begins_early():
+            return
+        may_run = (one for one in part if one.outcome is None)
+        best = sorted(may_run, key=lambda one: self._criteria.least(one.best)[0])[:EARLY]
+        stored = self._store.found(one.key for one in best)
+        for one in best:
+            if one.key not in stored and one.key not in self._by_key:
+                self._work_out((one.candidate,), {one.candidate.index: one.key}, 1)
+
+    def _work_out(
+        self, candidates: Sequence[Candidate], keys: Mapping[int, str], at_once: int
+    ) -> None:
+        """Predict candidates, and store each as it is finished."""
+        for part in self._answers(evaluate, _parts(candidates, at_once), 1.0, _died):
+            told = [_as_bounded(outcome, keys[outcome.candidate.index]) for outcome in part]
+            if self._store is not None:
+                self._store.add([o for o in told if o.status not in UNSOUND])
+            self._by_key |= {outcome.key: outcome for outcome in told}
+            self._predicted += len(told)
+            self.tell()
+
+    def judged(self, outcome: Outcome) -> Mapping[str, Value]:
+        """Figures of an outcome as they count."""
+        if self._judge is None or outcome.status is not Status.PREDICTED:
+            return outcome.figures
+        return self._judge(outcome.candidate, outcome.figures)
+
+    def look_closer(self, chosen: Sequence[Bounded]) -> list[Mapping[str, float]]:
+        """The best that candidates can be once their later epochs are known, in their order."""
+        first = {closer_key(one.key): one.candidate for one in reversed(chosen)}
+        known = {} if self._store is None else self._store.found(first)
+        new = {one.index: key for key, one in first.items() if key not in known}
+        if self._stored_only:
+            new = {}
+        parts = alike_together([one for one in chosen if one.candidate.index in new])
+        best = {one.candidate.index: one.best for one in chosen}
+        for part in self._answers(look_closer, parts, LOOKING, _died, best=best):
+            told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
+            if self._store is not None:
+                self._store.add([o for o in told if o.status is Status.SCREENED])
+            known |= {outcome.key: outcome for outcome in told}
+            self._looked += len(told)
+            self.tell()
+        closer = [known.get(closer_key(one.key)) for one in chosen]
+        return [
+            (_numbers(seen.figures) if seen else {}) or one.best
+            for seen, one in zip(closer, chosen, strict=True)
+        ]
+
+    def predict(self, chosen: Sequence[Bounded]) -> list[Outcome]:
+        """Predict some candidates: equal contents once, and none that the store has."""
+        first = {one.key: one.candidate for one in reversed(chosen) if one.key not in self._by_key}
+        if self._store is not None:
+            known = self._store.found(first)
+            self._by_key |= known
+            self._stored += len(known)
+        new = {one.index: key for key, one in first.items() if key not in self._by_key}
+        if self._stored_only:
+            self._by_key |= {one.key: _unknown(one) for one in chosen if one.key in new.values()}
+            new = {}
+        candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
+        self._work_out(candidates, new, _at_once(len(candidates)))
+        return [self._settle(one) for one in chosen]
+
+    def give_up(self, one: Bounded, reason: str) -> None:
+        """Leave a candidate at the best it can be."""
+        self.found[one.candidate.index] = Outcome(
+            candidate=one.candidate,
+            status=Status.SCREENED,
+            figures=exact(one.best),
+            reason=reason,
+            key=one.key,
+        )
+
+    def tell(self, given_up: int | None = None) -> None:
+        """Tell the listener how far it is."""
+        self._given_up = self._given_up if given_up is None else given_up
+        settled = len(self.found) + self._given_up
+        count = len(self._all)
+        worked = READING * self._read + LOOKING * self._looked + self._predicted
+        open_ = READING * (count - self._read) + max(0, count - settled)
+        self._progress(
+            Standing(
+                done=worked / ((worked + open_) or 1.0),
+                candidates=count,
+                read=self._read,
+                settled=settled,
+                predicted=self._predicted,
+                stored=self._stored,
+            )
+        )
+
+    def _settle(self, one: Bounded) -> Outcome:
+        outcome = replace(self._by_key[one.key], candidate=one.candidate)
+        sound = outcome.status is Status.PREDICTED
+        if sound and not self._criteria.meets(one.candidate, self.judged(outcome)):
+            outcome = self._missed(one.candidate, outcome.figures, one.key)
+        self.found[one.candidate.index] = outcome
+        return outcome
+
+    def _may_meet(self, one: Bounded) -> bool:
+        """Whether it may meet the condition: by what is known exactly, or at its best too."""
+        if self._criteria.misses_early(one.candidate, one.best):
+            return False
+        return self._exhaustive or self._criteria.may_meet(one.candidate, one.best)
+
+    def _missed(self, candidate: Candidate, figures: Mapping[str, Value], key: str = "") -> Outcome:
+        return Outcome(
+            candidate=candidate,
+            status=Status.INFEASIBLE,
+            figures=figures,
+            reason=f"does not meet: {self._criteria.where}",
+            key=key,
+        )
+
+    def _answers(
+        self,
+        function: Callable[[Chunk], tuple[Answer, ...]],
+        parts: Sequence[tuple[Candidate, ...]],
+        weight: float,
+        lost: Callable[[Candidate, int], Answer],
+        *,
+        best: Mapping[int, Mapping[str, float]] = NOTHING,
+    ) -> Iterator[tuple[Answer, ...]]:
+        """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
+        chunks = [
+            Chunk(
+                assignment=self._assignment,
+                candidates=part,
+                best={one.index: best[one.index] for one in part if one.index in best},
+            )
+            for part in parts
+        ]
+        alone: list[Candidate] = []
+        whole = weight * sum(map(len, parts))
+        for number, answer in self._workers.answers(function, chunks, weight=whole):
+            if not isinstance(answer, Lost):
+                yield answer
+            elif len(parts[number]) > 1:
+                alone += parts[number]
+            else:
+                yield (lost(parts[number][0], answer.deaths),)
+        if alone:
+            yield from self._answers(function, _parts(alone, 1), weight, lost, best=best)
+
+
+def _parts(candidates: Sequence[Candidate], at_once: int) -> list[tuple[Candidate, ...]]:
+    """So many candidates each."""
+    starts = range(0, len(candidates), at_once)
+    return [tuple(candidates[start : start + at_once]) for start in starts]
+
+
+def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
+    """Tasks of candidates whose later epochs are to be simulated.
+
+    Those whose later epochs are equal at best are likely to have the same one, as where they differ
+    in the store that data once came from. Whoever takes them together simulates it once.
+    """
+    alike: dict[float | None, list[Candidate]] = {}
+    for one in chosen:
+        alike.setdefault(one.best.get("epoch_time_s"), []).append(one.candidate)
+    groups = [part for group in alike.values() for part in _parts(group, ALIKE_AT_ONCE)]
+    at_once = _at_once(len(groups))
+    starts = range(0, len(groups), at_once)
+    return [tuple(chain.from_iterable(groups[start : start + at_once])) for start in starts]
+
+
+def _at_once(candidates: int) -> int:
+    """How many of so many candidates a worker takes as one task."""
+    return min(PREDICTED_AT_ONCE, -(-candidates // TASKS_OF_A_ROUND) or 1)
+
+
+def _numbers(figures: Mapping[str, Value]) -> dict[str, float]:
+    return {name: value for name, value in figures.items() if isinstance(value, float)}
+
+
+def _as_bounded(outcome: Outcome, key: str) -> Outcome:
+    """The outcome under the key its candidate was bounded with; the same contents were read.
+
+    Raises
+    ------
+    PlanError
+        If a file has changed since: a store must not hold figures under another file's key.
+    """
+    if outcome.key not in ("", key):
+        msg = (
+            "a scenario, a profile or plan itself was changed during the search; run the same "
+            "command again, what was finished before is stored"
+        )
+        raise PlanError(msg)
+    return replace(outcome, key=key)
+
+
+def _unknown(one: Bounded) -> Outcome:
+    return Outcome(
+        candidate=one.candidate,
+        status=Status.SCREENED,
+        figures=exact(one.best),
+        reason=NOT_STORED,
+        key=one.key,
+    )
+
+
+def _died(candidate: Candidate, deaths: int) -> Outcome:
+    reason = f"{deaths} processes died over it, one after another"
+    return Outcome(candidate=candidate, status=Status.FAILED, reason=reason)
+
+
+def _unread(candidate: Candidate, deaths: int) -> Bounded:
+    return Bounded(candidate=candidate, outcome=_died(candidate, deaths))

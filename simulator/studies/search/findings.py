@@ -1,0 +1,152 @@
+"""What a search found: how its candidates fared, which are best, and why the others are not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.scenario.goal import Objective
+from simulator.studies.search.outcome import Outcome, Status
+from simulator.studies.search.pareto import comparable, front, within
+from simulator.studies.search.scoring import Criteria
+from simulator.studies.search.shards import Shard
+
+_NUMBERS: Final = re.compile(r"\d[\d,.]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A candidate on the front, and the indices of later ones with the very same objectives."""
+
+    outcome: Outcome
+    equal: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why candidates were left out: in the words of the first of them, and how many there are."""
+
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The answer of a search.
+
+    `values` are the distinct values that each key took. `front` is in order of the first
+    objective, `best` are the so many asked for by the first one alone. `near` are the indices of
+    those beside the front that are worse by no more than `margin`. `prices` say whose listed prices
+    are in the bills of these, where they hold and of what date. `shard` is the part of a larger
+    search that all this is of; None: it is of all.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    objectives: tuple[Objective, ...]
+    values: Mapping[str, int]
+    front: tuple[Place, ...]
+    best: tuple[Outcome, ...] = ()
+    near: tuple[int, ...] = ()
+    margin: float = 0.0
+    prices: tuple[str, ...] = ()
+    shard: Shard | None = None
+
+    @property
+    def counts(self) -> Mapping[Status, int]:
+        """Candidates by how far they got, all of `Status`."""
+        found = Counter(outcome.status for outcome in self.outcomes)
+        return {status: found[status] for status in Status}
+
+    @property
+    def solvers(self) -> Mapping[str, int]:
+        """Predicted candidates by the solver that ran."""
+        predicted = (o for o in self.outcomes if o.status is Status.PREDICTED)
+        found = Counter(str(o.figures["solver"]) for o in predicted if o.figures.get("solver"))
+        return dict(sorted(found.items()))
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Keys all of whose values give the same figures, wherever two could be compared."""
+        predicted = [o for o in self.outcomes if o.status is Status.PREDICTED]
+        return tuple(key for key in self.values if _makes_no_difference(key, predicted))
+
+    def reasons(self, status: Status) -> tuple[Reason, ...]:
+        """Why candidates have a status, the commonest first; alike but for numbers is one."""
+        told: dict[str, list[str]] = {}
+        for outcome in self.outcomes:
+            if outcome.status is status:
+                told.setdefault(_NUMBERS.sub("#", outcome.reason), []).append(outcome.reason)
+        groups = sorted(told.values(), key=len, reverse=True)
+        return tuple(Reason(text=group[0], count=len(group)) for group in groups)
+
+
+def findings(
+    outcomes: Sequence[Outcome],
+    objectives: Sequence[Objective],
+    *,
+    top: int | None = None,
+    margin: float = 0.0,
+) -> Findings:
+    """Rank the outcomes of a search.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        All of them, as `explore` returns them.
+    objectives : sequence of Objective
+        What the front is over; the first one ranks.
+    top : int, optional
+        How many of the best to name.
+    margin : float
+        Also name those so much worse than the front, as a share.
+    """
+    criteria = Criteria(objectives)
+    predicted = [outcome for outcome in outcomes if outcome.status is Status.PREDICTED]
+    every = [criteria.score(outcome.figures) for outcome in predicted]
+    whole = np.array(every, dtype=float).reshape(len(predicted), len(objectives))
+    # What has no figure for any objective is no better or worse than anything.
+    kept = np.flatnonzero(comparable(whole) & np.isfinite(whole).any(axis=1))
+    sound, scores, table = [predicted[i] for i in kept], [every[i] for i in kept], whole[kept]
+    order = sorted(range(len(sound)), key=lambda i: (scores[i], sound[i].candidate.index))
+    mask = front(table)
+    places: dict[tuple[float, ...], list[Outcome]] = {}
+    for i in order:
+        if mask[i]:
+            places.setdefault(scores[i], []).append(sound[i])
+    near = within(table, margin) & ~mask if margin else np.zeros(len(sound), dtype=bool)
+    return Findings(
+        outcomes=tuple(outcomes),
+        objectives=tuple(objectives),
+        values=_values(outcomes),
+        front=tuple(
+            Place(outcome=same[0], equal=tuple(o.candidate.index for o in same[1:]))
+            for same in places.values()
+        ),
+        best=tuple(sound[i] for i in order[: top or 0]),
+        near=tuple(sound[i].candidate.index for i in np.flatnonzero(near)),
+        margin=margin,
+    )
+
+
+def _makes_no_difference(key: str, outcomes: Sequence[Outcome]) -> bool:
+    groups: dict[tuple[tuple[str, object], ...], list[Outcome]] = {}
+    for outcome in outcomes:
+        others = tuple(item for item in outcome.candidate.settings.items() if item[0] != key)
+        groups.setdefault(others, []).append(outcome)
+    several = [group for group in groups.values() if len(group) > 1]
+    return bool(several) and all(
+        one.figures == group[0].figures for group in several for one in group
+    )
+
+
+def _values(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    found: dict[str, set[object]] = {}
+    for outcome in outcomes:
+        for key, value in outcome.candidate.settings.items():
+            found.setdefault(key, set()).add(value)
+    return {key: len(values) for key, values in found.items()}

@@ -1,0 +1,225 @@
+"""What is looked for as numbers: objectives where less is better, and the condition to meet."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simulator.errors import PlanError
+from simulator.files.settings import unit_of
+from simulator.results.expression import Expression, parse_expression
+from simulator.results.metrics import METRICS
+from simulator.scenario.goal import Objective, Sense
+from simulator.studies.search.outcome import Candidate
+
+_BETTER: Final = {metric.name: metric.better for metric in METRICS}
+_PRICED: Final = frozenset(
+    {"cost.usd_per_h", "cost.usd_per_step", "cost.samples_per_usd"}
+    | {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}
+    | {f"run.usd.p{quantile}" for quantile in (10, 50, 90, 99)}
+)
+"""Metrics that have no figure where no price is known."""
+_PRICE: Final = "cost.usd_per_h"
+_EXACT: Final = frozenset(
+    {
+        *("host_ram_bytes.total", "host_ram_bytes.capacity"),
+        *("gpu_memory_bytes.total", "gpu_memory_bytes.capacity"),
+        *("cost.usd_per_h", "bound_s.lower"),
+    }
+)
+"""Metrics that are known exactly before a candidate is predicted."""
+_SENSES: Final = {"min": Sense.MINIMIZE, "max": Sense.MAXIMIZE}
+
+
+def objective_of(text: str) -> Objective:
+    """An objective as the command line has it: a metric, or ``min:`` or ``max:`` and an expression.
+
+    Raises
+    ------
+    PlanError
+        If it is no metric, no number, or nothing says which way it is better.
+
+    Examples
+    --------
+    >>> objective_of("cost.samples_per_usd").sense
+    <Sense.MAXIMIZE: 'maximize'>
+    >>> objective_of("max:accelerator_utilization - 0.1 * cost.usd_per_h").sense
+    <Sense.MAXIMIZE: 'maximize'>
+    """
+    way, colon, rest = text.partition(":")
+    sense = _SENSES.get(way.strip()) if colon else None
+    if colon and sense is None:
+        close = difflib.get_close_matches(way.strip(), _SENSES, n=1)
+        hint = f"; did you mean '{close[0]}:'?" if close else "; write min: or max: before it"
+        msg = f"--by {text}: '{way}:' is no direction{hint}"
+        raise PlanError(msg)
+    metric = (rest if colon else text).strip()
+    if not metric:
+        msg = "--by: names no metric; write one, such as total_time_s, or min: and an expression"
+        raise PlanError(msg)
+    expression = _number(metric)
+    better = _BETTER.get(str(expression))
+    if sense is None and better is None:
+        msg = (
+            f"--by {text}: nothing says which way it is better; write min:{metric} or max:{metric}"
+        )
+        raise PlanError(msg)
+    usual = Sense.MAXIMIZE if better == "high" else Sense.MINIMIZE
+    return Objective(metric=metric, sense=sense or usual)
+
+
+def share_of(text: str, option: str) -> float:
+    """A share as people write it, ``5%`` or ``0.05``.
+
+    Raises
+    ------
+    PlanError
+        If it is no number, or below zero; names `option`.
+
+    Examples
+    --------
+    >>> share_of("5%", "--margin"), share_of("0.2", "--margin")
+    (0.05, 0.2)
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = math.nan
+    if rest or not 0.0 <= value < math.inf:
+        msg = f"{option}: '{text}' is no share; write it like 5% or 0.05"
+        raise PlanError(msg)
+    return value
+
+
+def _number(text: str) -> Expression:
+    expression = parse_expression(text)
+    if not expression.is_number:
+        msg = f"'{text}' is no number, so no candidate has more or less of it than another"
+        raise PlanError(msg)
+    return expression
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """One objective, ready to be worked out."""
+
+    expression: Expression
+    sign: float
+    metric: str
+    screened: bool
+    """Whether the metric is a plain one and wanted the way it is better."""
+
+    def score(self, figures: Mapping[str, Any]) -> float:
+        value = self.expression.value(figures)
+        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+            return math.inf
+        return self.sign * value
+
+    def least(self, best: Mapping[str, float]) -> float:
+        if self.screened and self.metric in best:
+            return self.sign * best[self.metric]
+        named = self.expression.names
+        if best and _PRICE not in best and not _PRICED.isdisjoint(named):
+            return math.inf
+        if self.metric in named:  # a metric of which nothing is known, or wanted the other way
+            return -math.inf
+        low, high = self.expression.range(_ranges(best))
+        return low if self.sign > 0.0 else -high
+
+
+class Criteria:
+    """What a search is after.
+
+    Parameters
+    ----------
+    objectives : sequence of Objective
+        The first one ranks.
+    where : str
+        The condition; empty if there is none.
+    keys : sequence of str
+        Keys of the scenario that the condition may name.
+
+    Raises
+    ------
+    PlanError
+        If an objective is no number, or the condition is none.
+    """
+
+    def __init__(
+        self, objectives: Sequence[Objective], where: str = "", keys: Sequence[str] = ()
+    ) -> None:
+        self.where = where
+        self._goals = [_goal(objective) for objective in objectives]
+        units = {key: unit_of(key) for key in keys}
+        self._condition = parse_expression(where, extra_names=units) if where else None
+        if self._condition is not None and not self._condition.is_condition:
+            msg = f"'{where}' is no condition; compare it with something, such as ... < 500"
+            raise PlanError(msg)
+        named = set() if self._condition is None else set(self._condition.names)
+        self._early = named <= _EXACT | set(units)
+
+    def score(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
+        """Every objective, less is better; infinite where there is no figure."""
+        return tuple(goal.score(figures) for goal in self._goals)
+
+    def least(self, best: Mapping[str, float]) -> tuple[float, ...]:
+        """The best every objective can be; minus infinity where that is not known."""
+        return tuple(goal.least(best) for goal in self._goals)
+
+    def meets(self, candidate: Candidate, figures: Mapping[str, Any]) -> bool:
+        """Whether a predicted candidate meets the condition."""
+        if self._condition is None:
+            return True
+        return self._condition.holds({**figures, **candidate.settings})
+
+    def misses_early(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
+        """Whether a candidate fails the condition by what is known before it is predicted."""
+        return self._early and bool(best) and not self.meets(candidate, best)
+
+    def may_meet(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
+        """Whether a candidate that is no better than its best may meet the condition."""
+        if self._condition is None:
+            return True
+        known = {
+            key: (float(value), float(value))
+            for key, value in candidate.settings.items()
+            if not isinstance(value, bool | str)
+        }
+        return self._condition.may_hold({**_ranges(best), **known})
+
+
+def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Between which ends the metrics of a candidate lie that is no better than its best."""
+    ends: dict[str, tuple[float, float]] = {}
+    for name, value in best.items():
+        better = _BETTER.get(name)
+        if name in _EXACT:
+            ends[name] = (value, value)
+        elif better is not None:
+            ends[name] = (value, math.inf) if better == "low" else (0.0, value)
+    return ends
+
+
+def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
+    """An objective's value as it is read, not turned round; None where it has none."""
+    score = Criteria((objective,)).score(figures)[0]
+    if not math.isfinite(score):
+        return None
+    return -score if objective.sense is Sense.MAXIMIZE else score
+
+
+def exact(best: Mapping[str, float]) -> dict[str, float]:
+    """Those of a best case's figures that a prediction would repeat."""
+    return {name: value for name, value in best.items() if name in _EXACT}
+
+
+def _goal(objective: Objective) -> _Goal:
+    expression = _number(objective.metric)
+    metric = str(expression)
+    sign = -1.0 if objective.sense is Sense.MAXIMIZE else 1.0
+    usual = {"low": 1.0, "high": -1.0}.get(_BETTER.get(metric) or "")
+    return _Goal(expression, sign, metric, usual == sign)

@@ -1,0 +1,287 @@
+"""A store of finished outcomes: one SQLite file, so that no prediction is made twice.
+
+Rows go by the content hash of what was predicted. They are written as they come and never
+changed, so a killed search loses only what it had not finished, and two searches may share a file.
+
+Write-ahead logging lets readers and a writer work at once. A commit is handed to the operating
+system but not forced to the disk (``synchronous=NORMAL``): it outlives the death of this process,
+which is what happens, while a power failure may take the last few rows, never the file. Those rows
+can be worked out again; forcing every one to the disk would slow all searches down to save them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from simulator.errors import PlanError
+from simulator.studies.search.outcome import Candidate, Outcome, Status
+
+SCHEMA: Final = 1
+"""Layout of the file; a store of a later one is left alone."""
+OURS: Final = 0x706C616E
+"""SQLite's application id of a store: "plan" in ASCII."""
+PATIENCE: Final = 30.0
+"""How long to wait for another search that writes [s]."""
+AT_ONCE: Final = 500
+"""Keys asked for in one query."""
+MEMORY: Final = Path(":memory:")
+"""A store that ends with this process."""
+VARIABLE: Final = "PLAN_STORE"
+"""Environment variable that names the store."""
+
+TABLE: Final = "CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, outcome TEXT NOT NULL)"
+ADD: Final = "INSERT OR IGNORE INTO outcomes (key, outcome) VALUES (?, ?)"
+RENEW: Final = "INSERT OR REPLACE INTO outcomes (key, outcome) VALUES (?, ?)"
+
+
+class StoreError(PlanError):
+    """A store that cannot be opened, read or written; what was in it stays."""
+
+
+def default_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the store lies unless a user says otherwise.
+
+    Raises
+    ------
+    StoreError
+        If nothing says where the user's files lie.
+    """
+    named = environment.get(VARIABLE)
+    if named:
+        return Path(named)
+    try:
+        home = Path.home()
+    except RuntimeError as error:
+        msg = "there is no home folder for the store; name a file with --store"
+        raise StoreError(msg) from error
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path(environment.get("XDG_CACHE_HOME") or usual) / "plan" / "results.sqlite"
+
+
+class Store:
+    """Outcomes by key, in a file that survives whatever happens to this process.
+
+    A row that cannot be read is forgotten, so that it is predicted again; `damaged` counts them.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file; it and its folder are made if they are missing.
+        `MEMORY` keeps outcomes only until it is closed.
+    resume : bool
+        Whether to answer with what is there. If not, what comes takes its place.
+    alone : bool
+        Nobody else writes it, and other machines may read it later: a rollback journal, which
+        needs no shared memory, in place of a write-ahead log.
+
+    Raises
+    ------
+    StoreError
+        If the file cannot be made or written, or is no store of this version's.
+    """
+
+    def __init__(self, path: Path, *, resume: bool = True, alone: bool = False) -> None:
+        self.path = path
+        self._alone = alone
+        self.damaged = 0
+        self._resume = resume
+        self._add = ADD if resume else RENEW
+        with self._told():
+            self._folder()
+            self._open = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+        try:
+            with self._told():
+                self._prepare()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the file go; harmless if it is closed already."""
+        self._open.close()
+
+    def found(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """Those of `keys` that are there, each as an outcome of no candidate in particular."""
+        if not self._resume:
+            return {}
+        wanted = list(dict.fromkeys(keys))
+        rows: list[tuple[str, str]] = []
+        with self._told():
+            for start in range(0, len(wanted), AT_ONCE):
+                part = wanted[start : start + AT_ONCE]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT key, outcome FROM outcomes WHERE key IN ({marks})"  # noqa: S608 - only question marks are put in
+                rows += self._open.execute(query, part).fetchall()
+        read = {key: _from_text(key, text) for key, text in rows}
+        self._forget([key for key, outcome in read.items() if outcome is None])
+        return {key: outcome for key, outcome in read.items() if outcome is not None}
+
+    def _forget(self, keys: Sequence[str]) -> None:
+        self.damaged += len(keys)
+        with self._told():
+            for key in keys:
+                self._open.execute("DELETE FROM outcomes WHERE key = ?", (key,))
+
+    def take(self, path: Path) -> int:
+        """Copy what another store has and this one lacks; the number of outcomes copied.
+
+        Raises
+        ------
+        StoreError
+            If the other file is no store of this version's, or one of them cannot be used.
+        """
+        Store(path, alone=True).close()
+        with self._told():
+            self._open.execute("ATTACH DATABASE ? AS part", (str(path),))
+            try:
+                sql = "INSERT OR IGNORE INTO outcomes SELECT key, outcome FROM part.outcomes"
+                return self._open.execute(sql).rowcount
+            finally:
+                self._open.execute("DETACH DATABASE part")
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep finished outcomes, all or none of them; equal keys have equal contents.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be written: no room, no permission, or locked for too long.
+        """
+        with self._told():
+            self._open.execute("BEGIN IMMEDIATE")
+            try:
+                self._open.executemany(self._add, [(o.key, _to_text(o)) for o in outcomes])
+                self._open.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        # After some errors, a full disk among them, SQLite has rolled back by itself.
+        if self._open.in_transaction:
+            self._open.execute("ROLLBACK")
+
+    def _folder(self) -> None:
+        if self.path == MEMORY:
+            return
+        try:
+            self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"its folder cannot be made: {error.strerror}"
+            raise sqlite3.OperationalError(msg) from error
+
+    def _prepare(self) -> None:
+        """Make the table in an empty file; refuse a file that is not ours.
+
+        One transaction looks and makes: another process may open the same new file at this moment.
+        """
+        self._open.execute("BEGIN IMMEDIATE")
+        try:
+            self._refuse_others()
+            self._open.execute(TABLE)
+            self._open.execute(f"PRAGMA application_id = {OURS}")
+            self._open.execute(f"PRAGMA user_version = {SCHEMA}")
+            self._open.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        if not self._alone:
+            self._write_ahead()
+        self._open.execute("PRAGMA synchronous = NORMAL")
+
+    def _refuse_others(self) -> None:
+        tables = self._open.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if self._pragma("application_id") != OURS and tables:
+            msg = "it is a database of something else"
+            raise sqlite3.DatabaseError(msg)
+        if self._pragma("user_version") > SCHEMA:
+            msg = "a newer plan has written it; name another file, or update plan"
+            raise sqlite3.DatabaseError(msg)
+
+    def _write_ahead(self) -> None:
+        """Switch to a write-ahead log, so that a reader and a writer do not wait for each other.
+
+        SQLite does not wait for other connections at this switch, whatever timeout was set: ask
+        again until the others have let go. Where the file system has no shared memory, SQLite
+        keeps to its rollback journal.
+        """
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._open.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def _pragma(self, name: str) -> int:
+        return int(self._open.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            msg = f"the store {self.path} cannot be used: {error}{_hint(error)}"
+            raise StoreError(msg) from error
+
+
+def _hint(error: sqlite3.Error) -> str:
+    """What a user may do about it."""
+    told = str(error)
+    if "full" in told or "disk I/O" in told:
+        return "; what was finished is kept: make room, or name another file with --store"
+    if "locked" in told:
+        return "; another program has kept it locked"
+    return "; name another file with --store"
+
+
+def _to_text(outcome: Outcome) -> str:
+    """All that the contents decide, nothing of the candidate; floats come back to the last bit."""
+    tree = {
+        "status": str(outcome.status),
+        "reason": outcome.reason,
+        "figures": outcome.figures,
+        "intervals": outcome.intervals,
+        "warnings": outcome.warnings,
+    }
+    return json.dumps(tree, ensure_ascii=False, separators=(",", ":"))
+
+
+def _from_text(key: str, text: str) -> Outcome | None:
+    """A row as it was written; None if it can't be read."""
+    try:
+        tree = json.loads(text)
+        return Outcome(
+            candidate=Candidate(index=0, settings={}),
+            status=Status(tree["status"]),
+            figures=tree["figures"],
+            intervals=tree["intervals"],
+            reason=tree["reason"],
+            warnings=tuple(tree.get("warnings", ())),  # rows of an earlier plan have none
+            key=key,
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,1 @@
+"""Studies of services: sizing, changes that help, and what they cost."""

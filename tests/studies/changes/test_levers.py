@@ -1,0 +1,68 @@
+"""Knobs: every one of them, turned to where it is, leaves the job as it was."""
+
+from __future__ import annotations
+
+import pytest
+from support.stages import sampled
+
+from simulator.predict import predict
+from simulator.studies.changes.levers import knobs, turned
+from tests.support.what_if import reader
+
+SCENARIOS = (
+    *("resnet50-imagenet-p4d", "imagenet-object-store-g5", "megatron-1t", "svm-cpu-only"),
+    *("stage-or-stream", "preload-ram", "remote-workers-mnist"),
+    *("unet-m1-max", "reads-and-allreduce-one-nic"),
+)
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("name", sampled(SCENARIOS, 3))
+def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
+    """The value that a knob is said to have now is the one the prediction rests on."""
+    read = reader(name)
+    scenario = read({})
+    base = predict(scenario, doubts=False, max_steps=16).timing
+    for knob in knobs(scenario):
+        after = predict(turned(read, knob, knob.value), doubts=False, max_steps=16).timing
+        assert after.total_time == pytest.approx(base.total_time, rel=1e-9), knob.name
+        assert after.usage.keys() == base.usage.keys()
+
+
+@pytest.mark.untraced
+def test_values_of_a_calibrated_scenario_are_those_of_its_file() -> None:
+    """Factors stay in force beside a what-if, and are not applied twice."""
+    factors = ("calibration.storage=0.5", "calibration.network=0.5", "calibration.cpu=2.0")
+    read = reader("reads-and-allreduce-one-nic", *factors, "calibration.collective=0.5")
+    scenario = read({})
+    base = predict(scenario, doubts=False, max_steps=16).timing.total_time
+    for knob in knobs(scenario):
+        after = predict(turned(read, knob, knob.value), doubts=False, max_steps=16).timing
+        assert after.total_time == pytest.approx(base, rel=1e-9), knob.name
+
+
+def test_measured_steps_get_shorter_with_the_device() -> None:
+    """Twice as fast a device takes half of what was measured, which no factor would touch."""
+    read = reader("heterogeneous-tfdata-alone")
+    speed = next(knob for knob in knobs(read({})) if knob.name == "GPU speed")
+    assert speed.settings is None
+    times = turned(read, speed, 2.0).job.step_times
+    assert times is not None
+    assert times.seconds == pytest.approx((0.0365,))
+
+
+def test_computed_steps_get_shorter_with_the_device() -> None:
+    """Twice the rates of arithmetic and memory halve the computed time of a step."""
+    read = reader("megatron-1t")
+    speed = next(knob for knob in knobs(read({})) if knob.name == "GPU speed")
+    before = predict(read({}), doubts=False).timing.split.compute
+    after = predict(turned(read, speed, 2.0), doubts=False).timing.split.compute
+    assert after == pytest.approx(before / 2.0, rel=0.05)
+
+
+def test_processors_grow_with_their_cores() -> None:
+    """Twice the vCPUs are twice the cores, also where the file states both."""
+    read = reader("resnet50-imagenet-p4d", "hardware.vcpus=64", "hardware.cores=64")
+    vcpus = next(knob for knob in knobs(read({})) if knob.name == "vCPUs")
+    pool = turned(read, vcpus, 128.0).cluster.trainers.host.cpu
+    assert (pool.threads, pool.cores) == (128.0, 128.0)
