@@ -312,7 +312,7 @@ def test_the_packaged_copy_comes_first(tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "data" / "scenarios" / "vision"
     folder.mkdir(parents=True)
     shutil.copy(SOUND, folder / "mine.toml")
-    monkeypatch.setattr(shipped, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(shipped, "DATA", tmp_path / "data")
     assert scenario_names() == ("vision/mine",)
     assert load_scenario("vision/mine").job.train.batch_size == 256.0
 
