@@ -51,6 +51,7 @@ _GRADES: Final = {
     Grade.CARRIED_LAUNCHES: "launches of another framework",
     Grade.GATHERED: "gathers between machines as another framework's",
     Grade.TABLES: "exchange of looked-up rows, not counted",
+    Grade.CONNECTION: "what one connection to a store gets",
     Grade.SISTER: "measured on a card of the same chip",
     Grade.OTHER_CARD: "measured on a card of another chip",
     Grade.RELATIVE: "from kernels of a related card",
