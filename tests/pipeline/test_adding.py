@@ -175,7 +175,7 @@ def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> Non
     at = "    gradient_precision: Precision | None = None\n"
     insert(package / "scenario" / "workload" / "train.py", at, f"    {field}\n")
     at = "        epochs=float(given.epochs),\n"
-    insert(package / "files" / "convert_training.py", at, f"        {made},\n")
+    insert(package / "files" / "convert" / "training.py", at, f"        {made},\n")
     code = """
 import sys
 from simulator.files.scenario import load_scenario
