@@ -16,11 +16,22 @@ from simulator.report.format.named import (
     is_share,
     limit_called,
     metric_called,
-    setting_called,
 )
-from simulator.report.format.rounded import digits_of, quantity, share_known, significant
+from simulator.report.format.rounded import digits_of, quantity, share_known
 from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.prediction.rows import head
+from simulator.report.side_by_side import (
+    SAME,
+    differences,
+    heads,
+    input_lines,
+    key_rows,
+    labelled_heads,
+    saved_text,
+    times,
+    told,
+    with_ratios,
+)
 from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
@@ -48,10 +59,6 @@ METRICS: Final = (
 )
 IDLE: Final = 5e-4
 """Share of its time below which a resource does nothing worth a row."""
-CLOSE: Final = 0.1
-"""Distance from one below which a ratio gets three digits."""
-SAME: Final = 5e-4
-"""Relative difference below which two figures are the same for reading."""
 
 
 _UNPRICED: Final = "what the machine costs to buy is not known; owned.capex = '$30k' states it"
@@ -60,7 +67,7 @@ _UNPRICED: Final = "what the machine costs to buy is not known; owned.capex = '$
 def as_text(sides: Sequence[Side]) -> str:
     """The report; the first scenario is what the others are held against."""
     lines = [line for number, side in enumerate(sides, 1) for line in _name(number, side)]
-    lines += section("What tells them apart", _inputs(sides))
+    lines += section("What tells them apart", input_lines(sides))
     lines += section("Predicted; in brackets: times the first", _figures(sides))
     lines += section("Price and performance", _rules(sides))
     lines += section("Rent or buy", _rent_or_buy(sides))
@@ -81,25 +88,8 @@ def _name(number: int, side: Side) -> list[str]:
     ]
 
 
-def _heads(sides: Sequence[Side]) -> list[str]:
-    return [f"[{number}]" for number in range(1, len(sides) + 1)]
-
-
-def _inputs(sides: Sequence[Side]) -> list[str]:
-    names = differing(sides)
-    if not names:
-        return ["nothing: all keys have the same values"]
-    rows = [("", *_heads(sides))]
-    for name in names:
-        found = [side.inputs.get(name) for side in sides]
-        rows.append(
-            (name, *("-" if one is None else setting_called(name, one.text) for one in found))
-        )
-    return columns(rows, "<" * (len(sides) + 1))
-
-
 def _figures(sides: Sequence[Side]) -> list[str]:
-    return columns([("", *_heads(sides)), *_figure_rows(sides)], "<" + ">" * len(sides))
+    return columns([("", *heads(sides)), *_figure_rows(sides)], "<" + ">" * len(sides))
 
 
 def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
@@ -157,17 +147,11 @@ def _metric_called(metric: str, sides: Sequence[Side]) -> str:
 
 
 def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> Iterator[str]:
-    first = values[0]
-    for number, value in enumerate(values):
-        text = "-" if value is None else _value(metric, value, sides[number].prediction)
-        ratio = value / first if number and value is not None and first else None
-        changed = ratio is not None and abs(ratio - 1.0) > SAME and not is_share(metric)
-        yield f"{text} (x{_times(ratio)})" if changed and ratio is not None else text
-
-
-def _times(ratio: float) -> str:
-    """A ratio; what is nearly as large needs a digit more to be told apart."""
-    return significant(ratio, 3 if abs(ratio - 1.0) < CLOSE else 2)
+    texts = [
+        "-" if value is None else _value(metric, value, side.prediction)
+        for side, value in zip(sides, values, strict=True)
+    ]
+    return with_ratios(texts, values, is_share=is_share(metric))
 
 
 def _value(metric: str, value: float, prediction: Prediction) -> str:
@@ -201,14 +185,9 @@ def _rules(sides: Sequence[Side]) -> list[str]:
 
 
 def _rule_text(found: Rule) -> str:
-    more = share_known(abs(found.saved))
-    cost = f"{more} {'less' if found.saved > 0.0 else 'more'}"
-    if found.saved <= -1.0:
-        cost = f"{_times(1.0 - found.saved)} times as much"
-    fast = (
-        "as fast" if abs(found.time - 1.0) < SAME else f"{_times(1.0 / found.time)} times as fast"
-    )
-    return f"{_times(found.price)} times the price an hour and {fast}: a sample costs {cost}"
+    cost = saved_text(found.saved)
+    fast = "as fast" if abs(found.time - 1.0) < SAME else f"{times(1.0 / found.time)} times as fast"
+    return f"{times(found.price)} times the price an hour and {fast}: a sample costs {cost}"
 
 
 def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
@@ -240,7 +219,7 @@ def _published(sides: Sequence[Side]) -> list[str]:
     names = dict.fromkeys(name for side in sides for name in side.measured)
     if not names:
         return []
-    rows = [("", *(f"{h} {what}" for h in _heads(sides) for what in ("published", "ours", "off")))]
+    rows = [("", *(f"{h} {what}" for h in heads(sides) for what in ("published", "ours", "off")))]
     for name in names:
         cells = [cell for side in sides for cell in _beside(side, name)]
         rows.append((name, *cells))
@@ -266,7 +245,7 @@ def _published_figure(metric: str, value: float) -> str:
 def as_table(sides: Sequence[Side]) -> Table:
     """A row for each figure that one of them has, in SI units, and for each key that differs."""
     rows: list[tuple[Cell, ...]] = [
-        ("key", name, "", *(_told(side, name) for side in sides)) for name in differing(sides)
+        ("key", name, "", *(told(side, name) for side in sides)) for name in differing(sides)
     ]
     for metric in METRICS:
         unit = select(metric)[0].unit
@@ -277,34 +256,24 @@ def as_table(sides: Sequence[Side]) -> Table:
         rows.append(("metric", f"utilization.{name}", "", *shares))
     rows.append(("metric", "bottleneck", "", *(s.prediction.timing.bottleneck for s in sides)))
     rows.append(("metric", "fits", "", *("yes" if s.prediction.fits else "no" for s in sides)))
-    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    names = labelled_heads(sides)
     kept = tuple(row for row in rows if any(cell is not None for cell in row[3:]))
     return Table(head=("what", "name", "unit", *names), rows=kept)
 
 
-def _told(side: Side, name: str) -> str | None:
-    found = side.inputs.get(name)
-    return None if found is None else found.text
-
-
 def as_page(sides: Sequence[Side]) -> str:
     """What tells them apart and what that does, as one Markdown table."""
-    keys = [(name, *(_told(side, name) or "-" for side in sides)) for name in differing(sides)]
-    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
-    return as_markdown(Table(head=("", *names), rows=(*keys, *_figure_rows(sides))))
+    rows = (*key_rows(sides), *_figure_rows(sides))
+    return as_markdown(Table(head=("", *labelled_heads(sides)), rows=rows))
 
 
 def as_object(sides: Sequence[Side]) -> dict[str, Any]:
     """The same as plain dictionaries, in SI units."""
-    names = differing(sides)
     return {
         "schema": SCHEMA,
         "scenarios": [_side_object(sides[0], side) for side in sides],
         "rent_or_buy": [_even_object(sides, side) for side in sides],
-        "differences": {
-            name: [None if (one := side.inputs.get(name)) is None else one.text for side in sides]
-            for name in names
-        },
+        "differences": differences(sides),
     }
 
 

@@ -7,18 +7,28 @@ from typing import Any, Final, NamedTuple
 
 from simulator.report.format.called import dated
 from simulator.report.format.layout import columns, labelled, section, wrapped
-from simulator.report.format.named import setting_called
 from simulator.report.format.rounded import (
     HALF_PERCENT,
     digits_between,
     quantity,
     share_known,
-    significant,
 )
 from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.links import link_called
 from simulator.report.service.text import kept_share, setting_rows, verdict
+from simulator.report.side_by_side import (
+    SAME,
+    differences,
+    heads,
+    input_lines,
+    key_rows,
+    labelled_heads,
+    saved_text,
+    times,
+    told,
+    with_ratios,
+)
 from simulator.results.serving import is_utilization, metrics
 from simulator.scenario.hardware.link import LinkKind
 from simulator.scenario.hardware.naming import short_name
@@ -68,16 +78,12 @@ _USED: Final = {
     "utilization.prompts": "busy: replicas for prompts",
     "utilization.answers": "busy: replicas for answers",
 }
-SAME: Final = 5e-4
-"""Relative difference below which two figures are the same for reading."""
-CLOSE: Final = 0.1
-"""Distance from one below which a ratio gets three digits."""
 
 
 def as_text(sides: Sequence[ServiceSide]) -> str:
     """The report; the first service is what the others are held against."""
     lines = [line for number, side in enumerate(sides, 1) for line in _head(number, side)]
-    lines += section("What tells them apart", _inputs(sides))
+    lines += section("What tells them apart", input_lines(sides))
     title = "Predicted; in brackets: times the first; below: where four of five cases lie"
     lines += section(title, columns(_rows(sides), "<" + ">" * len(sides)))
     lines += section("Price and performance", list(_beside_lines(sides)))
@@ -102,29 +108,9 @@ def _cautions(side: ServiceSide) -> tuple[str, ...]:
     return () if side.prediction.answered is None else side.prediction.warnings
 
 
-def _heads(sides: Sequence[ServiceSide]) -> list[str]:
-    return [f"[{number}]" for number in range(1, len(sides) + 1)]
-
-
-def _inputs(sides: Sequence[ServiceSide]) -> list[str]:
-    names = differing(sides)
-    if not names:
-        return ["nothing: all keys have the same values"]
-    rows = [("", *_heads(sides))]
-    for name in names:
-        texts = (_told(side, name) for side in sides)
-        rows.append((name, *("-" if t is None else setting_called(name, t) for t in texts)))
-    return columns(rows, "<" * (len(sides) + 1))
-
-
-def _told(side: ServiceSide, name: str) -> str | None:
-    found = side.inputs.get(name)
-    return None if found is None else found.text
-
-
 def _rows(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
     """A row for each figure that one of them has, and one below it with the intervals."""
-    rows: list[tuple[str, ...]] = [("", *_heads(sides))]
+    rows: list[tuple[str, ...]] = [("", *heads(sides))]
     for name, figure in {**FIGURES, **_utilizations(sides)}.items():
         values = [metrics(side.prediction).get(name) for side in sides]
         if not any(values):
@@ -166,17 +152,11 @@ def _kept(side: ServiceSide) -> str:
 def _cells(
     name: str, figure: Figure, sides: Sequence[ServiceSide], values: Sequence[float | None]
 ) -> Iterator[str]:
-    first = values[0]
-    for number, (side, value) in enumerate(zip(sides, values, strict=True)):
-        text = "-" if value is None else _value(name, figure, side, value)
-        ratio = value / first if number and value is not None and first else None
-        changed = ratio is not None and abs(ratio - 1.0) > SAME and not figure.is_share
-        yield f"{text} (x{_times(ratio)})" if changed and ratio is not None else text
-
-
-def _times(ratio: float) -> str:
-    """A ratio; what is nearly as large needs a digit more to be told apart."""
-    return significant(ratio, 3 if abs(ratio - 1.0) < CLOSE else 2)
+    texts = [
+        "-" if value is None else _value(name, figure, side, value)
+        for side, value in zip(sides, values, strict=True)
+    ]
+    return with_ratios(texts, values, is_share=figure.is_share)
 
 
 def _value(name: str, figure: Figure, side: ServiceSide, value: float) -> str:
@@ -227,17 +207,13 @@ def _alike(first: ServiceSide, other: ServiceSide) -> bool:
 
 
 def _beside_text(found: Beside) -> str:
-    requests = f"{_times(found.requests)} times the requests at saturation"
+    requests = f"{times(found.requests)} times the requests at saturation"
     if abs(found.requests - 1.0) < SAME:
         requests = "as many requests at saturation"
     if found.price is None or found.saved is None:
         return f"{requests}; a price is not known"
-    cost = f"{share_known(abs(found.saved))} {'less' if found.saved > 0.0 else 'more'}"
-    if abs(found.saved) < SAME:
-        cost = "the same"
-    elif found.saved <= -1.0:
-        cost = f"{_times(1.0 - found.saved)} times as much"
-    price = f"{_times(found.price)} times the price an hour"
+    cost = "the same" if abs(found.saved) < SAME else saved_text(found.saved)
+    price = f"{times(found.price)} times the price an hour"
     if abs(found.price - 1.0) < SAME:
         price = "the same price an hour"
     return f"{price} and {requests}: a request of full machines costs {cost}"
@@ -256,22 +232,21 @@ def _prices(side: ServiceSide) -> tuple[str, ...]:
 def as_table(sides: Sequence[ServiceSide]) -> Table:
     """A row for each key that differs and for each figure that one of them has, in SI units."""
     rows: list[tuple[Cell, ...]] = [
-        ("key", name, *(_told(side, name) for side in sides)) for name in differing(sides)
+        ("key", name, *(told(side, name) for side in sides)) for name in differing(sides)
     ]
     found = [metrics(side.prediction) for side in sides]
     every = dict.fromkeys(name for one in found for name in one)
     rows += [("metric", name, *(one.get(name) for one in found)) for name in every]
     rows.append(("metric", "keeps_limits", *(_kept(side) for side in sides)))
-    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    names = labelled_heads(sides)
     kept = tuple(row for row in rows if any(cell is not None for cell in row[2:]))
     return Table(head=("what", "name", *names), rows=kept)
 
 
 def as_page(sides: Sequence[ServiceSide]) -> str:
     """What tells them apart and what that does, as one Markdown table."""
-    keys = [(name, *(_told(side, name) or "-" for side in sides)) for name in differing(sides)]
-    names = (f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
-    return as_markdown(Table(head=("", *names), rows=(*keys, *_rows(sides)[1:])))
+    rows = (*key_rows(sides), *_rows(sides)[1:])
+    return as_markdown(Table(head=("", *labelled_heads(sides)), rows=rows))
 
 
 def as_object(sides: Sequence[ServiceSide]) -> dict[str, Any]:
@@ -279,7 +254,7 @@ def as_object(sides: Sequence[ServiceSide]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "services": [_side_object(sides[0], side) for side in sides],
-        "differences": {name: [_told(side, name) for side in sides] for name in differing(sides)},
+        "differences": differences(sides),
     }
 
 

@@ -15,7 +15,11 @@ from simulator.units import PerSecond, UsdPerSecond
 
 
 class Told(Protocol):
-    """Something that is held beside others: it has keys."""
+    """Something that is held beside others: it has a name and keys."""
+
+    @property
+    def label(self) -> str:
+        """How it is called."""
 
     @property
     def inputs(self) -> Mapping[str, Input]:
