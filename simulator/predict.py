@@ -30,6 +30,7 @@ from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
 from simulator.laws import INTERVAL_LAWS, LAWS, obey
+from simulator.memo import Memo
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
@@ -43,7 +44,7 @@ from simulator.results.cost import bill, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.results.storage_bill import bill_of_stores
-from simulator.results.stores import foreign_cloud
+from simulator.results.stores import belongs_elsewhere
 from simulator.runs.forecast import outlook
 from simulator.scenario.long_run import Interruptions
 from simulator.scenario.scenario import Scenario
@@ -316,7 +317,12 @@ def layout_of(service: Service) -> Layout:
     found = layout.layout_of(service, partial(_any_pass, service))
     if service.reading is None:
         return found
-    return replace(found, reading=_reading(service.reading))
+    job = service.reading
+    return replace(found, reading=_readings.of((job,), lambda: _reading(job)))
+
+
+_readings: Final[Memo[Reading]] = Memo(64)
+"""What is known of a job that many variants of a service have in common."""
 
 
 def _reading(job: Scenario) -> Reading:
@@ -340,15 +346,11 @@ def _reading(job: Scenario) -> Reading:
 
 def _far_store(job: Scenario) -> str:
     """That a store lies in another cloud than the machines that read it; empty otherwise."""
-    store = job.site.storage
-    cloud = foreign_cloud(job, store)
-    if not cloud:
-        return ""
-    name = store.name.rpartition("/")[2]
-    return (
-        f"{name} belongs to {store.clouds[0]}, the machines to {cloud}: what bytes cost that leave "
-        "its cloud is not counted, and its rates hold within it"
+    far = belongs_elsewhere(job, job.site.storage)
+    not_counted = (
+        "what bytes cost that leave its cloud is not counted, and its rates hold within it"
     )
+    return far and f"{far}: {not_counted}"
 
 
 def pass_of(service: Service) -> ForwardPass:

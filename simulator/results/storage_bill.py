@@ -10,7 +10,7 @@ from simulator.equations import storage_bill as equations
 from simulator.equations.batch import added, scaled
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
-from simulator.results.stores import Use, foreign_cloud, location_of, uses
+from simulator.results.stores import Use, belongs_elsewhere, location_of, uses
 from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Charges, Scope, Storage
 from simulator.scenario.scenario import Scenario
@@ -209,10 +209,9 @@ def elsewhere(scenario: Scenario) -> tuple[str, ...]:
     groups = scenario.cluster.groups
     stores = {one.name: one for g in groups for one in (g.origin, g.storage) if one is not None}
     return tuple(
-        f"{_short(store)} belongs to {store.clouds[0]}, the machines to {cloud}: "
-        + _of_another(scenario, store)
+        f"{far}: {_of_another(scenario, store)}"
         for store in stores.values()
-        if (cloud := foreign_cloud(scenario, store))
+        if (far := belongs_elsewhere(scenario, store))
     )
 
 
@@ -225,10 +224,6 @@ def _of_another(scenario: Scenario, store: Storage) -> str:
         return "the bill leaves out what leaving its cloud costs, at a price that no source states"
     price = f"{show(tiers[0].price, USD_PER_BYTE)}{' at first' if len(tiers) > 1 else ''}"
     return f"bytes that leave its cloud are on the bill at {price}; store.location says otherwise"
-
-
-def _short(store: Storage) -> str:
-    return store.name.rpartition("/")[2]
 
 
 def priced(scenario: Scenario) -> tuple[str, ...]:

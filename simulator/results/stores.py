@@ -19,6 +19,7 @@ from simulator.pipeline.run_length import (
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import bytes_per_file, read_from_store
 from simulator.pipeline.stages.write import write_operations
+from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.store_plan import Location
@@ -66,6 +67,14 @@ def foreign_cloud(scenario: Scenario, store: Storage) -> str:
         if store.name in {one.name for one in (group.storage, group.origin) if one is not None}
     )
     return next((cloud for cloud in using if cloud and cloud not in store.clouds), "")
+
+
+def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
+    """That a store belongs to another cloud than machines that use it; empty if it does not."""
+    cloud = foreign_cloud(scenario, store)
+    if not cloud:
+        return ""
+    return f"{short_name(store.name)} belongs to {store.clouds[0]}, the machines to {cloud}"
 
 
 def data_stores(scenario: Scenario) -> tuple[Storage, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import from_document, to_scenario
 from simulator.files.service.sections import ServiceFile
+from simulator.memo import Memo
 from simulator.scenario.scenario import Scenario
+from simulator.units import Bytes
 
 _INPUTS: Final = ("load", "inputs")
 _KEYS: Final = {
@@ -40,23 +43,52 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
     inputs = file.load.inputs
     if inputs is None:
         return None
-    hardware: dict[str, Any] = {"machine": file.hardware.machine, "count": file.hardware.count}
-    data = {
-        "schema": 1,
-        "hardware": {**hardware, "storage": inputs.store},
-        "data": {
-            "samples": file.load.requests or 1,
-            "bytes_per_sample": f"{inputs.bytes} B",
-            "cache": "none",
-        },
-        "input": {"workers": inputs.readers, "output_bytes_per_sample": "0 B"},
-        "train": {"mode": "prepare", "batch_size": 1},
-    }
-    asked = Document(origin=document.origin, data=data, lines={})
+    asked = _Asked(
+        origin=document.origin,
+        machine=file.hardware.machine,
+        count=file.hardware.count,
+        store=inputs.store,
+        size=inputs.bytes,
+        readers=inputs.readers,
+        requests=file.load.requests or 1,
+    )
     try:
-        return to_scenario(from_document(asked, known, ()), "inputs")
+        return _jobs.of((known,), lambda: _job(asked, known), asked)
     except InputError as error:
         raise InputError(tuple(_own(one, document) for one in error.problems)) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What decides how requests are read: of many changes to a service few touch it."""
+
+    origin: str
+    machine: str
+    count: int
+    store: str
+    size: Bytes
+    readers: int
+    requests: int
+
+
+_jobs: Final[Memo[Scenario]] = Memo(64)
+
+
+def _job(asked: _Asked, known: Catalogue) -> Scenario:
+    hardware = {"machine": asked.machine, "count": asked.count, "storage": asked.store}
+    data = {
+        "schema": 1,
+        "hardware": hardware,
+        "data": {
+            "samples": asked.requests,
+            "bytes_per_sample": f"{asked.size} B",
+            "cache": "none",
+        },
+        "input": {"workers": asked.readers, "output_bytes_per_sample": "0 B"},
+        "train": {"mode": "prepare", "batch_size": 1},
+    }
+    document = Document(origin=asked.origin, data=data, lines={})
+    return to_scenario(from_document(document, known, ()), "inputs")
 
 
 def _own(problem: Problem, document: Document) -> Problem:
