@@ -126,11 +126,8 @@ def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
         "train": (job.train,),
         "software": (job.software,),
     }
-    for home in homes.get(str(path[0]), ()):
-        found = getattr(home, str(path[1]), None)
-        if isinstance(found, bool | int | float | str):
-            return found.value if isinstance(found, Enum) else found
-    return None
+    found = (_held(home, path[1]) for home in homes.get(str(path[0]), ()))
+    return next((one for one in found if one is not None), None)
 
 
 def _served(value: object, path: KeyPath, service: Service) -> object:
@@ -139,10 +136,15 @@ def _served(value: object, path: KeyPath, service: Service) -> object:
         return value
     if path[1] == "version":
         return service.serving.engine.version
-    found = getattr(service.serving, str(path[1]), None)
-    if isinstance(found, bool | int | float | str):
-        return found.value if isinstance(found, Enum) else found
-    return None
+    return _held(service.serving, path[1])
+
+
+def _held(home: object, key: str | int) -> object:
+    """The plain value that an object has by the name of a key; None where it has none."""
+    found = getattr(home, str(key), None)
+    if not isinstance(found, bool | int | float | str):
+        return None
+    return found.value if isinstance(found, Enum) else found
 
 
 def _text(value: object) -> str:

@@ -15,15 +15,15 @@ DATA: Final = _PACKAGE / "data"
 
 def scenario_folder() -> Path:
     """The folder of shipped scenarios."""
-    return _shipped("scenarios")
+    return shipped_folder("scenarios")
 
 
 def service_folder() -> Path:
     """The folder of shipped services."""
-    return _shipped("services")
+    return shipped_folder("services")
 
 
-def _shipped(kind: str) -> Path:
+def shipped_folder(kind: str) -> Path:
     """Where files of a kind lie: inside an installed package, else of the checkout."""
     packaged = DATA / kind
     return packaged if packaged.is_dir() else _PACKAGE.parent / kind

@@ -53,7 +53,7 @@ class Device:
 
     def __init__(self, pipeline: Pipeline, last_share: float, logs: Logs) -> None:
         work = pipeline.work
-        self._beside = pipeline.copies_beside
+        self._beside = pipeline.scenario.job.loader.copies_beside_compute
         self._meets = pipeline.meets
         self._full = _Rows(work, 1.0, logs)
         self._partial = _Rows(work, last_share, logs)

@@ -50,12 +50,6 @@ class Pipeline:
         """The loader's rules."""
         return self.scenario.job.loader.crew
 
-    @property
-    def copies_beside(self) -> bool:
-        """Whether copies to the device run beside its compute."""
-        loader = self.scenario.job.loader
-        return loader.copies_beside_compute
-
 
 def pipeline(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]

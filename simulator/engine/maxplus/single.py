@@ -71,7 +71,7 @@ class _Program:
         train = pipeline.scenario.job.train
         self._per_step = train.accumulation
         self._waits = train.sync_every_step
-        self._beside = pipeline.copies_beside
+        self._beside = pipeline.scenario.job.loader.copies_beside_compute
         self._serial = pipeline.crew.makers == 0
         self._device = device
         self._makers = makers

@@ -41,6 +41,7 @@ from simulator.files.hardware.storage import to_storage
 from simulator.files.lines import KeyPath
 from simulator.files.merge_documents import merge
 from simulator.files.names import holding, nearest_names
+from simulator.files.shipped import shipped_folder
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Cpu, Host
 from simulator.scenario.hardware.link import Link
@@ -56,7 +57,6 @@ ENVIRONMENT: Final = "PLAN_PROFILES"
 """Variable that lists profile directories, separated as in ``$PATH``."""
 FOLDER: Final = "hardware_profiles"
 
-_PACKAGE: Final = Path(__file__).resolve().parents[2]
 _NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
 _SPACES: Final = re.compile(r"[ _-]")
 _MAKERS: Final = ("nvidia", "geforce")
@@ -339,8 +339,7 @@ def _is_folder(path: Path) -> bool:
 
 def packaged() -> Path:
     """The directory of the profiles that come with plan: inside a wheel, else of the checkout."""
-    inside = _PACKAGE / "data" / FOLDER
-    return inside if inside.is_dir() else _PACKAGE.parent / FOLDER
+    return shipped_folder(FOLDER)
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:

@@ -264,17 +264,17 @@ def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float
     Of what a cluster counted in jobs of one size, machines have an unknown part and the job as a
     whole the rest: the two readings differ by the ratio of the sizes.
     """
-    if counted is None or counted.machines is None:
+    size = None if counted is None else counted.job_size
+    if size is None:
         return MACHINES_ALONE
-    apart = math.log(accelerators / (counted.machines * counted.devices))
-    return min(abs(apart), MACHINES_ALONE)
+    return min(abs(math.log(accelerators / size)), MACHINES_ALONE)
 
 
 def _on_size(counted: PublishedCluster | None, accelerators: int) -> str:
     """What to say of a rate of machines that stands for the job as well; empty at its own size."""
-    if counted is None or counted.machines is None:
+    size = None if counted is None else counted.job_size
+    if counted is None or size is None:
         return ONLY_MACHINES
-    size = counted.machines * counted.devices
     if accelerators == size:
         return ""
     return OTHER_SIZE.format(name=counted.name, counted=size, own=accelerators)

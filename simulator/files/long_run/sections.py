@@ -181,6 +181,11 @@ class PublishedCluster(FileModel):
     source: TextField
     date: TextField
 
+    @property
+    def job_size(self) -> int | None:
+        """Accelerators of those jobs; None where what stops a job has a rate of its own."""
+        return None if self.machines is None else self.machines * self.devices
+
 
 class PublishedClusters(FileModel):
     """The file data/failures.toml."""

@@ -108,7 +108,7 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
                     size=size,
                     least=least,
                     written=target.write_bandwidth is not None,
-                    requests=_requests(chosen, origin, target),
+                    requests=_requests(chosen, chosen, origin, target),
                     per_month=None if rent is None else rent * MONTH,
                     leaves=leaves,
                     egress=_egress(size, origin) if leaves else None,
@@ -130,41 +130,26 @@ def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
             size=size,
             least=_least(size, now, chosen, origin, origin),
             written=known,
-            requests=_rewriting(now, chosen, origin),
+            requests=_requests(now, chosen, origin, origin),
         ),
     )
 
 
-def _rewriting(now: Scenario, chosen: Scenario, store: Storage) -> Usd | None:
-    """What reading every sample as it lies and writing it as it shall lie is charged [$]."""
-    if store.scope is not Scope.OBJECT:
-        return 0.0
-    charges, before, after = store.charges, now.job, chosen.job
-    if charges is None or charges.reads is None or charges.writes is None:
-        return None
-    size = before.stored_bytes
-    file, part = bytes_per_file(before.dataset, size), store.operation_size or UNLIMITED
-    reads = float(operations_per_sample(size, file, part, sequential=True))
-    writes = float(write_operations(after.dataset, after.stored_bytes, store))
-    each = requests_cost(reads, charges.reads, writes, charges.writes)
-    return float(each) * after.dataset.samples
-
-
-def _requests(chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
-    """What reading all samples in one store and writing them to another is charged [$]."""
-    job = chosen.job
-    size, file = job.stored_bytes, bytes_per_file(job.dataset, job.stored_bytes)
+def _requests(read: Scenario, chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
+    """What reading all samples as they lie and writing them as they are to lie is charged [$]."""
+    before, job = read.job, chosen.job
+    size, file = before.stored_bytes, bytes_per_file(before.dataset, before.stored_bytes)
     part = origin.operation_size or UNLIMITED
     reads = float(operations_per_sample(size, file, part, sequential=True))
-    writes = float(write_operations(job.dataset, size, target))
+    writes = float(write_operations(job.dataset, job.stored_bytes, target))
     paid = 0.0
-    for store, read, written in ((origin, reads, 0.0), (target, 0.0, writes)):
+    for store, asked, written in ((origin, reads, 0.0), (target, 0.0, writes)):
         charges = store.charges
         if store.scope is not Scope.OBJECT:
             continue
         if charges is None or charges.reads is None or charges.writes is None:
             return None
-        each = requests_cost(read, charges.reads, written, charges.writes)
+        each = requests_cost(asked, charges.reads, written, charges.writes)
         paid += float(each) * job.dataset.samples
     return paid
 
