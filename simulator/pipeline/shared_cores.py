@@ -19,10 +19,27 @@ one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound 
 longest one counts. The number of runnable threads is a whole one, so M is a maximum over few
 values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual weights.)
 
+The equilibrium
+---------------
+The bound lets the number of runnable threads swing from moment to moment, and a run does not. Let
+the makers be able to make batches faster than they are received. Each then waits to be asked for
+its next batch, which happens once for each batch that the receiver takes over: batches are begun
+one by one, as they are received. Measure time by the work that one runnable thread does ("virtual
+time" of processor sharing [2]_). There every task takes as long as it has work: a batch is received
+every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds of a maker
+for each batch k = D' / V makers are runnable in the mean. As batches begin evenly, their number
+alternates between the whole numbers next to k, so that the time between two batches is the mean
+over these two of what V takes at the rate of one thread among them and the receivers. That is what
+later epochs settle to, and no bound: nothing forbids a run to swing. In 526 epochs of a sweep
+of `resnet50-imagenet-p4d` that the engine simulated (2026-11-24), it lies 0 to 0.22% below the mean
+step in all but one (2.1%), and above it in none.
+
 References
 ----------
 .. [1] E. D. Lazowska, J. Zahorjan, G. S. Graham, K. C. Sevcik, "Quantitative System Performance",
    Prentice-Hall, 1984, chapter 5, https://homes.cs.washington.edu/~lazowska/qsp/
+.. [2] A. K. Parekh, R. G. Gallager, "A generalized processor sharing approach to flow control in
+   integrated services networks", IEEE/ACM Trans. Networking 1 (3), 1993, section III.
 """
 
 from __future__ import annotations
@@ -45,6 +62,10 @@ WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))
 """Weights of a receiver's work against all work, from none to that of as many threads as a large
 machine has cores: the best one lies between where second hardware threads pay and where cores do.
 """
+SETTLES: Final = 12
+"""Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
+ASKED_AHEAD: Final = 2.0
+"""Batches of each maker that are asked for and not yet received, from which on it never waits."""
 MOST_THREADS: Final = 2048
 """Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
 
@@ -97,6 +118,118 @@ class SharedCores:
             found = np.maximum(found, (work + (together - least) * away) / together)
         # A bound on several batches holds them all; one on none has no time to offer.
         return np.where(np.asarray(self.scenario.job.loader.crew.makers) > 0, found, 0.0)[()]
+
+    @cached_property
+    def equilibrium(self) -> Real:
+        """Mean time between two batches of a rank that a run which goes on settles to [s].
+
+        No bound (see above); 0 where others use the cores too, or nothing is known of the sharing.
+        """
+        if not self._settles:
+            return 0.0
+        return np.where(self._enough_makers, self._received_every, self._made_every)[()]
+
+    def settled_span(self, batches: Real, first: Real, used: Real) -> Real:
+        """Time in which so many batches of each rank are made and received, from none on [s].
+
+        The equilibrium, with the makers' begin and end: at first each of them makes as many batches
+        as may be asked for ahead, with nothing to receive until the first one is made; behind the
+        last one that is asked for the receivers are alone. 0 where the equilibrium is.
+
+        Parameters
+        ----------
+        batches : float or array
+            How many, the last one counted as what it holds [1].
+        first : float or array
+            Least time in which the first batch is made [s].
+        used : float or array
+            Least time in which a batch is used by the device [s].
+        """
+        if not self._settles:
+            return 0.0
+        crew, makers, each = self.scenario.job.loader.crew, self._crew, self._made
+        begin = np.maximum(first, each * self._slowness(makers, 0.0))
+        busy = begin + np.maximum(0.0, batches - makers) * self._made_every
+        ahead = each * crew.credits / makers
+        begin = begin + np.maximum(0.0, ahead - each) * self._slowness(makers, 1.0)
+        settled = np.maximum(0.0, batches - crew.credits) * self._received_every
+        settled = settled + (2.0 * each - ahead) * self._slowness(self._busy, 1.0)
+        alone = self._elsewhere + self._receiving * self._slowness(0.0, 1.0)
+        end = np.maximum(0.0, crew.credits - self._busy) * np.maximum(alone, used)
+        waited = np.where(settled > 0.0, begin + settled + end, 0.0)
+        return np.where(self._enough_makers, waited, busy)[()]
+
+    # what a run settles to, in the work that one runnable thread does meanwhile [core-seconds]
+
+    @cached_property
+    def _settles(self) -> bool:
+        """Whether makers of one thread each, and threads that receive, are all that compute.
+
+        Each maker is asked for two batches at once, so that it has the next one to begin with.
+        """
+        own = frozenset({Actor.WORKER, Actor.RECEIVER})
+        users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
+        single = all(np.all(d.threads == 1.0) for _, d in users)
+        alone = all(s.actor in own for s, d in users if np.any(d.amount > 0.0))
+        receives = bool(np.all(self._receiving > 0.0)) and self.scenario.job.loader.pin_memory
+        crew = self.scenario.job.loader.crew
+        asked = np.logical_and(self._crew > 0.0, crew.credits >= ASKED_AHEAD * self._crew)
+        return self._known and single and alone and receives and bool(np.all(asked))
+
+    @cached_property
+    def _crew(self) -> Real:
+        """Makers of a rank."""
+        return np.asarray(self.scenario.job.loader.crew.makers, dtype=float)
+
+    @cached_property
+    def _enough_makers(self) -> Real:
+        """Whether receivers are what all wait for."""
+        return np.asarray(self._busy <= self._crew)
+
+    @cached_property
+    def _made(self) -> Real:
+        """Work of a maker on a batch."""
+        return self._work / self.topology.ranks - self._receiving
+
+    @cached_property
+    def _cycle_work(self) -> Real:
+        """What a thread that is always runnable does between two batches."""
+        cycle = self._receiving
+        for _ in range(SETTLES):
+            cycle = self._receiving + self._elsewhere / self._slowness(self._made / cycle, 0.0)
+        return cycle
+
+    @cached_property
+    def _received_every(self) -> Real:
+        """Time between two batches where receivers never rest, but for what they do elsewhere [s]."""
+        return self._elsewhere + self._receiving * self._slowness(self._busy, 1.0)
+
+    @cached_property
+    def _made_every(self) -> Real:
+        """Time between two batches where makers never rest; receivers do between batches [s]."""
+        rest = np.maximum(0.0, self._made / self._crew - self._receiving)
+        received = self._receiving * self._slowness(self._crew, 1.0)
+        found: Real = received + rest * self._slowness(self._crew, 0.0)
+        return found
+
+    @cached_property
+    def _busy(self) -> Real:
+        """Makers of a rank that are runnable, in the mean."""
+        found: Real = self._made / self._cycle_work
+        return found
+
+    def _slowness(self, makers: Real, receivers: float) -> Real:
+        """Time of a second's work of each thread, with so many of a rank runnable [s].
+
+        A number of makers between two whole ones stands for both in turn.
+        """
+        few = np.floor(makers)
+        part, found = makers - few, []
+        for number in (few, few + 1.0):
+            runnable = np.maximum(self.topology.ranks * (number + receivers), 1.0)
+            found.append(runnable / self.topology.host.cpu.capacity_for(runnable))
+        slowness: Real = (1.0 - part) * found[0] + part * found[1]
+        return slowness
 
     # who is on the cores
 

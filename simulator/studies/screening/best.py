@@ -41,10 +41,12 @@ ROUNDING: Final = 1.0 - 2e-9
 class BestCase:
     """The best value each metric can take, by its name; memory and price are exact.
 
-    `infeasible` says why the candidate cannot run; empty if it may.
+    `expected` are the same figures with later epochs as long as they are expected to be, which no
+    law assures. `infeasible` says why the candidate cannot run; empty if it may.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
     infeasible: str = ""
 
 
@@ -82,12 +84,17 @@ def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> 
     best : mapping
         Its best figures as long as that was not known.
     """
-    epoch = max(best["epoch_time_s"], later * ROUNDING)
-    longer = (epoch - best["epoch_time_s"]) * (float(lengths(scenario).epochs) - 1.0)
-    total = best["total_time_s"] + longer
+    longer = max(0.0, later * ROUNDING - best["epoch_time_s"])
+    return {name: float(value) for name, value in _with_longer(scenario, best, longer).items()}
+
+
+def _with_longer(scenario: Scenario, best: Columns, longer: Real) -> dict[str, Real]:
+    """Best figures with each epoch after the first so much longer [s]."""
+    total = best["total_time_s"] + longer * np.maximum(0.0, lengths(scenario).epochs - 1.0)
+    epoch = best["epoch_time_s"] + longer
     known = {"total_time_s": total, "cost.time_to_train_s": total, "epoch_time_s": epoch}
     times = {**best, **known}
-    return times | {name: float(value) for name, value in _costs(scenario, times).items()}
+    return times | _costs(scenario, times)
 
 
 def _refusal(scenario: Scenario) -> str:
@@ -100,10 +107,27 @@ def _refusal(scenario: Scenario) -> str:
 
 def _rows(batch: Batch) -> Iterator[BestCase]:
     columns, reasons = best_of(batch)
-    names = list(columns)
-    table = [np.broadcast_to(columns[name], batch.size).tolist() for name in names]
-    for row, reason in zip(zip(*table, strict=True), reasons.tolist(), strict=True):
-        yield BestCase(figures=dict(zip(names, row, strict=True)), infeasible=reason)
+    expected = _expected(batch.scenario, columns)
+    figures = _by_row(columns, batch.size)
+    likely = figures if expected is columns else _by_row(expected, batch.size)
+    for row, settled, reason in zip(figures, likely, reasons.tolist(), strict=True):
+        yield BestCase(figures=row, expected=settled, infeasible=reason)
+
+
+def _by_row(columns: Columns, size: int) -> list[dict[str, float]]:
+    table = [np.broadcast_to(column, size).tolist() for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*table, strict=True)]
+
+
+def _expected(scenario: Scenario, best: Columns) -> Columns:
+    """The best figures with later epochs as they are expected to settle."""
+    length = lengths(scenario)
+    if not np.any(np.asarray(length.epochs) > 1.0):
+        return best
+    stages = demand_table(scenario, Phase.WARM)
+    warm = Floors(scenario=scenario, topology=build(scenario), stages=stages, lengths=length)
+    longer = warm.settling
+    return _with_longer(scenario, best, longer) if np.any(longer > 0.0) else best
 
 
 def best_of(batch: Batch) -> tuple[Columns, Words]:

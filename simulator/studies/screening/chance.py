@@ -31,6 +31,9 @@ BOTH: Final = 2.0
 because of another maker."""
 AHEAD: Final = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""
+UNSETTLED: Final = 0.999
+"""Part of a settled step that steps of equal batches come to in the mean: the least one seen among
+526 epochs was 1.000001 of it (`pipeline.shared_cores`)."""
 UNEVEN: Final = 0.025
 """What a random run may miss of its mean beside its draws: windows that cut a burst of batches."""
 
@@ -89,6 +92,13 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
     return np.where(long, step, 0.0)[()], np.where(
         long, step * (1.0 - _errors(scenario, lengths)), 0.0
     )[()]
+
+
+def expected(scenario: Scenario, lengths: Lengths) -> Real:
+    """Part of what a run settles to that its epochs are expected to come to."""
+    if not random(scenario):
+        return UNSETTLED
+    return UNSETTLED / (1.0 + PRECISION) * (1.0 - _errors(scenario, lengths))
 
 
 def _errors(scenario: Scenario, lengths: Lengths) -> Real:

@@ -39,7 +39,7 @@ from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Pat
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
-from simulator.studies.screening.chance import assured, random, share_ahead, share_of_making
+from simulator.studies.screening.chance import assured, expected, random, share_ahead, share_of_making
 from simulator.studies.screening.synchronised_workers import Crowd
 from simulator.units import Real
 
@@ -69,6 +69,23 @@ class Floors:
         return np.maximum(floor, self.goes_on)
 
     @cached_property
+    def settling(self) -> Real:
+        """How much longer than its floors an epoch is expected to be [s]; 0 where nothing is known.
+
+        By what makers and receivers that share cores settle to (`SharedCores.equilibrium`), which
+        no law assures.
+        """
+        if self.scenario.job.loader.crew.crosses_epochs:
+            floor = self.step * self.lengths.full_steps
+            whole = self._cores.equilibrium * self.lengths.accumulation * self.lengths.full_steps
+        else:
+            used = self._using_step / self.lengths.accumulation
+            first = self._crowd.first
+            floor, whole = self.epoch, self._cores.settled_span(self._work, first, used)
+        longer: Real = np.maximum(0.0, whole * expected(self.scenario, self.lengths) - floor)
+        return longer
+
+    @cached_property
     def goes_on(self) -> Real:
         """What a mean step surely comes to, as a long run cannot live on what was made before."""
         return self._least * self.lengths.accumulation * self._assured[0]
@@ -84,10 +101,15 @@ class Floors:
         units = longest(self._unit_epochs())
         used = self._receive, self._copy, self._per_batch, self._per_step
         made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
-        apart = self._received + self._last * self._copy + self._after
-        made = np.maximum(made, self._cores.span(self._work, apart))
+        made = np.maximum(made, self._shared_epoch)
         floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
         return np.maximum(floor, self._work * self._least * self._assured[1])
+
+    @cached_property
+    def _shared_epoch(self) -> Real:
+        """An epoch of makers and receivers that share the cores."""
+        apart = self._received + self._last * self._copy + self._after
+        return self._cores.span(self._work, apart)
 
     @cached_property
     def chance(self) -> Real:

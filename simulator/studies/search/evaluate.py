@@ -79,12 +79,15 @@ class Chunk:
 class Bounded:
     """What is known of a candidate before it is predicted.
 
-    `outcome` is there if nothing more needs to be known: it was refused or does not fit.
+    `best` no prediction undercuts; `expected` are the same figures with later epochs as they are
+    expected to settle, which nothing proves. `outcome` is there if nothing more needs to be known:
+    it was refused or does not fit.
     """
 
     candidate: Candidate
     key: str = ""
     best: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = field(default_factory=dict)
     outcome: Outcome | None = None
 
 
@@ -119,7 +122,9 @@ def _raised(error: PlanError, _: Candidate) -> Loaded:
 
 def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
     if not case.infeasible:
-        return Bounded(candidate=candidate, key=key, best=case.figures)
+        return Bounded(
+            candidate=candidate, key=key, best=case.figures, expected=case.expected
+        )
     outcome = Outcome(
         candidate=candidate,
         status=Status.INFEASIBLE if case.figures else Status.REFUSED,

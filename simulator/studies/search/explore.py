@@ -201,17 +201,20 @@ def _in_rounds(
 ) -> None:
     """Predict what could still be wanted, and say of the others what beats them."""
     width = len(request.objectives)
-    least = np.array([criteria.least(one.best) for one in left], dtype=float).reshape(-1, width)
+    least = np.array([criteria.least(one.expected) for one in left], dtype=float)
+    least = least.reshape(-1, width)
     known = comparable(least)
     for one in compress(left, ~known):
         search.give_up(one, "has no figure for an objective that others have one for")
     left, least = list(compress(left, known)), least[known]
     rounds = Rounds(least, top=request.top, margin=request.margin, first=request.first)
     scores: dict[int, tuple[float, ...]] = {}
+    hoped = {row for row, one in enumerate(left) if one.expected != one.best}
     while chosen := rounds.next():
         if rounds.compares:
             nearer = search.look_closer([left[row] for row in chosen])
             rounds.know(chosen, [criteria.least(best) for best in nearer])
+            hoped.difference_update(chosen)
         while closest := rounds.closest():
             found = search.predict([left[row] for row in closest])
             new = {
@@ -225,7 +228,8 @@ def _in_rounds(
     spared = [row for row, one in enumerate(left) if one.candidate.index not in search.found]
     beaters = beaten_by(rounds.least[spared], scores)
     for row, beater in zip(spared, beaters, strict=True):
-        search.give_up(left[row], f"even at best worse than candidate {beater}")
+        how = "expected to be" if row in hoped else "even at best"
+        search.give_up(left[row], f"{how} worse than candidate {beater}")
 
 
 class _Search:
@@ -344,7 +348,7 @@ class _Search:
             self.tell()
         closer = [known.get(closer_key(one.key)) for one in chosen]
         return [
-            (_numbers(seen.figures) if seen else {}) or one.best
+            (_numbers(seen.figures) if seen else {}) or one.expected
             for seen, one in zip(closer, chosen, strict=True)
         ]
 
