@@ -279,8 +279,10 @@ class Observer:
             short = last < LEAST_ROUNDS * self._in_flight
             # The wait for the first batch is the run's start, not what a step takes.
             first = min(1, last - 1) if short else warm_up(last, self._in_flight)
-            if short or self._goes_on or last > MOST_STEPS:
-                # What the next epoch is begun with was made in this one.
+            if short or self._goes_on or last > MOST_STEPS or not self._random:
+                # What the next epoch is begun with was made in this one, and equal steps that
+                # have not repeated live on what was made ahead: as a steady window has it, the
+                # mean step is the one that goes on for ever.
                 self._floor = self._plan.least_step
             ragged = self._plan.last_share < 1.0 or self._plan.batches % self._per_step > 0
             if ragged and last > first + 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.scenarios import host, question, scenario
 
 from simulator.engine.run import Options, solve
 from simulator.files.search.candidates import CandidateReader
@@ -41,6 +42,24 @@ def test_receivers_among_many_makers_tell_more_than_the_work_alone() -> None:
     asked = question_of(starved("g7e.48xlarge", 32, 384))
     given = asked.scenario, asked.topology, asked.demands[Phase.WARM]
     assert least_shared_step(*given) > 1.005 * least_step(*given)
+
+
+@pytest.mark.parametrize("workers", [2, 4, 10])
+def test_makers_alone_tell_what_a_device_that_takes_all_gets(workers: int) -> None:
+    """All makers are at work then, which share fewer cores than with the receiver among them."""
+    machine = host(cores=8, threads=16, smt_worth=0.05, contention=0.5, memory_bandwidth=1e11)
+    job = scenario(
+        batches=300,
+        batch_cpu=1.0,
+        compute=0.001,
+        workers=workers,
+        machine=machine,
+        pin_memory=True,
+        output_bytes=6e5,
+    )
+    asked = question(job)
+    least = least_shared_step(job, asked.topology, asked.demands[Phase.WARM])
+    assert solve(asked, Options()).step_time.mean == pytest.approx(least, rel=0.002)
 
 
 def test_several_batches_take_as_many_times_as_long_and_what_lies_beside_them() -> None:
