@@ -20,7 +20,7 @@ from simulator.scenario.hardware.cluster import Group
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.scenario import CostPlan, Scenario
 
-MOST: Final = 24
+MOST: Final = 96
 """Epochs that are kept: those of the candidates that a search takes one after another."""
 
 

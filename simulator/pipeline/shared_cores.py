@@ -211,7 +211,7 @@ class SharedCores:
 
     @cached_property
     def _received_every(self) -> Real:
-        """Time between two batches where receivers never rest, but for what they do elsewhere [s]."""
+        """Time between two batches where receivers never rest but for work elsewhere [s]."""
         return self._elsewhere + self._receiving * self._slowness(self._busy, 1.0)
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.scenarios import host, question, scenario
 
-from simulator.engine.run import Options, solve
+from simulator.engine.run import Options, Question, later_epoch, solve
 from simulator.files.search.candidates import CandidateReader
 from simulator.pipeline.loads import least_step
 from simulator.pipeline.shared_cores import SharedCores, least_shared_step
@@ -25,7 +25,6 @@ def starved(machine: str, workers: int, batch: int) -> Scenario:
     return CandidateReader("resnet50-imagenet-p4d").read(settings).scenario
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("machine", "workers", "batch"),
     [("g7e.12xlarge", 10, 256), ("g7e.48xlarge", 32, 384), ("p6-b200.48xlarge", 14, 128)],
@@ -85,3 +84,47 @@ def test_makers_on_other_machines_share_no_cores() -> None:
         scenario=scenario, topology=asked.topology, stages=asked.demands[Phase.WARM]
     )
     assert cores.cycle == 0.0
+
+
+def settling(machine: str, workers: int, batch: int) -> tuple[Question, SharedCores]:
+    """A starved machine's question, and its shared cores in epochs after the first."""
+    asked = question_of(starved(machine, workers, batch))
+    stages = asked.demands[Phase.WARM]
+    return asked, SharedCores(scenario=asked.scenario, topology=asked.topology, stages=stages)
+
+
+@pytest.mark.parametrize(
+    ("machine", "workers", "batch"),
+    [("g7e.12xlarge", 24, 256), ("g7e.12xlarge", 10, 256), ("p6-b200.48xlarge", 14, 128)],
+)
+def test_a_run_settles_to_the_equilibrium(machine: str, workers: int, batch: int) -> None:
+    """Receivers that never rest, or makers that never do: 0.5% from the simulated mean step."""
+    asked, cores = settling(machine, workers, batch)
+    assert cores.equilibrium == pytest.approx(solve(asked, Options()).step_time.mean, rel=0.005)
+
+
+@pytest.mark.parametrize("workers", [10, 24])
+def test_a_later_epoch_takes_what_is_expected_of_it(workers: int) -> None:
+    """From the first maker's beginning to the last batch: no longer than the simulated one."""
+    asked, cores = settling("g7e.12xlarge", workers, 128)
+    later = later_epoch(asked, Options())
+    assert later is not None
+    assert 0.98 * later <= cores.settled_span(asked.lengths.batches, 0.0, 0.0) <= later
+
+
+def test_more_makers_than_receivers_keep_up_with_change_nothing() -> None:
+    """What a run settles to where receivers are the limit does not depend on who waits for them."""
+    some, more = (settling("g7e.12xlarge", workers, 256)[1] for workers in (20, 30))
+    assert some.equilibrium == pytest.approx(more.equilibrium, rel=1e-12)
+    assert some.equilibrium > some.cycle
+
+
+def test_nothing_is_expected_where_makers_wait_to_be_asked() -> None:
+    """With one batch asked for ahead of each maker the begin of an epoch is another one."""
+    asked = question_of(
+        CandidateReader("resnet50-imagenet-p4d").read({"input.prefetch": 1}).scenario
+    )
+    cores = SharedCores(
+        scenario=asked.scenario, topology=asked.topology, stages=asked.demands[Phase.WARM]
+    )
+    assert cores.settled_span(1000.0, 0.0, 0.0) == 0.0

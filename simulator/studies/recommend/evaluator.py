@@ -25,8 +25,8 @@ from simulator.studies.search.outcome import Candidate, Outcome, Status
 from simulator.studies.search.store import Store
 from simulator.studies.search.workers import Workers
 
-AT_FIRST: Final = 2
-"""Candidates that are predicted first for each one wanted."""
+AT_FIRST: Final = 1
+"""Candidates that are predicted for each one wanted before any is ruled out."""
 
 
 class Course:

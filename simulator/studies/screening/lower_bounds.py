@@ -39,7 +39,13 @@ from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Pat
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.train import Mode
-from simulator.studies.screening.chance import assured, expected, random, share_ahead, share_of_making
+from simulator.studies.screening.chance import (
+    assured,
+    expected,
+    random,
+    share_ahead,
+    share_of_making,
+)
 from simulator.studies.screening.synchronised_workers import Crowd
 from simulator.units import Real
 

@@ -122,9 +122,7 @@ def _raised(error: PlanError, _: Candidate) -> Loaded:
 
 def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
     if not case.infeasible:
-        return Bounded(
-            candidate=candidate, key=key, best=case.figures, expected=case.expected
-        )
+        return Bounded(candidate=candidate, key=key, best=case.figures, expected=case.expected)
     outcome = Outcome(
         candidate=candidate,
         status=Status.INFEASIBLE if case.figures else Status.REFUSED,

@@ -360,3 +360,20 @@ def test_any_executor_gives_the_same(tmp_path: Path) -> None:
         assert explore(asked, executor=pool, store=store) == run(asked)
         assert pool.submit(abs, -1).result() == 1
     assert explore(asked) == run(asked)
+
+
+def test_what_is_expected_of_a_candidate_rules_it_out_as_such() -> None:
+    """More makers than receivers keep up with: by its bounds alone each might be the best."""
+    starved = {"hardware.machine": "instance/aws/g7e.12xlarge", "train.batch_size": 256}
+    asked = Request(
+        reader=CandidateReader("resnet50-imagenet-p4d"),
+        candidates=tuple(
+            Candidate(index=place, settings={**starved, "input.workers": workers})
+            for place, workers in enumerate((10, 12, 14, 32))
+        ),
+        first=2,
+    )
+    screened, full = run(asked), run(replace(asked, exhaustive=True))
+    assert "expected to be" in {outcome.reason.split(" worse")[0] for outcome in screened}
+    one, other = (findings(found, TIME_AND_COST).front for found in (screened, full))
+    assert one == other
