@@ -22,7 +22,7 @@ FIRST: Final = 16
 LARGEST: Final = 128
 """Candidates of a round: the more, the longer all workers are busy; the fewer, the less is
 looked at that a result of the same round would have ruled out."""
-CLOSEST: Final = 4
+CLOSEST: Final = 2
 """Of a round's candidates, how many are predicted before the others are compared with them."""
 
 
