@@ -65,6 +65,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *_software(scenario),
         *_launches(scenario),
         *_relative(scenario),
+        *_outdone(scenario),
         *footprint.assumptions(scenario),
     )
 
@@ -314,6 +315,16 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
     what = f"{_of('kernels', gpu)}, to which no figures were fitted"
     return (Assumption(what=what, value=value, source=gpu.relative.source),)
+
+
+def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
+    """By what share a better data sheet may be slower, as measured, where memory limits."""
+    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
+    if time is None or time.measured or gpu is None or gpu.outdone is None:
+        return ()
+    more = f"beside kernels of {gpu.outdone.architecture}, as measured"
+    what = f"{_of('share of the memory bandwidth', gpu)} {more}"
+    return (Assumption(what=what, value=f"{gpu.outdone.ratio:.1%}", source=gpu.outdone.source),)
 
 
 def warnings(
