@@ -17,7 +17,7 @@ from tests.support.answers import GPU, OTHER, SCENARIO, VERBS, write_evidence
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""
-LONG = {"advise", "whatif", "recommend", "calibrate", "hardware mixed"}
+LONG = {"advise", "whatif", "recommend", "size", "calibrate", "hardware mixed"}
 """Verbs that take long, each of which is run several times here."""
 
 
@@ -57,7 +57,7 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
 
 @pytest.mark.untraced
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 8))
+@pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 4))
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
     """``--json`` prints what ``--format json`` prints, and excludes the others."""
     arguments = VERBS[name]

@@ -164,6 +164,7 @@ def test_an_unknown_metric_is_refused_by_name(ask: Plan, tmp_path: Path) -> None
     assert "cost.dollars_to_train" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.untraced
 def test_the_launch_hint_is_valid_yaml(
     plan: Plan, searched: Callable[[str], tuple[Outcome, Path]]

@@ -130,7 +130,7 @@ def test_a_killed_search_goes_on(goal: Path, tmp_path: Path, spawn: Spawn) -> No
     started = time.monotonic()
     calm, _ = spawn(*arguments(goal, tmp_path / "calm.sqlite", "--json")).communicate(timeout=300.0)
     usual = time.monotonic() - started
-    for number in range(5):
+    for number in range(3):
         store = tmp_path / f"{number}.sqlite"
         for _ in range(draw.randint(1, 4)):
             jobs = str(draw.randint(1, 2))

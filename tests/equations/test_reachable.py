@@ -65,7 +65,8 @@ def test_no_formula_is_a_decoy() -> None:
     sheet = {path.stem: ast.parse(path.read_text()) for path in SHEET.glob("*.py")}
     aside = (SHEET, PACKAGE / "importers")
     others = [p for p in PACKAGE.rglob("*.py") if not any(map(p.is_relative_to, aside))]
-    assert uncalled(sheet, [ast.parse(path.read_text()) for path in others]) == []
+    texts = (path.read_text() for path in others)
+    assert uncalled(sheet, [ast.parse(text) for text in texts if "equations" in text]) == []
 
 
 def test_a_decoy_is_found() -> None:

@@ -60,6 +60,7 @@ def test_one_server_with_equal_services(load: float) -> None:
     agrees(stays(requests), SERVICE + load * SERVICE / (2.0 * (1.0 - load)))
 
 
+@pytest.mark.slow
 def test_one_server_with_any_services() -> None:
     """Answers of two lengths are M/G/1: the formula of Pollaczek and Khinchine."""
     draw = np.random.default_rng(3)

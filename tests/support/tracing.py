@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 from coverage import Coverage
 
-TRACED: Final = 0.3
+TRACED: Final = 0.5
 """How much CPU time of a test is traced [s]."""
 
 
