@@ -168,7 +168,6 @@ QUICK: Final = {
 } | {"completion": ("completion", "bash"), "init": ("init", "--yes", "-o", "-")}
 
 
-@pytest.mark.untraced  # the answers are those of other tests; here only the output fails
 @pytest.mark.parametrize(("verb", "end"), sampled(zip(QUICK, cycle(ENDS), strict=False), 4))
 def test_an_answer_that_cannot_be_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str, end: str

@@ -55,7 +55,6 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
     assert tables
 
 
-@pytest.mark.untraced
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 4))
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
@@ -89,7 +88,6 @@ def test_differences_of_profiles_in_si_units(plan: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_table_without_a_winner_says_why(plan: Run, folder: Path) -> None:
     """Where nothing keeps the limits, the reason stands on standard error beside the table."""
     goal = 'minimize = "cost.usd_to_train"\nbudget = "$0.01"\nnodes = 1\ngpus = ["v100*"]\n'

@@ -73,7 +73,6 @@ class Stopped:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_an_interrupted_search_goes_on(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +92,6 @@ def test_an_interrupted_search_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_part_of_a_search_has_no_best(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +111,6 @@ def test_a_part_of_a_search_has_no_best(
     assert tree["front"]
 
 
-@pytest.mark.untraced
 def test_all_that_is_stored_is_an_answer(plan: Plan, goal: Path, tmp_path: Path) -> None:
     """After a whole search nothing is missing, and ranking what is stored gives the same."""
     store = tmp_path / "s.sqlite"

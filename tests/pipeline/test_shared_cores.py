@@ -24,7 +24,6 @@ def starved(machine: str, workers: int, batch: int) -> Scenario:
     return CandidateReader("resnet50-imagenet-p4d").read(settings).scenario
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("machine", "workers", "batch"),
     [("g7e.12xlarge", 10, 256), ("g7e.48xlarge", 32, 384), ("p6-b200.48xlarge", 14, 128)],

@@ -21,8 +21,6 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.train import Mode
 
-pytestmark = pytest.mark.untraced
-
 CAPS = st.sampled_from([None, 500.0, 16000.0, 1e6])
 ON_STORE = (
     *("read_bandwidth", "write_bandwidth", "read_operations", "write_operations"),

@@ -16,7 +16,7 @@ import pytest
 from tests.support.campaign import Record, campaign, of_seed, of_shipped, shipped
 from tests.support.rules import RULES
 
-pytestmark = [pytest.mark.slow, pytest.mark.untraced]
+pytestmark = pytest.mark.slow
 
 SCENARIOS: Final = 250
 AT_ONCE: Final = 50

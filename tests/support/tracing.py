@@ -20,8 +20,8 @@ TRACED: Final = 0.5
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Stop whoever traces lines after a while, or at once where a test is marked ``untraced``.
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Stop whoever traces lines after a while.
 
     Counting is stopped and started anew, since a tracer that misses the end of a function takes
     the lines after it for those of another file. In a process of xdist two count, of which one goes
@@ -39,10 +39,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         sys.settrace(None)
 
     before = signal.signal(signal.SIGPROF, stop)
-    if item.get_closest_marker("untraced"):
-        stop()
-    else:
-        signal.setitimer(signal.ITIMER_PROF, TRACED)
+    signal.setitimer(signal.ITIMER_PROF, TRACED)
     try:
         return (yield)
     finally:

@@ -27,8 +27,6 @@ from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
 from simulator.engine.stream import Stream
 
-pytestmark = pytest.mark.untraced
-
 Floats: TypeAlias = NDArray[np.float64]
 Serve: TypeAlias = Callable[[float], Event]
 Works: TypeAlias = Callable[[int], float]

@@ -275,7 +275,6 @@ def test_more_than_anyone_measured_is_never_known_better() -> None:
     assert widths[-1] > 1.2 * widths[0]
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("name", sampled(scenario_names(), 10))
 def test_no_interval_of_a_shipped_scenario_is_absurd(name: str) -> None:
     """What says nothing is a mistake, such as an absolute doubt of a short step."""

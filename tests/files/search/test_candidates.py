@@ -155,7 +155,6 @@ MANY_OF_THE_SAME_KEYS = st.lists(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(SHIPPED), MANY_OF_THE_SAME_KEYS)
 def test_candidates_of_the_same_keys_are_read_as_each_alone(

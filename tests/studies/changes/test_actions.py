@@ -224,7 +224,6 @@ precision = "bf16"
 """
 
 
-@pytest.mark.untraced
 @pytest.mark.slow
 def test_what_looks_best_is_tried_though_it_takes_long_to_simulate(tmp_path: Path) -> None:
     """One more machine beside, which feeds starved devices, is not crowded out by small changes."""

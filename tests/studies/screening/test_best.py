@@ -109,7 +109,6 @@ def test_epochs_that_run_on_take_what_their_slowest_resource_takes() -> None:
     assert better(best_cases([job])[0], prediction) == []
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(
     "changes",
     [
@@ -141,7 +140,6 @@ def test_long_epochs_that_never_repeat_are_not_undercut(changes: dict[str, objec
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize("name", sampled(SHIPPED, 3))
 def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
     """With settings changed at random, and together as alone."""
@@ -209,7 +207,6 @@ def test_spread_models_are_the_same_alone_and_together() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @pytest.mark.parametrize("seed", sampled(range(3), 1))
 def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     """Simulating only what may still be wanted finds the front of simulating everything."""
@@ -232,7 +229,6 @@ def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
     """Machines beside, random samples: the bound is near what is predicted, and not above it."""
@@ -248,7 +244,6 @@ def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
     assert best.figures["step_time_s.mean"] > 0.93 * prediction.timing.step_time.mean
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(("workers", "batch"), [(14, 192), (14, 384)])
 def test_an_epoch_that_ends_before_its_steps_repeat_is_not_undercut(
     workers: int, batch: int
