@@ -79,7 +79,7 @@ def step(job: Scenario) -> float:
     return float(limiting_time(job, build(job), demand_table(job, Phase.COLD)))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(capped(), st.sampled_from((*ON_STORE, *ON_NETWORK)), st.sampled_from([1.5, 60.0]))
 def test_more_of_any_cap_is_never_slower(job: Scenario, cap: str, times: float) -> None:
     """What the slowest resource imposes does not grow with any cap of the store or its network."""

@@ -119,7 +119,7 @@ def undoubted(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SCENARIOS), SETTINGS)
 def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, Plain]) -> None:
     """The same scenario, sources and notes included, or the same error to the letter."""
