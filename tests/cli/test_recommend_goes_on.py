@@ -111,6 +111,7 @@ def test_a_part_of_a_search_has_no_best(
     assert tree["front"]
 
 
+@pytest.mark.slow
 def test_all_that_is_stored_is_an_answer(plan: Plan, goal: Path, tmp_path: Path) -> None:
     """After a whole search nothing is missing, and ranking what is stored gives the same."""
     store = tmp_path / "s.sqlite"

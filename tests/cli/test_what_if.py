@@ -177,6 +177,7 @@ def test_advice_takes_a_share(plan: Run, share: str) -> None:
     assert "--within" in outcome.err
 
 
+@pytest.mark.slow
 def test_enough_says_for_what(plan: Run) -> None:
     """Three commands tell how many vCPUs are enough, each for something else."""
     told = " ".join(plan("whatif", "remote-workers-mnist-alone").out.split())
