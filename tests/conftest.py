@@ -1,13 +1,15 @@
-"""Shared by all tests: golden texts (``pytest --update-golden``), tests that are not traced."""
+"""Shared by all tests: golden texts (``pytest --update-golden``), what coverage counts."""
 
 from __future__ import annotations
 
 import signal
-import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.tracing import pytest_runtest_call
+
+__all__ = ["pytest_runtest_call"]
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parents[1]
@@ -24,22 +26,6 @@ def pytest_configure() -> None:
     """Hear Ctrl-C: a shell starts what runs behind it deaf to it, and so what that starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.hookimpl(wrapper=True, trylast=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Run what is marked ``untraced`` at full speed: coverage counts no lines of it.
-
-    The ``no_cover`` of pytest-cov does not do that in a process of xdist: coverage is started twice
-    there, and where one is stopped the other goes on.
-    """
-    tracer = sys.gettrace()
-    if item.get_closest_marker("untraced"):
-        sys.settrace(None)
-    try:
-        return (yield)
-    finally:
-        sys.settrace(tracer)
 
 
 @pytest.fixture

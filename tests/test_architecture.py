@@ -61,9 +61,15 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file's tree."""
+    return tuple(ast.walk(tree(path)))
+
+
 def functions(path: Path) -> Iterator[ast.FunctionDef]:
     """All functions and methods of a file."""
-    yield from (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef))
+    yield from (node for node in nodes(path) if isinstance(node, ast.FunctionDef))
 
 
 def docstrings(module: ast.Module) -> set[int]:
@@ -268,10 +274,10 @@ def test_suppressions_name_a_rule_and_a_reason() -> None:
 
 def test_nothing_is_imported_wholesale() -> None:
     """No ``import *``, and no assert on the user's input."""
-    nodes = [(relative(path), node) for path in FILES for node in ast.walk(tree(path))]
-    imports = [(name, node) for name, node in nodes if isinstance(node, ast.ImportFrom)]
+    every = [(relative(path), node) for path in FILES for node in nodes(path)]
+    imports = [(name, node) for name, node in every if isinstance(node, ast.ImportFrom)]
     assert [name for name, node in imports if node.names[0].name == "*"] == []
-    assert [(name, node.lineno) for name, node in nodes if isinstance(node, ast.Assert)] == []
+    assert [(name, node.lineno) for name, node in every if isinstance(node, ast.Assert)] == []
 
 
 def test_every_package_explains_itself() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
 from simulator.report.prediction.explain_table import as_json
+from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.parallelism import Schedule
 from simulator.terms import term
@@ -102,11 +104,17 @@ def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
     return float(equation(**inputs))
 
 
+@cache
+def predicted(name: str) -> Prediction:
+    """A shipped scenario's prediction, the same for all its metrics."""
+    return predict(load_scenario(name), doubts=False)
+
+
 @pytest.mark.parametrize("metric", ["step_time_s", "gpu_memory_bytes", "host_ram_bytes", "cost"])
 @pytest.mark.parametrize("name", sampled(SCENARIOS, 4))
 def test_what_is_shown_gives_what_is_shown(name: str, metric: str) -> None:
     """Each demand, item and price of `plan explain --json` comes out of what stands under it."""
-    shown = json.loads(as_json(predict(load_scenario(name), doubts=False), metric))["terms"]
+    shown = json.loads(as_json(predicted(name), metric))["terms"]
     rows = [row for row in shown if row["kind"] in {"demand", "latency", "item", "input"}]
     starts = [number for number, row in enumerate(rows) if row["kind"] != "input"]
     for start, end in pairwise([*starts, len(rows)]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from simulator.compute import footprint
 from simulator.compute.cost_model import cost_model
@@ -27,6 +28,7 @@ from simulator.scenario.hardware.price import MOST_IN_BLOCKS, Purchase
 from simulator.scenario.hardware.storage import Scope, Storage
 from simulator.scenario.owned import Ownership
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.parallelism import Sharding
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -65,6 +67,7 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
         *_software(scenario),
         *_launches(scenario),
         *_relative(scenario),
+        *_outdone(scenario),
         *footprint.assumptions(scenario),
     )
 
@@ -316,6 +319,16 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     return (Assumption(what=what, value=value, source=gpu.relative.source),)
 
 
+def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
+    """By what share a better data sheet may be slower, as measured, where memory limits."""
+    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
+    if time is None or time.measured or gpu is None or gpu.outdone is None:
+        return ()
+    more = f"beside kernels of {gpu.outdone.architecture}, as measured"
+    what = f"{_of('share of the memory bandwidth', gpu)} {more}"
+    return (Assumption(what=what, value=f"{gpu.outdone.ratio:.1%}", source=gpu.outdone.source),)
+
+
 def warnings(
     scenario: Scenario,
     timing: Timing,
@@ -331,6 +344,7 @@ def warnings(
         total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
         word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
         found.append(f"GPU memory: the job {word}: {total} of {capacity}")
+    found += _sharded_for_nothing(scenario, memory)
     found += [text for text in (footprint.paging_warning(ram),) if text]
     if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
         found.append(
@@ -358,6 +372,26 @@ def warnings(
     if price is not None and price.source.date == "undated":
         found.append("the price is undated")
     return tuple(found)
+
+
+def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> list[str]:
+    """Say so where sharded gradients need more memory than a sharded optimizer alone.
+
+    FSDP's SHARD_GRAD_OP keeps a shard of all parameters beside the whole ones while passes go on.
+    Gradients make up for it, unless few parameters have some or a pipeline adds up whole ones.
+    """
+    job = scenario.job
+    if memory is None or job.parallelism.sharding is not Sharding.GRADIENTS:
+        return []
+    less = replace(job, parallelism=replace(job.parallelism, sharding=Sharding.OPTIMIZER))
+    other = footprint.memory_fit(replace(scenario, jobs=(less,)))
+    if other is None or other.total >= memory.total:
+        return []
+    few = "there are few", "a pipeline adds up whole ones first"
+    more, why = show(memory.total - other.total, BYTE), few[job.parallelism.pipeline > 1]
+    needs = f"with sharded gradients the job needs {more} more than with a sharded optimizer alone"
+    whole = "parameters stay whole beside their shards (FSDP's SHARD_GRAD_OP)"
+    return [f"GPU memory: {needs}: {whole}, and of gradients {why}"]
 
 
 def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:

@@ -47,7 +47,6 @@ def _wrong(script: ModuleType, found: list[dict[str, str]]) -> dict[str, np.ndar
     return {metric: np.abs(values) for metric, values in wrong.items()}
 
 
-@pytest.mark.untraced
 def test_step_times_are_within_the_target(script: ModuleType, wrong: dict[str, np.ndarray]) -> None:
     """Mean error at most 5%, nine of ten configurations within 12%."""
     assert np.mean(wrong[script.STEP]) <= 0.05
@@ -79,7 +78,6 @@ def test_batches_in_shared_memory(script: ModuleType, found: list[dict[str, str]
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @pytest.mark.parametrize("part", ["a core for every process", "taking a batch over costs nothing"])
 def test_each_part_of_the_model_is_needed(
     script: ModuleType, wrong: dict[str, np.ndarray], found: list[dict[str, str]], part: str

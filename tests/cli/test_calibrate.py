@@ -94,7 +94,6 @@ def test_from_rows_to_a_calibrated_prediction(plan: Run, own: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_json_is_one_object(plan: Run, own: Path) -> None:
     """Numbers in SI units; an existing file is replaced when forced."""
     over = own.with_name("over.toml")
@@ -195,7 +194,6 @@ def test_an_overlay_that_is_none_is_refused(plan: Run, own: Path, verb: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_few_runs_need_no_second_file(plan: Run, rows: list[str], tmp_path: Path) -> None:
     """A table of runs and the job: what explains them is found, fitted and written."""
     table = tmp_path / "mine.csv"

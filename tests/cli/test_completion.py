@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stages import sampled
 
 from simulator.cli.exits import Exit
 
@@ -19,22 +20,29 @@ Run = Callable[..., Any]
 
 @pytest.mark.parametrize(
     ("words", "wanted", "unwanted"),
-    [
-        ("plan re", "recommend", "simulate"),
-        ("plan simulate resnet50-i", "resnet50-imagenet-p4d", "resnet50-m40"),
-        ("plan compare bert-large-dgx-a100 resnet50-m", "resnet50-m40", "resnet50-imagenet-p4d"),
-        ("plan sweep resnet50-m40 --exh", "--exhaustive", "--points"),
-        ("plan simulate resnet50-m40 --format ", "markdown", "yaml"),
-        ("plan explain resnet50-m40 step_time_s.m", "step_time_s.mean", "step_time_s.p50"),
-        ("plan validate published", "published_cases", "imread_benchmark"),
-        ("plan hardware sh", "show", "list"),
-        ("plan hardware show gpu/t", "gpu/t4", "gpu/a10"),
-        ("plan import flu", "", "fio"),
-        ("plan import fi", "fio", "dlio"),
-        ("plan init --model resnet5", "resnet50", "resnet18"),
-        ("plan init --machine node/dgx-a100", "node/dgx-a100-80gb", "gpu/t4"),
-        ("plan completion z", "zsh", "bash"),
-    ],
+    sampled(
+        [
+            ("plan re", "recommend", "simulate"),
+            ("plan simulate resnet50-i", "resnet50-imagenet-p4d", "resnet50-m40"),
+            (
+                "plan compare bert-large-dgx-a100 resnet50-m",
+                "resnet50-m40",
+                "resnet50-imagenet-p4d",
+            ),
+            ("plan sweep resnet50-m40 --exh", "--exhaustive", "--points"),
+            ("plan simulate resnet50-m40 --format ", "markdown", "yaml"),
+            ("plan explain resnet50-m40 step_time_s.m", "step_time_s.mean", "step_time_s.p50"),
+            ("plan validate published", "published_cases", "imread_benchmark"),
+            ("plan hardware sh", "show", "list"),
+            ("plan hardware show gpu/t", "gpu/t4", "gpu/a10"),
+            ("plan import flu", "", "fio"),
+            ("plan import fi", "fio", "dlio"),
+            ("plan init --model resnet5", "resnet50", "resnet18"),
+            ("plan init --machine node/dgx-a100", "node/dgx-a100-80gb", "gpu/t4"),
+            ("plan completion z", "zsh", "bash"),
+        ],
+        5,
+    ),
 )
 def test_names_are_completed(spawn: Run, words: str, wanted: str, unwanted: str) -> None:
     """A shell that asks gets what begins as typed, and nothing else."""

@@ -17,7 +17,7 @@ from tests.support.answers import GPU, OTHER, SCENARIO, VERBS, write_evidence
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""
-LONG = {"advise", "whatif", "recommend", "calibrate", "hardware mixed"}
+LONG = {"advise", "whatif", "recommend", "size", "calibrate", "hardware mixed"}
 """Verbs that take long, each of which is run several times here."""
 
 
@@ -33,10 +33,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     "arguments",
-    [
-        pytest.param(arguments, id=name, marks=[pytest.mark.slow] * (name in LONG))
-        for name, arguments in VERBS.items()
-    ],
+    sampled(
+        [
+            pytest.param(arguments, id=name, marks=[pytest.mark.slow] * (name in LONG))
+            for name, arguments in VERBS.items()
+        ],
+        12,
+    ),
 )
 def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> None:
     """Each form is what its name says, on standard output alone, and ends with the same code."""
@@ -55,9 +58,8 @@ def test_every_answer_has_four_forms(plan: Run, arguments: tuple[str, ...]) -> N
     assert tables
 
 
-@pytest.mark.untraced
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 8))
+@pytest.mark.parametrize("name", sampled([name for name in VERBS if name != "schema"], 2))
 def test_json_is_the_short_form(plan: Run, name: str) -> None:
     """``--json`` prints what ``--format json`` prints, and excludes the others."""
     arguments = VERBS[name]
@@ -89,7 +91,6 @@ def test_differences_of_profiles_in_si_units(plan: Run) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_table_without_a_winner_says_why(plan: Run, folder: Path) -> None:
     """Where nothing keeps the limits, the reason stands on standard error beside the table."""
     goal = 'minimize = "cost.usd_to_train"\nbudget = "$0.01"\nnodes = 1\ngpus = ["v100*"]\n'

@@ -63,7 +63,11 @@ def test_mistakes(plan: Run, arguments: tuple[str, ...], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [("simulate", "--no-actions"), ("compare", "resnet50-imagenet-p4d")]
+    "verb",
+    [
+        ("simulate", "--no-actions"),
+        pytest.param(("compare", "resnet50-imagenet-p4d"), marks=pytest.mark.slow),
+    ],
 )
 def test_the_cheapest_way_to_buy_stands_beside_other_answers(
     plan: Run, verb: tuple[str, ...]

@@ -284,6 +284,7 @@ def test_workers_are_counted_for_the_machine(capsys: pytest.CaptureFixture[str])
     assert "more than" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_language_model_is_spread_until_it_fits(capsys: pytest.CaptureFixture[str]) -> None:
     """70 billion parameters on 64 devices: sharded; on eight the smallest number that would do."""
     asked = ["init", "--machine", "dgx-h100", "--model", "llama-3.1-70b"]

@@ -103,7 +103,6 @@ def test_shipped_goals(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_changed_goal_takes_what_is_stored(
     ask: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +128,6 @@ def test_a_changed_goal_takes_what_is_stored(
     assert again["winner"]["value"] == min(times)
 
 
-@pytest.mark.untraced
 def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
     """A capability that the wanted accelerators lack: both are named, exit code 1."""
     path = tmp_path / "two.toml"
@@ -143,7 +141,6 @@ def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_deadline_that_needs_more_machines(ask: Plan, tmp_path: Path) -> None:
     """Too short for one machine without help: the limits, and how many machines would do."""
     path = tmp_path / "two.toml"
@@ -164,7 +161,7 @@ def test_an_unknown_metric_is_refused_by_name(ask: Plan, tmp_path: Path) -> None
     assert "cost.dollars_to_train" in done.err
 
 
-@pytest.mark.untraced
+@pytest.mark.slow
 def test_the_launch_hint_is_valid_yaml(
     plan: Plan, searched: Callable[[str], tuple[Outcome, Path]]
 ) -> None:
@@ -181,7 +178,6 @@ def test_the_launch_hint_is_valid_yaml(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_the_price_of_a_pin_is_shown(ask: Plan, tmp_path: Path) -> None:
     """Two machines, whatever they cost: beside the best of any number, in the goal's units."""
     path = tmp_path / "two.toml"

@@ -73,7 +73,6 @@ class Stopped:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_an_interrupted_search_goes_on(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +92,6 @@ def test_an_interrupted_search_goes_on(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_a_part_of_a_search_has_no_best(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +111,7 @@ def test_a_part_of_a_search_has_no_best(
     assert tree["front"]
 
 
-@pytest.mark.untraced
+@pytest.mark.slow
 def test_all_that_is_stored_is_an_answer(plan: Plan, goal: Path, tmp_path: Path) -> None:
     """After a whole search nothing is missing, and ranking what is stored gives the same."""
     store = tmp_path / "s.sqlite"
@@ -130,7 +128,7 @@ def test_a_killed_search_goes_on(goal: Path, tmp_path: Path, spawn: Spawn) -> No
     started = time.monotonic()
     calm, _ = spawn(*arguments(goal, tmp_path / "calm.sqlite", "--json")).communicate(timeout=300.0)
     usual = time.monotonic() - started
-    for number in range(5):
+    for number in range(3):
         store = tmp_path / f"{number}.sqlite"
         for _ in range(draw.randint(1, 4)):
             jobs = str(draw.randint(1, 2))

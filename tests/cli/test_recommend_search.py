@@ -112,7 +112,6 @@ def test_helpers_without_drives_are_given_a_store() -> None:
         assert reader.read(settings).scenario.job.remote is not None
 
 
-@pytest.mark.untraced
 def test_the_answer_is_that_of_an_exhaustive_search(tmp_path: Path) -> None:
     """All candidates predicted: none is better by more than counts as equal, no front by 1%."""
     path = tmp_path / "small.toml"

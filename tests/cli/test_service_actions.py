@@ -23,10 +23,10 @@ def simulated(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, 
 @pytest.mark.parametrize(
     "service",
     [
-        (NODE,),
+        pytest.param((NODE,), marks=pytest.mark.slow),
         ("image-classifier-cpu",),
-        ("llama3-8b-chat-h100", "--set", "load.rate=40 /s"),
-        ("nightly-summaries", "--set", "load.requests=800"),
+        pytest.param(("llama3-8b-chat-h100", "--set", "load.rate=40 /s"), marks=pytest.mark.slow),
+        pytest.param(("nightly-summaries", "--set", "load.requests=800"), marks=pytest.mark.slow),
     ],
 )
 def test_promises_come_true(capsys: pytest.CaptureFixture[str], service: tuple[str, ...]) -> None:

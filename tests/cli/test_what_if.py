@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.stages import sampled
 
 from simulator.cli.exits import Exit
 
@@ -52,7 +53,7 @@ def test_whatif_with_a_metric_of_ones_own(plan: Run) -> None:
     assert re.search(r"then +RAM needed +batch", outcome.out)
 
 
-@pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.parametrize("suffix", sampled(["svg", "png"], 1))
 def test_whatif_draws(plan: Run, tmp_path: Path, suffix: str) -> None:
     """The tornado goes into a file of the kind that its name says."""
     path = tmp_path / f"tornado.{suffix}"
@@ -176,6 +177,7 @@ def test_advice_takes_a_share(plan: Run, share: str) -> None:
     assert "--within" in outcome.err
 
 
+@pytest.mark.slow
 def test_enough_says_for_what(plan: Run) -> None:
     """Three commands tell how many vCPUs are enough, each for something else."""
     told = " ".join(plan("whatif", "remote-workers-mnist-alone").out.split())

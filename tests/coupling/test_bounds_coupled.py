@@ -30,8 +30,6 @@ from simulator.scenario.workload.dataset import CachePolicy, Placement
 from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
 from simulator.scenario.workload.train import Mode
 
-pytestmark = pytest.mark.untraced
-
 FEW = settings(max_examples=80, deadline=None, derandomize=True)
 LOOSE = 1e-9
 """Rounding of a sum of some thousand times."""

@@ -12,8 +12,8 @@ commands run in one empty folder, so a later one may use what an earlier one wro
 commands in ```sh blocks that are not shown with their output are marked by
 ``<!-- not run: why -->`` above the block. ``pytest --update-golden`` writes the outputs anew.
 
-The tutorial recommends machines, which takes long: its outputs are checked in the slow stage, and
-``pytest --update-golden -m slow tests/docs`` writes them.
+Outputs of pages that take long are checked in the slow stage, and ``pytest --update-golden -m slow
+tests/docs`` writes them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,12 @@ PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 )
-LONG = "docs/tutorial.md"
-"""It recommends machines, which takes as long as all other pages together."""
+LONG = {
+    "docs/tutorial.md",
+    "docs/what-if.md",
+    *(f"docs/how-to/{page}.md" for page in ("storage", "workers", "language-models", "goodput")),
+}
+"""They recommend machines or try many changes, which takes as long as all other pages."""
 SHOWN = re.compile(
     r"(?P<head><!-- output of: plan (?P<command>.*?)(?: \((?P<note>[^()]*)\))? -->\n+```text\n)"
     r"(?P<body>.*?)(?P<tail>^```$)",
@@ -61,7 +65,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page == LONG)) for page in PAGES],
+    [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES],
 )
 def test_outputs_are_real(
     page: str, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest

@@ -93,7 +93,6 @@ def events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_one_device_stands_for_all(ranks: int) -> None:
     """A step of the folded run is the mean of runs with drawn speeds, within three errors."""
@@ -106,7 +105,6 @@ def test_one_device_stands_for_all(ranks: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_late_batches_hide_slow_devices(ranks: int) -> None:
     """Batches made when needed, unequal ones: the slowest device rarely has the latest batch."""

@@ -306,7 +306,6 @@ AT_OTHER_RATES = (
 """Scenario, and how far the closed-form ratio may be from the simulated one, as a log."""
 
 
-@pytest.mark.untraced
 @pytest.mark.parametrize(("name", "tolerance"), sampled(AT_OTHER_RATES, 3))
 def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
     """The step at rates 10% off, all at once, is what a simulation at these rates gives."""

@@ -24,7 +24,7 @@ LONG = {"gpu-decode", "preprocess-beforehand", "stage-or-stream"}
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in NAMES],
+    sampled([pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in NAMES], 20),
 )
 def test_report(
     name: str,
@@ -43,9 +43,7 @@ def test_report(
 
 @pytest.mark.parametrize(
     "name",
-    sampled(
-        [pytest.param(name, marks=[pytest.mark.untraced] * (name in LONG)) for name in NAMES], 12
-    ),
+    sampled(NAMES, 6),
 )
 def test_short_report(
     name: str,

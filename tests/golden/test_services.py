@@ -15,7 +15,7 @@ from simulator.report.format.layout import WIDTH
 MOST_LINES = 45
 
 
-@pytest.mark.parametrize("name", sampled(service_names(), 4))
+@pytest.mark.parametrize("name", sampled(service_names(), 2))
 def test_report(
     name: str,
     golden: Callable[[str, str], None],

@@ -250,7 +250,7 @@ TREES = st.recursive(
 
 
 @settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(job=TREES)
 def test_any_job_is_read_or_refused(tmp_path: Path, job: object) -> None:

@@ -224,7 +224,6 @@ def test_cut_off_anywhere(tmp_path: Path, share: float, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

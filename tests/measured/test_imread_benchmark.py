@@ -164,7 +164,6 @@ def test_contention_comes_from_the_other_benchmark() -> None:
     assert pytest.approx(found.x, abs=0.005) == CONTENTION
 
 
-@pytest.mark.untraced
 def test_contention_agrees_with_the_other_machines() -> None:
     """Fitted on the four other machines it is near the FFCV value, and serves as well."""
     grid = np.linspace(0.0, 1.0, 21)

@@ -102,6 +102,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) 
     return folder
 
 
+@pytest.mark.slow
 def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> None:
     """Without its slot nothing starts; with it, 50 ms more in all that reads the step program."""
     stage, imported, slot = recipe(root, "A stage")[1]

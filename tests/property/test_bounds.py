@@ -19,7 +19,7 @@ from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
 from simulator.scenario.workload.loader import LoaderKind, Straggler
 
-pytestmark = [pytest.mark.slow, pytest.mark.untraced]
+pytestmark = pytest.mark.slow
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 SLOWER = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.1)

@@ -21,8 +21,6 @@ from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import CachePolicy
 from simulator.scenario.workload.train import Mode
 
-pytestmark = pytest.mark.untraced
-
 CAPS = st.sampled_from([None, 500.0, 16000.0, 1e6])
 ON_STORE = (
     *("read_bandwidth", "write_bandwidth", "read_operations", "write_operations"),
@@ -81,7 +79,7 @@ def step(job: Scenario) -> float:
     return float(limiting_time(job, build(job), demand_table(job, Phase.COLD)))
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(capped(), st.sampled_from((*ON_STORE, *ON_NETWORK)), st.sampled_from([1.5, 60.0]))
 def test_more_of_any_cap_is_never_slower(job: Scenario, cap: str, times: float) -> None:
     """What the slowest resource imposes does not grow with any cap of the store or its network."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from support.stages import sampled
 
 from simulator.compute.device_time import device_time
 from simulator.errors import PlanError
+from simulator.files.convert.models import model_names
 from simulator.files.fitted.kernel_figures import kernel_files
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
@@ -41,6 +41,10 @@ JOBS: Final = {
     ),
     "a recommender": ("dlrm-criteo-dgx-a100", "train.batch_size=4096"),
     "a small convnet": ("resnet50-imagenet-p4d", "model.name=resnet18", "train.batch_size=16"),
+    "a convnet that memory limits": (
+        "resnet50-imagenet-p4d",
+        *("model.name=efficientnet-b0", "train.mode=infer"),
+    ),
     "a forward pass": ("resnet50-imagenet-p4d", "model.name=vit-b16", "train.mode=infer"),
 }
 APART: Final = frozenset(
@@ -49,10 +53,9 @@ APART: Final = frozenset(
 """Devices that measured rows tell from the rest of their architecture; the output says so."""
 
 
-@cache
-def seconds(job: str, gpu: str, precision: str) -> tuple[float, Gpu] | None:
+def seconds(job: tuple[str, ...], gpu: str, precision: Precision) -> tuple[float, Gpu] | None:
     """Device time of a batch on a device, and the device; None where it cannot do it."""
-    base, *keys = JOBS[job]
+    base, *keys = job
     given = (*keys, f"hardware.gpu={gpu}", f"train.precision={precision}")
     try:
         scenario = load_scenario(base, overrides=given)
@@ -77,13 +80,26 @@ def figures(gpu: Gpu, precision: Precision) -> Iterator[float]:
     yield gpu.reach if gpu.relative is not None else 1.0
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
-@pytest.mark.parametrize("job", sampled(JOBS, 3))
+@pytest.mark.parametrize(("job", "precision"), sampled(product(JOBS, ["bf16", "fp16"]), 3))
 def test_a_better_device_is_never_slower(job: str, precision: str) -> None:
     """Every pair of which one is at least as good in all: it takes at most as long."""
-    known = {gpu: found for gpu in GPUS if (found := seconds(job, gpu, precision)) is not None}
-    own = Precision(precision)
-    wrong = []
+    assert not list(slower(JOBS[job], Precision(precision), 1e-9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(0, len(model_names()), 3))
+def test_a_better_device_is_never_slower_whatever_the_model(number: int) -> None:
+    """The same of every third model of the library, in turn trained and run forward."""
+    mode, precision = (("train", Precision.BF16), ("infer", Precision.FP16))[number % 2]
+    name = model_names()[number]
+    keys = (f"model.name={name}", f"train.mode={mode}", "train.batch_size=16")
+    # Where launches limit, what kernels of architectures reach of a peak is a millionth of a step.
+    assert not list(slower(("resnet50-imagenet-p4d", *keys), precision, 1e-5))
+
+
+def slower(job: tuple[str, ...], own: Precision, rounding: float) -> Iterator[str]:
+    """Pairs of devices in which the better one is the slower one, and no output says why."""
+    known = {gpu: found for gpu in GPUS if (found := seconds(job, gpu, own)) is not None}
     compared = 0
     for better, worse in permutations(known, 2):
         (fast, one), (slow, other) = known[better], known[worse]
@@ -91,10 +107,18 @@ def test_a_better_device_is_never_slower(job: str, precision: str) -> None:
         if all(mine >= theirs for mine, theirs in pairs):
             compared += 1
             told = {better, worse} & APART and one.relative is None and other.relative is None
-            if fast > slow * (1.0 + 1e-9) and not told:
-                wrong.append(f"{better} {fast:.4g} s, {worse} {slow:.4g} s")
-    assert compared > 30
-    assert not wrong, wrong
+            if fast * as_measured(one, other) > slow * (1.0 + rounding) and not told:
+                yield f"{better} {fast:.6g} s, {worse} {slow:.6g} s"
+    assert compared > 30 or not known
+
+
+def as_measured(one: Gpu, other: Gpu) -> float:
+    """How much less of its memory's bandwidth a device reaches than another, 1 at most.
+
+    It follows from rows measured on both architectures or their relatives; the output says so.
+    """
+    reached, others = (1.0 if g.outdone is None else g.outdone.ratio for g in (one, other))
+    return min(1.0, reached / others)
 
 
 def test_a_device_nobody_measured_says_whose_kernels_it_has() -> None:
@@ -115,7 +139,27 @@ def test_what_measured_rows_tell_apart_is_said() -> None:
     """A B300 has the data sheet of a B200 in 16 bit, and faster products as measured."""
     keys = ("hardware.gpu=gpu/b300-sxm-288gb", "parallelism.sharding=optimizer")
     found = predict(load_scenario("llama3-8b-fsdp", overrides=keys)).assumptions
-    assert [a.value for a in found if "as measured" in a.what] == ["119%"]
+    told = [a.value for a in found if "matrix products" in a.what and "as measured" in a.what]
+    assert told == ["119%"]
+
+
+def test_an_architecture_that_reaches_less_of_its_memory_says_so() -> None:
+    """An H100 PCIe has the memory of an A100, and its kernels reach 2.4% less of it."""
+    keys = ("model.name=efficientnet-b0", "train.mode=infer", "hardware.gpu=gpu/{}")
+    found = {
+        gpu: predict(
+            load_scenario("resnet50-imagenet-p4d", overrides=(*keys[:2], keys[2].format(gpu)))
+        )
+        for gpu in ("h100-pcie-80gb", "a100-sxm4-80gb")
+    }
+    told = {
+        gpu: [a for a in one.assumptions if "share of the memory bandwidth" in a.what]
+        for gpu, one in found.items()
+    }
+    assert told["a100-sxm4-80gb"] == []
+    assert [a.value for a in told["h100-pcie-80gb"]] == ["97.6%"]
+    assert "beside kernels of Ampere, as measured" in told["h100-pcie-80gb"][0].what
+    assert "NVIDIA-NeMo/Megatron-Bridge" in told["h100-pcie-80gb"][0].source.reference
 
 
 def test_relatives_are_as_their_profiles_say() -> None:

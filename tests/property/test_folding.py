@@ -25,8 +25,6 @@ from simulator.scenario.workload.loader import LoaderKind, Remote, Straggler
 from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.parallelism import Parallelism
 
-pytestmark = pytest.mark.untraced
-
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)
 MODEL = CustomModel(

@@ -16,9 +16,9 @@ import pytest
 from tests.support.campaign import Record, campaign, of_seed, of_shipped, shipped
 from tests.support.rules import RULES
 
-pytestmark = [pytest.mark.slow, pytest.mark.untraced]
+pytestmark = pytest.mark.slow
 
-SCENARIOS: Final = 500
+SCENARIOS: Final = 250
 AT_ONCE: Final = 50
 RULED: Final = 20
 """One generated scenario in so many is put to the rules as well, which takes ten times as long."""

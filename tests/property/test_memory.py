@@ -25,6 +25,12 @@ MODELS: Final = sorted(
 SHARDING: Final = ("none", "optimizer", "gradients", "parameters")
 FRAMEWORKS: Final = ("pytorch", "megatron-lm", "nemo", "megatron-deepspeed")
 """One of each kind of bookkeeping: whose weights are fp32, where gradients lie, which buffers."""
+PAIRS: Final = tuple(
+    (model, FRAMEWORKS[(number + more) % len(FRAMEWORKS)])
+    for number, model in enumerate(MODELS)
+    for more in (0, 2)
+)
+"""Each model with two of them in turn: models of a family differ in numbers alone."""
 BASE: Final = ("hardware.count=2", "hardware.gpus=8")
 
 
@@ -48,8 +54,7 @@ def needed(model: str, *overrides: str) -> float | None:
     return float(fit.total)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("model", sampled(MODELS, 8))
+@pytest.mark.parametrize(("model", "framework"), sampled(PAIRS, 8))
 def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> None:
     """Nothing, optimizer, gradients, parameters: each needs at most what the one before does."""
     for compiled in ("true", "false"):
@@ -97,8 +102,7 @@ def test_more_sharding_of_a_split_model_needs_no_more_bytes(
         assert more <= ({FOR_NOTHING} if whole_anyway else set()), (keys, sizes)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("model", sampled(MODELS, 8))
+@pytest.mark.parametrize(("model", "framework"), sampled(PAIRS, 8))
 def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -> None:
     """Full recomputation keeps least, nothing recomputed most; parts of a layer lie between."""
     for fused in ("true", "false"):
@@ -115,7 +119,7 @@ def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -
                 assert found["full"] <= part <= found["none"], (keys, found)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", sampled(MODELS, 12))
 def test_a_forward_pass_needs_less_than_training(model: str) -> None:
     """Weights and the largest live activations are less than what a backward pass would keep."""
     keys = ("parallelism.sharding=none", "train.recompute=none", "train.batch_size=4")
@@ -126,7 +130,9 @@ def test_a_forward_pass_needs_less_than_training(model: str) -> None:
     assert forward <= training
 
 
-@pytest.mark.parametrize("model", [name for name in MODELS if name != "gradient-boosted-trees"])
+@pytest.mark.parametrize(
+    "model", sampled([name for name in MODELS if name != "gradient-boosted-trees"], 12)
+)
 def test_a_larger_batch_never_needs_less(model: str) -> None:
     """In training and forward alone."""
     for mode in ("train", "infer"):

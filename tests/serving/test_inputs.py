@@ -105,8 +105,9 @@ def test_utilization_is_bytes_over_rates() -> None:
 
 def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
     """Until the device limits, reading more at a time helps."""
-    few, more, many = (duration(f"load.inputs.readers={n}") for n in (4, 16, 256))
-    base, changes = whatif(service("load.inputs.readers=4"))
+    less = "load.requests=2000"
+    few, more, many = (duration(less, f"load.inputs.readers={n}") for n in (4, 16, 256))
+    base, changes = whatif(service(less, "load.inputs.readers=4"))
     there = next(one for one in changes if one.name == "requests that are there already")
     assert few > 1.5 * more
     assert more > many

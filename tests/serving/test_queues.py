@@ -52,6 +52,7 @@ def test_tail_of_exponential_services() -> None:
     assert tail == pytest.approx(math.log(100.0) / 5.0, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", sampled([0.3, 0.8, 0.95], 1))
 def test_one_server_with_equal_services(load: float) -> None:
     """Answers of equal length are M/D/1, whose requests wait half as long."""
@@ -60,6 +61,7 @@ def test_one_server_with_equal_services(load: float) -> None:
     agrees(stays(requests), SERVICE + load * SERVICE / (2.0 * (1.0 - load)))
 
 
+@pytest.mark.slow
 def test_one_server_with_any_services() -> None:
     """Answers of two lengths are M/G/1: the formula of Pollaczek and Khinchine."""
     draw = np.random.default_rng(3)
@@ -73,6 +75,7 @@ def test_one_server_with_any_services() -> None:
     agrees(stays(requests), services.mean() + waits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", sampled([0.5, 0.8], 1))
 def test_processor_sharing(load: float) -> None:
     """An engine whose token rate does not depend on its batch is M/G/1 with processor sharing."""
@@ -94,6 +97,7 @@ def erlang_wait(servers: int, offered: float, mean: float) -> float:
     return waits * mean / (servers - offered)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("servers", "load"), sampled([(4, 0.8), (16, 0.9)], 1))
 def test_many_servers(servers: int, load: float) -> None:
     """Sequences that do not slow each other are the servers of M/M/c."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from simulator.engine.run import Options, later_epoch
 from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict, question_of
@@ -29,7 +27,6 @@ WORKERS = tuple(
 )
 
 
-@pytest.mark.untraced
 def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
     """The best case with later epochs known is near the prediction, and never better."""
     scenario = CandidateReader(SCENARIO).read({"input.workers": 8}).scenario
@@ -54,7 +51,6 @@ def test_what_cannot_be_predicted_has_no_closer_look() -> None:
     assert not closer.figures
 
 
-@pytest.mark.untraced
 def test_closer_looks_are_stored(tmp_path: Path) -> None:
     """A search that is run again finds them, and ends the same."""
     request = Request(reader=CandidateReader(SCENARIO), candidates=WORKERS, first=1)

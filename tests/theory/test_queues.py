@@ -27,8 +27,6 @@ from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
 from simulator.engine.stream import Stream
 
-pytestmark = pytest.mark.untraced
-
 Floats: TypeAlias = NDArray[np.float64]
 Serve: TypeAlias = Callable[[float], Event]
 Works: TypeAlias = Callable[[int], float]
@@ -163,6 +161,7 @@ def test_mg1_mean_response_in_turn() -> None:
     assert_mean(observed[WARM_UP:], 1.0 + 0.4 * second_moment / (2.0 * (1.0 - 0.4)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", [link, pool(1, 1, 0.0)], ids=["link", "CPU"])
 @pytest.mark.parametrize("works", [constant, exponential, hyperexponential])
 def test_mg1_processor_sharing_is_insensitive(

@@ -1,4 +1,4 @@
-"""The nearest measured relative of a device whose kernels nobody measured."""
+"""A device among the measured ones: its nearest relative, and who reaches more than it does."""
 
 from __future__ import annotations
 
@@ -6,10 +6,49 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from simulator.files.fitted.kernel_figures import RelativeTable, kernel_files, source_of
-from simulator.scenario.hardware.gpu import Gpu, Relative
+from simulator.files.fitted.kernel_figures import (
+    Figures,
+    KernelFile,
+    RelativeTable,
+    kernel_files,
+    source_of,
+)
+from simulator.scenario.hardware.gpu import Gpu, Outdone, Relative
 
 _FOLLOWS: Final = "{note}; kernels as on {device}"
+
+
+def among_measured(gpu: Gpu) -> Gpu:
+    """The accelerator with its relative, and with the architecture that outdoes its kernels."""
+    known = with_relative(gpu)
+    return replace(known, outdone=_outdone(known))
+
+
+def _outdone(gpu: Gpu) -> Outdone | None:
+    """Who reaches the largest share of its memory's bandwidth by measured rows, if not its own."""
+    own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
+    reached = {a: (file, _of_bandwidth(file)) for file in _measured() for a in file.architectures}
+    if own not in reached:
+        return None
+    best = max(reached, key=lambda architecture: reached[architecture][1])
+    ratio = reached[own][1] * gpu.streaming / reached[best][1]
+    source = source_of(reached[best][0].figures[_MEMORY].source)
+    return Outdone(architecture=best, ratio=ratio, source=source) if ratio < 1.0 else None
+
+
+_MEMORY: Final = "memory"
+"""The figure of a share of the memory's bandwidth."""
+
+
+def _of_bandwidth(file: KernelFile) -> float:
+    return Figures(file).value(_MEMORY)
+
+
+@cache
+def _measured() -> tuple[KernelFile, ...]:
+    """Files of architectures whose share of the memory's bandwidth rests on measured rows."""
+    own = [file for file in kernel_files().values() if file.kind == "architecture"]
+    return tuple(f for f in own if source_of(f.figures[_MEMORY].source).verified)
 
 
 def with_relative(gpu: Gpu) -> Gpu:

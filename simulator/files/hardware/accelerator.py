@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from simulator.confidence.provenance import Source
 from simulator.errors import InputError, Problem
 from simulator.files.document import Document
-from simulator.files.fitted.relatives import with_relative
+from simulator.files.fitted.relatives import among_measured
 from simulator.files.hardware.figures import Figure
 from simulator.files.hardware.sections import (
     CpuFile,
@@ -99,7 +99,7 @@ def to_gpu(name: str, file: GpuFile, document: Document, cite: Cite) -> Gpu:
         note=file.note or "",
         sources=sources,
     )
-    return with_relative(gpu)
+    return among_measured(gpu)
 
 
 def _gpu_problems(file: GpuFile, document: Document) -> list[Problem]:

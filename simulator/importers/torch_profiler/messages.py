@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -73,17 +73,32 @@ class Wire:
     bandwidth: BytesPerSecond
 
     def time(self, message: Message, size: Bytes, ranks: int) -> Seconds:
-        """How long a collective of `message`'s kind takes [s]."""
+        """How long a collective of `message`'s kind takes [s]: its steps and its bytes.
+
+        A ring all-reduce takes ``2 (n - 1) latency + 2 (n - 1) / n * size / bandwidth`` and a ring
+        gather or scatter half of that (Thakur, Rabenseifner, Gropp 2005,
+        https://doi.org/10.1177/1094342005051521); a double binary tree goes up and down again,
+        ``2 log2(n) latency + 2 size / bandwidth`` (Sanders, Speck, Träff 2009,
+        https://doi.org/10.1016/j.parco.2009.09.001).
+        """
         if ranks <= 1:
             return 0.0
-        given = (size, float(ranks), self.bandwidth, self.latency)
-        if message.tree:
-            return float(collectives.tree_all_reduce_time(*given))
-        if message.operation == "all_reduce":
-            return float(collectives.ring_all_reduce_time(*given))
-        if message.operation in _SHARDS or message.operation == "alltoall":
-            return float(collectives.ring_shard_time(*given))
-        return self.latency + size / self.bandwidth
+        asked = replace(message, size=size, ranks=ranks)
+        return _steps(asked) * self.latency + _moved(asked) / self.bandwidth
+
+    def time_over_machines(
+        self, size: Bytes, local: int, machines: float, network: BytesPerSecond
+    ) -> Seconds:
+        """Time of an all-reduce inside machines of `local` ranks first, then between them [s].
+
+        Reduce-scatter inside, all-reduce of the parts between the machines over their `network`,
+        all ranks at once, and all-gather inside (Jia et al. 2018, section 3.4,
+        https://arxiv.org/abs/1807.11205).
+        """
+        steps = 2.0 * (local - 1.0) + 2.0 * (machines - 1.0)
+        inside = 2.0 * collectives.shard_bytes(size, local) / self.bandwidth
+        between = collectives.ring_wire_bytes(size, machines) / network
+        return float(steps * self.latency + inside + between)
 
 
 def messages(trace: Trace) -> dict[int, Message]:

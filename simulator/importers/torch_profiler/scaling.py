@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator import units
-from simulator.equations.collectives import hierarchical_all_reduce_time
 from simulator.importers.torch_profiler.kineto import Event, Kind
 from simulator.importers.torch_profiler.messages import Message, Wire
 from simulator.importers.torch_profiler.operators import Growth, Names, Row
@@ -98,17 +97,7 @@ class Rules:
         if target.network is None or ranks <= local:
             return wire.time(message, size, ranks)
         share = size if message.operation == "all_reduce" else size / 2.0
-        return float(
-            hierarchical_all_reduce_time(
-                share,
-                local_ranks=local,
-                nodes=ranks / local,
-                local_bandwidth=wire.bandwidth,
-                node_bandwidth=target.network,
-                local_latency=wire.latency,
-                node_latency=wire.latency,
-            )
-        )
+        return wire.time_over_machines(share, local, ranks / local, target.network)
 
     def assumptions(self) -> Iterator[str]:
         """What the rules take for granted, in words."""

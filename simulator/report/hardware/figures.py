@@ -9,7 +9,7 @@ from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get
 
 from simulator.confidence.provenance import Source
 from simulator.report.format.layout import count, printable
-from simulator.scenario.hardware.gpu import Gpu, Relative
+from simulator.scenario.hardware.gpu import Gpu, Outdone, Relative
 from simulator.scenario.hardware.host import (
     Cpu,
     CpuPool,
@@ -109,6 +109,9 @@ def _said(
         yield from _several(key, value, unit, sources)
     elif isinstance(value, Relative):
         yield Figure(key=key, value=value.device, source=value.source)
+    elif isinstance(value, Outdone):
+        said = f"{value.ratio:.1%} of the memory share of {value.architecture}"
+        yield Figure(key=key, value=said, source=value.source)
     elif not isinstance(value, Source):
         yield from _plain(key, value, unit, sources)
 

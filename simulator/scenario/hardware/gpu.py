@@ -40,6 +40,19 @@ class Relative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outdone:
+    """An architecture whose kernels were measured to reach a larger share of their memory's rate.
+
+    `ratio` is the share of the bandwidth that the device's kernels reach over that of those of
+    `architecture`. A better data sheet may be slower by so much where memory limits.
+    """
+
+    architecture: str
+    ratio: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
     """One accelerator as a program sees it (a K80 board holds two of them).
 
@@ -50,7 +63,8 @@ class Gpu:
     `power` is its limit, `idle_power` what it draws when nothing runs on it.
     `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
     kernels and, where the profile states none, its multiprocessors; None where kernels of the
-    device's own architecture were measured.
+    device's own architecture were measured. `outdone` is None where no measured architecture
+    reaches more of its memory's bandwidth.
     `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
     `inference_only`: the maker doesn't offer training on it. `desktop`: it is made for machines
     under a desk. `emulated`: there is none, a program
@@ -75,6 +89,7 @@ class Gpu:
     idle_power: Watts | None = None
     multiprocessors: int | None = None
     relative: Relative | None = None
+    outdone: Outdone | None = None
     unified_memory: bool = False
     inference_only: bool = False
     desktop: bool = False

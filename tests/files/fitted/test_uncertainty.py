@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from support.stages import sampled
 
 from simulator.confidence.calibration import Envelope, Fitted, Overlay
 from simulator.confidence.doubts import Axis, Doubt, Grade, Rate, covariance
@@ -274,8 +275,7 @@ def test_more_than_anyone_measured_is_never_known_better() -> None:
     assert widths[-1] > 1.2 * widths[0]
 
 
-@pytest.mark.untraced
-@pytest.mark.parametrize("name", scenario_names())
+@pytest.mark.parametrize("name", sampled(scenario_names(), 10))
 def test_no_interval_of_a_shipped_scenario_is_absurd(name: str) -> None:
     """What says nothing is a mistake, such as an absolute doubt of a short step."""
     found = predict(load_scenario(name), max_steps=20).interval

@@ -356,7 +356,7 @@ def test_shipped_sets_are_sound(path: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_whatever_is_broken_is_told(data: st.DataObject) -> None:
     """Any cut, insertion or exchange in either file gives a set or messages, never a crash."""
     texts = [TOML, CSV]

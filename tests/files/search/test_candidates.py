@@ -119,7 +119,7 @@ def undoubted(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SCENARIOS), SETTINGS)
 def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, Plain]) -> None:
     """The same scenario, sources and notes included, or the same error to the letter."""
@@ -155,7 +155,6 @@ MANY_OF_THE_SAME_KEYS = st.lists(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @settings(max_examples=80, deadline=None)
 @given(st.sampled_from(SHIPPED), MANY_OF_THE_SAME_KEYS)
 def test_candidates_of_the_same_keys_are_read_as_each_alone(

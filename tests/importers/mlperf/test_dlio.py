@@ -166,7 +166,6 @@ def test_other_yaml_is_refused(text: str, tmp_path: Path) -> None:
     assert ["is not a DLIO workload" in line for line in refused("dlio", path)] == [True]
 
 
-@pytest.mark.untraced
 def test_aliases_that_multiply_do_no_harm(tmp_path: Path) -> None:
     """A file whose aliases stand for billions of entries is refused at once."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]

@@ -182,7 +182,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 @settings(
-    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(EVENTS, min_size=1, max_size=6))
 def test_any_events_are_read_or_refused(tmp_path: Path, events: list[dict[str, object]]) -> None:

@@ -221,7 +221,7 @@ def test_many_problems_are_counted(tmp_path: Path, problems: Refused) -> None:
 
 
 @settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(share=st.floats(0.0, 1.0), which=st.sampled_from([CSV, NO_UNITS, TABLE, SCRAPE, CLOUD]))
 def test_cut_off_anywhere(tmp_path: Path, share: float, which: Path) -> None:
@@ -236,7 +236,7 @@ def test_cut_off_anywhere(tmp_path: Path, share: float, which: Path) -> None:
 
 
 @settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     head=st.sampled_from(

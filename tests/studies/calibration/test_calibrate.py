@@ -191,7 +191,6 @@ def test_constants_of_groups_come_first() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_the_real_model_gives_its_own_truth_back() -> None:
     """Rows predicted with known factors, 1% noise: a fit from elsewhere finds them."""
     truth = ("calibration.cpu=0.7",)

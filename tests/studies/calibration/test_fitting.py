@@ -117,7 +117,7 @@ def test_all_rows_that_cannot_be_predicted_are_named() -> None:
     ]
 
 
-@pytest.mark.untraced
+@pytest.mark.slow
 def test_several_processes_find_the_same() -> None:
     """Who predicts the rows changes nothing."""
     alone, together = (

@@ -16,8 +16,7 @@ SCENARIOS = (
 )
 
 
-@pytest.mark.untraced
-@pytest.mark.parametrize("name", sampled(SCENARIOS, 3))
+@pytest.mark.parametrize("name", sampled(SCENARIOS, 1))
 def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
     """The value that a knob is said to have now is the one the prediction rests on."""
     read = reader(name)
@@ -29,7 +28,6 @@ def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
         assert after.usage.keys() == base.usage.keys()
 
 
-@pytest.mark.untraced
 def test_values_of_a_calibrated_scenario_are_those_of_its_file() -> None:
     """Factors stay in force beside a what-if, and are not applied twice."""
     factors = ("calibration.storage=0.5", "calibration.network=0.5", "calibration.cpu=2.0")

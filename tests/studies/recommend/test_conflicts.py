@@ -19,7 +19,7 @@ from simulator.studies.recommend.problem import Inquiry, inquire
 from simulator.studies.search.outcome import Status
 from simulator.studies.search.workers import local_workers
 
-pytestmark = [pytest.mark.slow, pytest.mark.untraced]
+pytestmark = pytest.mark.slow
 
 CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
 WIDE = Limits(most_nodes=2)

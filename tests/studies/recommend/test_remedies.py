@@ -19,7 +19,7 @@ from simulator.studies.recommend.recommending import recommend
 from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
 from simulator.studies.search.workers import local_workers
 
-pytestmark = [pytest.mark.slow, pytest.mark.untraced]
+pytestmark = pytest.mark.slow
 
 STARVED = "choose-starved-gpus"
 DEVICE = "preparing on the GPUs"

@@ -81,6 +81,7 @@ def test_nothing_is_predicted_better_than_its_best_case(job: Scenario) -> None:
     assert better(best_cases([job])[0], predict(job, doubts=False)) == []
 
 
+@pytest.mark.slow
 @FEW
 @given(scenarios(), st.sampled_from([0.1, 0.6]), st.sampled_from(["sizes", "costs"]))
 def test_random_samples_stay_within_what_chance_leaves(
@@ -205,6 +206,7 @@ def test_spread_models_are_the_same_alone_and_together() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", sampled(range(3), 1))
 def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     """Simulating only what may still be wanted finds the front of simulating everything."""

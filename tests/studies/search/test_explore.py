@@ -67,7 +67,6 @@ def test_screening_loses_nothing_of_the_front() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 def test_screening_loses_nothing_on_machines_to_rent() -> None:
     """Busy cores and busy devices, near ties among workers and batches: the same front."""
     machines = ("g4dn.2xlarge", "g5.12xlarge", "g6e.48xlarge", "p5.48xlarge")

@@ -61,7 +61,6 @@ def test_front_is_what_none_beats(points: list[tuple[float, float]]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_no_member_of_the_front_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]]
@@ -73,7 +72,6 @@ def test_no_member_of_the_front_is_lost(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @given(POINTS, SLACK, st.integers(1, 10))
 def test_none_of_the_best_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]], top: int
@@ -86,7 +84,6 @@ def test_none_of_the_best_is_lost(
 
 
 @pytest.mark.slow
-@pytest.mark.untraced
 @given(POINTS, SLACK)
 def test_nothing_within_the_margin_is_lost(
     truth: list[tuple[float, float]], slack: list[tuple[float, float]]

@@ -1,9 +1,8 @@
-"""How long it takes to simulate eight GPUs and four machines beside them."""
+"""Eight GPUs and four machines beside them, fed and starved."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from time import process_time
 
 import pytest
 from mission.clusters import A6, tensorflow
@@ -25,14 +24,11 @@ def with_machines(count: int, *, shares_batches: bool) -> Scenario:
 @pytest.mark.parametrize("shares_batches", [True, False], ids=["a service", "workers"])
 @pytest.mark.parametrize("cost", [2.2e-3, 6e-3], ids=["fed", "starved"])
 def test_eight_gpus_and_four_machines(cost: float, *, shares_batches: bool) -> None:
-    """How long it takes is printed (pytest -s), not asserted: the machine is shared."""
+    """A step takes what the slower of device and all vCPUs needs."""
     plan = with_machines(4, shares_batches=shares_batches)
     work = replace(plan.job.preprocessing, augment=cost)
     plan = replace(plan, jobs=(replace(plan.job, preprocessing=work),))
-    started = process_time()
     found = predict(plan)
-    took = process_time() - started
-    print(f"8 GPUs + 4 machines: {took:.2f} s of CPU, {found.timing.simulated_steps} steps")  # noqa: T201 - the report
     per_vcpu = 8192 * cost / (96 + 4 * 72)
     slowest = max(A6.device_time, per_vcpu)
     assert found.timing.step_time.mean == pytest.approx(slowest, rel=0.12)
