@@ -15,6 +15,7 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.kernels import Launching
 from simulator.scenario.workload.train import Train
+from simulator.units import FlopsPerSecond
 
 UNSTATED: Final = Source(reference="the accelerator's profile", date="undated")
 
@@ -68,14 +69,31 @@ def core_rates(host: Host) -> Rates | None:
     Parameters
     ----------
     host : Host
-        The machine: cores x base clock x operations of a cycle x the share that is reached.
+        The machine; its processor says which share of the peak is reached.
     """
-    cpu = host.cpu
-    if cpu.vector is None or cpu.base_clock is None or host.memory_bandwidth is None:
+    peak, units = core_peak(host, Precision.FP32), host.cpu.vector
+    if peak is None or units is None or host.memory_bandwidth is None:
         return None
-    reached = cpu.vector.share * cpu.cores * cpu.base_clock * cpu.vector.flop_per_cycle
-    memory = cpu.vector.memory_share * host.memory_bandwidth
+    reached, memory = units.share * peak, units.memory_share * host.memory_bandwidth
     return Rates(matrix=reached, vector=reached, memory=memory)
+
+
+def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
+    """Most that all cores of a machine multiply and add [FLOP/s]; None where it is not known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine: cores x base clock x operations of a cycle.
+    precision : Precision
+        Number format. In 16 bit and less those of matrix units, where cores have some; else values
+        are widened.
+    """
+    cpu, units = host.cpu, host.cpu.vector
+    if units is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        return None
+    narrow = None if precision is Precision.FP32 else units.matrix_per_cycle
+    return cpu.cores * cpu.base_clock * (narrow or units.flop_per_cycle)
 
 
 def _calibrated(scenario: Scenario, own: Rates) -> Rates:
