@@ -357,9 +357,7 @@ class _On(NamedTuple):
             narrow = weight < _HALF
             product, device = self.products, self.device
             rate = device.peak * product.share if narrow else device.peak16 * product.share16
-            units = Units(
-                rate, self.bandwidth, device.units, product.tile_half, product.wave, product.fill
-            )
+            units = Units(rate, self.bandwidth, device.units, product)
             read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
             moved = read + inner * columns * weight + _HALF * rows * columns
             sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
