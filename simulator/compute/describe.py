@@ -254,7 +254,7 @@ def _common_work(job: Job) -> Work:
     train, gathered = job.train, job.parallelism.gather_precision
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     low = train.precision in NARROW
-    return Work(
+    work = Work(
         element=element,
         low=float(low),
         width=_LOW_WIDTH if low else element,
@@ -262,8 +262,8 @@ def _common_work(job: Job) -> Work:
         gather_bytes=_gathered_in(train, element, gathered),
         optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
         wide_gradients=float(summed_in(job) is Precision.FP32),
-        **_learned(train, element),
     )
+    return _learning(work, train)
 
 
 def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
@@ -275,23 +275,24 @@ def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Byte
     return stored_width(train.frozen_precision)
 
 
-def _learned(train: Train, element: Bytes) -> dict[str, float]:
-    """What learns, and how what is frozen is stored."""
-    adapters, stored = train.adapters, train.frozen_precision
+def _learning(work: Work, train: Train) -> Work:
+    """The same with what learns, and how what is frozen is stored."""
+    adapters, stored, element = train.adapters, train.frozen_precision, work.element
     width = element if stored is None else stored_width(stored)
     if adapters is None:
-        return {"learned": 0.0, "frozen_bytes": width} if train.head_only else {}
+        return replace(work, learned=0.0, frozen_bytes=width) if train.head_only else work
     order = list(Targets).index(adapters.targets)
-    return {
-        "learned": 0.0,
-        "rank": adapters.rank,
-        "adapted_keys": float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
-        "adapted_output": float(order >= list(Targets).index(Targets.ATTENTION)),
-        "adapted_mlp": float(adapters.targets is Targets.LINEAR),
-        "joined": float(adapters.joined),
-        "frozen_bytes": width,
-        "widened": float(width < (_LOW_WIDTH if train.precision in NARROW else element)),
-    }
+    return replace(
+        work,
+        learned=0.0,
+        rank=adapters.rank,
+        adapted_keys=float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
+        adapted_output=float(order >= list(Targets).index(Targets.ATTENTION)),
+        adapted_mlp=float(adapters.targets is Targets.LINEAR),
+        joined=float(adapters.joined),
+        frozen_bytes=width,
+        widened=where(width < (_LOW_WIDTH if train.precision in NARROW else element), 1.0, 0.0),
+    )
 
 
 def learned_in_all(job: Job) -> float:
