@@ -480,7 +480,8 @@ def _frozen(op: Operator) -> Operator:
 def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """Operators of a forward pass alone, without what it moves for training.
 
-    Nothing is cast for the sake of gradients, so norms and activations move what is counted.
+    Norms and activations move what is counted: the factor that language models have was fitted to
+    steps of training.
     """
     return tuple(
         replace(

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from simulator.compute.describe import describe, kernels_of
+from simulator.compute.description import Redone
 from simulator.compute.operator_time import BLOCK_RATE, Rates, work_of
 from simulator.compute.products import product_times
 from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
 from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import Operator, Product
+from simulator.scenario.workload.models import Kind, Operator, Product
 
 RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, units=100.0)
 FITTED = kernels_of(load_scenario("llama3-8b-fsdp"))
@@ -130,3 +131,48 @@ def test_a_product_takes_as_long_in_every_model_family(sides: tuple[float, float
     work = work_of([operator], rates, shape)
     assert float(work.forward) == pytest.approx(float(forward[0, 0]), rel=1e-12)
     assert float(work.backward) == pytest.approx(float(backward[0, 0]), rel=1e-12)
+
+
+def moved(kind: Kind) -> Operator:
+    """A kernel that moves a gigabyte in each pass."""
+    return Operator(
+        name="norm",
+        flops=0.0,
+        traffic=1e9,
+        backward_flops=0.0,
+        backward_traffic=1e9,
+        matrix=False,
+        kind=kind,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "factor"), [(Kind.OTHER, 0.5), (Kind.PLAIN, 2.0), (Kind.GATED, 3.0)]
+)
+def test_kernels_move_what_was_fitted_over_what_is_counted(kind: Kind, factor: float) -> None:
+    """A gigabyte at a terabyte a second is a millisecond."""
+    figures = replace(STARTED.kernel, plain=2.0, gated=3.0, others=0.5)
+    work = work_of([moved(kind)], RATES, replace(STARTED, kernel=figures))
+    assert float(work.forward) == pytest.approx(factor * 1e-3)
+    assert float(work.backward) == pytest.approx(factor * 1e-3)
+
+
+def test_attention_runs_at_a_rate_of_its_own() -> None:
+    """Half of the peak forward, half of that in the backward pass."""
+    one = replace(product(64.0, 64.0, 64.0), kind=Kind.ATTENTION, product=None)
+    rates = replace(RATES, attention=50e12)
+    figures = replace(STARTED.kernel, attention_backward=0.5)
+    work = work_of([one], rates, replace(STARTED, kernel=figures))
+    assert float(work.forward) == pytest.approx(one.flops / 50e12)
+    assert float(work.backward) == pytest.approx(one.backward_flops / 25e12)
+
+
+def test_what_is_recomputed_takes_its_time_again() -> None:
+    """Half of all products, all that is moved, and the launches of either."""
+    operators = [product(64.0, 64.0, 512.0), moved(Kind.OTHER)]
+    plain = work_of(operators, RATES, STARTED)
+    redone = Redone(products=1.0, passes=1.0, launches=1.0, layers=0.5)
+    again = work_of(operators, RATES, STARTED, redone)
+    assert float(again.forward) == float(plain.forward)
+    assert float(again.backward - plain.backward) == pytest.approx(0.5 * float(plain.forward))
+    assert again.kernels.backward == plain.kernels.backward + 0.5 * plain.kernels.forward
