@@ -82,10 +82,10 @@ class Parts:
     starts: Both
     host: Both
 
-    def launched(self, redone: Redone) -> Both:
-        """The host's time, with what the backward pass launches again."""
-        again = redone.layers * redone.launches * self.host.forward
-        return Both(self.host.forward, self.host.backward + again)
+
+def launched(host: Both, redone: Redone) -> Both:
+    """Launches, with those that the backward pass does again: their time or their number."""
+    return Both(host.forward, host.backward + redone.layers * redone.launches * host.forward)
 
 
 def device_terms(

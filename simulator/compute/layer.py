@@ -88,7 +88,7 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
         device=kernels.device_terms(own, k.product.throttle, d.work.redone, added),
         exposed=exposed,
         exchanged=exchanged,
-        host=own.launched(d.work.redone),
+        host=kernels.launched(own.host, d.work.redone),
         routing=launch.experts(d, k) if routed else 0.0,
         head=head,
     )

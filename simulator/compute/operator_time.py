@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from simulator.compute import launch
 from simulator.compute.description import NOT_REDONE, Redone
-from simulator.compute.kernels import NOTHING, Both, Parts, Terms, device_terms
+from simulator.compute.kernels import NOTHING, Both, Parts, Terms, device_terms, launched
 from simulator.compute.products import Gemms, Units, forward_and_backward, stacked, three_passes
 from simulator.equations.roofline import roofline_time
 from simulator.scenario.workload.kernels import Kernels
@@ -36,15 +36,15 @@ channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-t
 class Rates:
     """What a device reaches: matrix and other arithmetic [FLOP/s], memory [B/s].
 
-    `attention`: one kernel of it, forward; as other products by default. `units` compute a tile of
-    a product each; None where their number is not known. `throttle` is how far the clock sinks
-    when only matrix units work, as a share of it.
+    `attention` in one kernel, forward and backward [FLOP/s]. `units` compute a tile of a product
+    each; None where their number is not known. `throttle` is how far the clock sinks when only
+    matrix units work, as a share of it.
     """
 
     matrix: FlopsPerSecond
     vector: FlopsPerSecond
     memory: BytesPerSecond
-    attention: FlopsPerSecond | None = None
+    attention: tuple[FlopsPerSecond, FlopsPerSecond]
     units: float | None = None
     throttle: float = 0.0
 
@@ -58,7 +58,7 @@ class Work:
 
     terms: Terms
     kernels: Both
-    host: Both = NOTHING
+    host: Both
 
     @property
     def forward(self) -> Seconds | Real:
@@ -95,25 +95,21 @@ def work_of(
     whole = [op for op in products if not _is_tiled(op, rates, k)]
     parts = Parts(
         products=_tiled(tiled, rates, k) + _rooflines(whole, rates, rates.matrix),
-        attention=_attention(attention, rates, k),
+        attention=Both(
+            _rooflines(attention, rates, rates.attention[0]).forward,
+            _rooflines(attention, rates, rates.attention[1]).backward,
+        ),
         passes=_passes([op for op in operators if not op.matrix], rates, k),
         starts=number.times(0.0 if k is None else k.kernel.start),
         host=NOTHING if k is None else launch.of_kernels(number, k).times(k.launch.factor),
     )
-    device = device_terms(parts, rates.throttle, redone)
-    again = redone.layers * redone.launches * number.forward
-    launched = Both(number.forward, number.backward + again)
-    if k is None:
-        return Work(terms=device, kernels=launched)
-    host = parts.launched(redone)
-    return Work(
-        terms=Terms(
-            launch.beside(k, device.forward, host.forward),
-            launch.beside(k, device.backward, host.backward),
-        ),
-        kernels=launched,
-        host=host,
-    )
+    terms, host = device_terms(parts, rates.throttle, redone), launched(parts.host, redone)
+    if k is not None:
+        terms = Terms(
+            launch.beside(k, terms.forward, host.forward),
+            launch.beside(k, terms.backward, host.backward),
+        )
+    return Work(terms=terms, kernels=launched(number, redone), host=host)
 
 
 def _is_tiled(op: Operator, rates: Rates, k: Kernels | None) -> bool:
@@ -148,15 +144,6 @@ def _as_moved(op: Operator, k: Kernels | None) -> Operator:
     if factor == 1.0:
         return op
     return replace(op, traffic=factor * op.traffic, backward_traffic=factor * op.backward_traffic)
-
-
-def _attention(operators: Sequence[Operator], rates: Rates, k: Kernels | None) -> Both:
-    """Attention in one kernel, whose backward pass reaches a share of that."""
-    forward = _rooflines(operators, rates, rates.attention or rates.matrix)
-    if k is None or rates.attention is None:
-        return forward
-    back = _rooflines(operators, rates, rates.attention * k.kernel.attention_backward)
-    return Both(forward.forward, back.backward)
 
 
 def _memory(op: Operator, rates: Rates) -> BytesPerSecond:

@@ -75,7 +75,7 @@ def core_rates(host: Host) -> Rates | None:
     if peak is None or units is None or host.memory_bandwidth is None:
         return None
     reached, memory = units.share * peak, units.memory_share * host.memory_bandwidth
-    return Rates(matrix=reached, vector=reached, memory=memory)
+    return Rates(matrix=reached, vector=reached, memory=memory, attention=(reached, reached))
 
 
 def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
@@ -103,7 +103,7 @@ def _calibrated(scenario: Scenario, own: Rates) -> Rates:
         own,
         matrix=own.matrix * arithmetic,
         vector=own.vector * arithmetic,
-        attention=None if own.attention is None else own.attention * arithmetic,
+        attention=(own.attention[0] * arithmetic, own.attention[1] * arithmetic),
         memory=own.memory * calibration.value("device_memory"),
     )
 
@@ -126,12 +126,13 @@ def rates_of(gpu: Gpu, precision: Precision, k: Kernels | None) -> Rates:
     peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
     vector = gpu.peak.get(Precision.FP32, peak)
     if k is None:
-        return Rates(matrix=peak, vector=vector, memory=bandwidth)
+        return Rates(matrix=peak, vector=vector, memory=bandwidth, attention=(peak, peak))
+    attention = peak_of_values(gpu, precision) * k.kernel.attention
     return Rates(
         matrix=peak * k.product.share,
         vector=vector,
         memory=bandwidth * k.kernel.memory,
-        attention=peak_of_values(gpu, precision) * k.kernel.attention,
+        attention=(attention, attention * k.kernel.attention_backward),
         units=gpu.multiprocessors,
         throttle=k.product.throttle,
     )

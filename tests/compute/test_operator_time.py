@@ -16,7 +16,7 @@ from simulator.files.scenario import load_scenario
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.models import Kind, Operator, Product
 
-RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, units=100.0)
+RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, attention=(50e12, 25e12), units=100.0)
 FITTED = kernels_of(load_scenario("llama3-8b-fsdp"))
 PLAIN = replace(
     FITTED,
@@ -122,6 +122,7 @@ def test_a_product_takes_as_long_in_every_model_family(sides: tuple[float, float
         matrix=float(d.device.peak * k.product.share),
         vector=1.0,
         memory=float(d.device.bandwidth * k.kernel.memory),
+        attention=(1.0, 1.0),
         units=float(d.device.units),
     )
     shape = replace(STARTED, product=k.product)
@@ -158,11 +159,9 @@ def test_kernels_move_what_was_fitted_over_what_is_counted(kind: Kind, factor: f
 
 
 def test_attention_runs_at_a_rate_of_its_own() -> None:
-    """Half of the peak forward, half of that in the backward pass."""
+    """Half of that of products forward, half of this in the backward pass."""
     one = replace(product(64.0, 64.0, 64.0), kind=Kind.ATTENTION, product=None)
-    rates = replace(RATES, attention=50e12)
-    figures = replace(STARTED.kernel, attention_backward=0.5)
-    work = work_of([one], rates, replace(STARTED, kernel=figures))
+    work = work_of([one], RATES, STARTED)
     assert float(work.forward) == pytest.approx(one.flops / 50e12)
     assert float(work.backward) == pytest.approx(one.backward_flops / 25e12)
 
