@@ -247,8 +247,9 @@ def attentions() -> tuple[str, ...]:
 
 def _of_framework(software: Software, files: KernelFiles) -> Iterator[KernelFile]:
     """Files on one framework alone, whatever others its kernels are like."""
-    name = software.framework.lower()
-    return (f for f in files.values() if f.kind == "framework" and name in f.frameworks)
+    name, compiled = software.framework.lower(), (None, software.compiled)
+    own = (f for f in files.values() if f.kind == "framework" and name in f.frameworks)
+    return (file for file in own if file.compiled in compiled)
 
 
 def _key(kernel: str) -> str:

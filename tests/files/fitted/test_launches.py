@@ -99,6 +99,17 @@ def test_compiling_is_worth_one_figure_whichever_way_a_model_is_timed() -> None:
     assert compiled.launch.kernel < eager.launch.kernel
 
 
+def test_what_a_framework_is_told_to_compile_moves_as_compiled_models_do() -> None:
+    """TensorFlow fuses some kernels by itself; told to, it has the figures of compiled models."""
+    eager, compiled = (
+        found(Software(framework="tensorflow", compiled=how)) for how in (False, True)
+    )
+    others = found(Software(framework="jax", compiled=True))
+    assert 1.0 > eager.kernel.others > compiled.kernel.others == others.kernel.others
+    assert compiled.launch.kernel == others.launch.kernel < eager.launch.kernel
+    assert compiled.product.share == eager.product.share < others.product.share
+
+
 def test_a_compiled_convnet_is_not_half_as_fast_again_on_one_card() -> None:
     """Launches and passes shrink on every card alike: no factor stands for one kind alone."""
     for card in ("a100-sxm4-80gb", "h100-sxm5-80gb", "l40s"):
